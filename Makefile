@@ -1,0 +1,46 @@
+# Needs python3 (3.11 to 3.13) and make. Everything else is installed into the checkout.
+
+PYTHON ?= python3
+RUN := .venv/bin/python
+CODE := $(wildcard src tests tools bench)
+
+.DEFAULT_GOAL := help
+.PHONY: help test check static fast-tests bench guarantees lock format sync clean
+
+help: ## Print this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+test: static ## All checks and all tests, the slow ones too
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+check: static fast-tests ## All checks and the fast tests, in under two minutes
+
+static: sync ## Lint, format, types, import order, file sizes
+	$(RUN) -m ruff check $(CODE)
+	$(RUN) -m ruff format --check $(CODE)
+	$(RUN) -m mypy $(CODE)
+	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
+	$(RUN) -m tools.file_sizes $(CODE)
+
+fast-tests: sync
+	$(RUN) -m pytest -m "not slow" -n 2 $(PYTEST_ARGS)
+
+bench: sync ## Measure the store beside a bare sqlite3 control
+	$(RUN) -m bench --write docs/benchmarks.md
+
+guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
+	@$(RUN) -m tools.guarantees
+
+format: sync ## Format the code and apply the safe fixes
+	$(RUN) -m ruff check --fix $(CODE)
+	$(RUN) -m ruff format $(CODE)
+
+lock: ## Resolve the dependencies anew into uv.lock, e.g. UV_ARGS="--upgrade"
+	$(PYTHON) tools/bootstrap.py lock $(UV_ARGS)
+
+sync: ## Install uv and the locked dependencies into the checkout
+	@$(PYTHON) tools/bootstrap.py
+
+clean: ## Remove everything that make has put into the checkout
+	rm -rf .venv .tools .cache .hypothesis .import_linter_cache dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

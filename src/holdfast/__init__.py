@@ -1,0 +1,35 @@
+"""The public names of Holdfast; `__all__` is the promise, everything else may change.
+
+Each name is loaded when it is first used, so `import holdfast` needs nothing but the standard
+library. Read next: `holdfast.sessions`, what is remembered word for word.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.core.settings import Settings
+    from holdfast.sessions import SessionDB
+
+    __version__: str
+
+__all__ = ["SessionDB", "Settings", "__version__"]
+
+_HOME = {
+    "SessionDB": "holdfast.sessions",
+    "Settings": "holdfast.core.settings",
+}
+
+
+if not TYPE_CHECKING:  # A type checker that saw this function would accept any name.
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("holdfast")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

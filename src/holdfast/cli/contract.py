@@ -1,0 +1,21 @@
+"""What a shell gets from the command: results on stdout, diagnostics on stderr, and an exit code.
+
+One table maps errors to exit codes; the first class that fits counts.
+"""
+
+from holdfast.core.errors import HoldfastError, InvalidInput, Refused, Retryable, StoreFailure
+
+EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (InvalidInput, 2),
+    (Refused, 3),
+    (Retryable, 75),
+    (StoreFailure, 4),
+    (HoldfastError, 1),
+    (KeyboardInterrupt, 130),
+)
+"""0 is success; 86 is the exit watchdog's (see `process/exit_watchdog.py`)."""
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for what went wrong."""
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)

@@ -1,0 +1,32 @@
+"""The entry point: parse, run one command, say what went wrong in the user's words."""
+
+import sys
+from typing import TextIO
+
+from holdfast.cli.contract import exit_code
+from holdfast.core.errors import HoldfastError
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:], sys.stderr))
+
+
+def run(arguments: list[str], stderr: TextIO) -> int:
+    """Run one command; returns the exit code."""
+    if arguments in (["--version"], ["version"]):
+        # Answered before anything else is imported.
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")  # noqa: T201 - the result of the command
+        return 0
+    from holdfast.cli.commands import app
+
+    try:
+        app(arguments, result_action="return_value")
+    except (HoldfastError, KeyboardInterrupt) as error:
+        print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
+        return exit_code(error)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    return 0

@@ -1,0 +1,21 @@
+"""The words every other room speaks: messages, events, states, ids, errors, time, secrets.
+
+Imports nothing of the rest. Read `contract.py` first.
+"""
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock, Message, ToolCall
+from holdfast.core.errors import HoldfastError, Retryable
+from holdfast.core.ids import new_id
+from holdfast.core.secret import Secret
+
+__all__ = [
+    "Clock",
+    "HoldfastError",
+    "Message",
+    "Retryable",
+    "Secret",
+    "SystemClock",
+    "ToolCall",
+    "new_id",
+]

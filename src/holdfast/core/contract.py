@@ -1,0 +1,51 @@
+"""What the whole house agrees on: the shape of a message and the shape of a clock.
+
+A message is a plain dictionary in the OpenAI chat shape, because that is what models, providers and
+stored transcripts all speak. Events are in `events.py`, state machines in `states.py`.
+"""
+
+import threading
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+class FunctionCall(TypedDict):
+    """The function a model wants called; `arguments` is JSON text exactly as the model wrote it."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    """One call in an assistant message; a later `tool` message answers it by its id."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class Message(TypedDict):
+    """One entry of a transcript. Keys beyond these are kept word for word by the store."""
+
+    role: str
+    content: NotRequired[str | list[dict[str, Any]] | None]
+    name: NotRequired[str]
+    tool_calls: NotRequired[list[ToolCall]]
+    tool_call_id: NotRequired[str]
+
+
+class Clock(Protocol):
+    """The only source of time. Real in production, advanced by hand in tests."""
+
+    def now(self) -> float:
+        """Wall time in seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back; only differences mean anything."""
+        ...
+
+    def wait(self, stop: threading.Event, timeout: float) -> bool:
+        """Wait until `stop` is set or `timeout` seconds have passed; True when it was set."""
+        ...

@@ -1,0 +1,229 @@
+"""Owns the threads on which blocking work runs, and their bound.
+
+Not `ThreadPoolExecutor`: that one registers a hook which joins its workers when the interpreter
+exits, so one wedged call keeps the process alive for ever. Read `contract.py` first.
+"""
+
+import contextvars
+import functools
+import logging
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.core.errors import PoolClosed, PoolSaturated
+from holdfast.process.contract import PoolStats
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DaemonPool:
+    """A bounded executor with daemon workers that the interpreter never joins (X1).
+
+    It holds at most `workers + backlog` calls at once; what is beyond is refused, never dropped.
+    Its owner closes it. A forked child inherits the object but not the threads: there it is closed.
+    """
+
+    def __init__(self, name: str, workers: int, backlog: int) -> None:
+        if workers < 1:
+            raise ValueError(f"pool {name!r} needs at least one worker, not {workers}")
+        if backlog < 0:
+            raise ValueError(f"pool {name!r} can't have a backlog of {backlog}; 0 is the least")
+        self.name = name
+        self._workers = workers
+        self._backlog = backlog
+        self._process = os.getpid()
+        # Guards every field below. A future's own lock may be taken inside it, never the reverse.
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting: OrderedDict[Future[Any], _Call] = OrderedDict()
+        self._alive: dict[threading.Thread, str | None] = {}  # what each worker runs, None: idle
+        self._started = 0
+        self._completed = 0
+        self._failed = 0
+        self._cancelled = 0
+        self._rejected = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Hand `fn` over and return at once; it sees the caller's context variables.
+
+        Raises `PoolSaturated` when the backlog is full and `PoolClosed` after `close`.
+        """
+        if not self._is_mine():
+            raise PoolClosed(self.name)
+        in_context = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
+        future: Future[T] = Future()
+        # A cancelled call gives its place back at once, even when no worker is free to notice.
+        future.add_done_callback(self._give_place_back)
+        with self._changed:
+            try:
+                self._accept(future, _Call(work_name(fn), in_context))
+            except (PoolClosed, PoolSaturated):
+                self._rejected += 1
+                raise
+        return future
+
+    def stats(self) -> PoolStats:
+        if not self._is_mine():
+            return PoolStats(self._workers, 0, 0, self._capacity(), 0, 0, 0, 0)
+        with self._changed:
+            return PoolStats(
+                workers=self._workers,
+                busy=self._busy(),
+                waiting=len(self._waiting),
+                capacity=self._capacity(),
+                completed=self._completed,
+                failed=self._failed,
+                cancelled=self._cancelled,
+                rejected=self._rejected,
+            )
+
+    def running(self) -> list[str]:
+        """What runs now, as "worker: function"."""
+        if not self._is_mine():
+            return []
+        with self._changed:
+            return self._running(self._alive)
+
+    def close(self, timeout: float) -> list[str]:
+        """Take no more work, cancel what has not begun, and wait for what has, `timeout` s at most.
+
+        Returns what is still running, as `running` does. Such a call goes on on its daemon thread;
+        `close` may be called again to wait for it further.
+        """
+        if not self._is_mine():
+            return []
+        with self._changed:
+            self._closed = True
+            workers = [each for each in self._alive if each is not threading.current_thread()]
+            never_begun = list(self._waiting)
+            self._waiting.clear()
+            self._cancelled += len(never_begun)
+            self._changed.notify_all()
+        for future in never_begun:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alive.keys() & workers, timeout)
+            still_running = self._running(workers)
+            ended = [each for each in workers if each not in self._alive]
+        for worker in ended:
+            worker.join()  # past its last call and its last lock: this takes no time
+        return still_running
+
+    def _is_mine(self) -> bool:
+        # Asked before the lock is touched: it may have been held when the process was forked.
+        return os.getpid() == self._process
+
+    def _capacity(self) -> int:
+        return self._workers + self._backlog
+
+    def _busy(self) -> int:
+        return sum(work is not None for work in self._alive.values())
+
+    def _running(self, among: Iterable[threading.Thread]) -> list[str]:
+        return [f"{thread.name}: {work}" for thread in among if (work := self._alive.get(thread))]
+
+    def _accept(self, future: Future[Any], call: "_Call") -> None:
+        if self._closed:
+            raise PoolClosed(self.name)
+        if self._busy() + len(self._waiting) >= self._capacity():
+            raise PoolSaturated(self.name, self._workers, self._backlog)
+        self._waiting[future] = call
+        if len(self._alive) < min(self._workers, self._busy() + len(self._waiting)):
+            try:
+                self._start_worker()
+            except RuntimeError as cause:
+                # No thread can be had (a limit, or the interpreter is exiting). The call is kept
+                # if some worker lives to take it.
+                if not self._alive:
+                    del self._waiting[future]
+                    raise PoolSaturated(self.name, self._workers, self._backlog) from cause
+        self._changed.notify()
+
+    def _start_worker(self) -> None:
+        name = f"{self.name}-{self._started + 1}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._alive[thread] = None
+        try:
+            thread.start()
+        except RuntimeError:
+            del self._alive[thread]
+            raise
+        self._started += 1
+
+    def _work(self) -> None:
+        me = threading.current_thread()
+        try:
+            while self._run_one(me):
+                pass
+        finally:
+            with self._changed:
+                del self._alive[me]
+                self._changed.notify_all()
+
+    def _run_one(self, me: threading.Thread) -> bool:
+        """Run the oldest waiting call; False when the pool is closed.
+
+        A function of its own, so that an idle worker refers to nothing of the call before.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
+            if not self._waiting:
+                return False
+            future, call = self._waiting.popitem(last=False)
+            if not future.set_running_or_notify_cancel():
+                self._cancelled += 1
+                return True
+            self._alive[me] = call.name
+        result, failure = call.outcome()
+        with self._changed:
+            self._alive[me] = None
+            self._completed += failure is None
+            self._failed += failure is not None
+        try:
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
+        except BaseException:  # a done callback may raise anything, and the worker goes on
+            logger.exception("pool.callback_failed", extra={"pool": self.name, "work": call.name})
+        # A failure's traceback leads back to this frame: what stays here would be a cycle.
+        del future, result, failure
+        return True
+
+    def _give_place_back(self, future: Future[Any]) -> None:
+        if not future.cancelled() or not self._is_mine():
+            return
+        with self._changed:
+            # Whoever takes the call out of the queue counts it and tells those who wait for it.
+            if self._waiting.pop(future, None) is not None:
+                self._cancelled += 1
+                future.set_running_or_notify_cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    name: str
+    run: Callable[[], Any]
+
+    def outcome(self) -> tuple[Any, BaseException | None]:
+        try:
+            return self.run(), None
+        except BaseException as failure:  # noqa: BLE001 - the future carries it to the caller
+            return None, failure
+
+
+def work_name(fn: Callable[..., Any]) -> str:
+    """How reports and logs name `fn`."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    named = fn if hasattr(fn, "__qualname__") else type(fn)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,0 +1,38 @@
+"""What is remembered word for word: the session store on SQLite and on PostgreSQL.
+
+Read `contract.py` first, then `db.py`.
+"""
+
+from holdfast.sessions.contract import (
+    Backlog,
+    Delivery,
+    Engine,
+    InboxMessage,
+    Lease,
+    Rotation,
+    SearchHit,
+    Session,
+    SnippetPart,
+    StoredMessage,
+    Transaction,
+    Turn,
+)
+from holdfast.sessions.db import SessionDB
+from holdfast.sessions.search import Filters
+
+__all__ = [
+    "Backlog",
+    "Delivery",
+    "Engine",
+    "Filters",
+    "InboxMessage",
+    "Lease",
+    "Rotation",
+    "SearchHit",
+    "Session",
+    "SessionDB",
+    "SnippetPart",
+    "StoredMessage",
+    "Transaction",
+    "Turn",
+]

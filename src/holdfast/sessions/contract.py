@@ -1,0 +1,190 @@
+"""What the session store is: its rows as dataclasses, and the engine it runs on.
+
+Read this first, then `db.py` (the public face), then one of the parts: `transcripts.py`, `journal.py`,
+`inbox.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over named
+queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from holdfast.core.contract import Message
+
+T = TypeVar("T")
+
+Relation = Literal["continuation", "branch", "delegate"]
+Mode = Literal["queue", "steer", "interrupt"]
+MODES: tuple[Mode, ...] = ("queue", "steer", "interrupt")
+
+SECOND = 1_000_000
+"""One second in the store's unit of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One open transaction: a connection and the named queries that run on it."""
+
+    connection: Any
+    queries: Any
+    match_expression: Callable[[Sequence[Sequence[str]]], str]
+    """How this engine writes "all of these phrases" for its word index."""
+    alone: bool
+    """Whether no other transaction can write beside this one, so that rows need no locks."""
+
+
+class Engine(Protocol):
+    """Runs units of work on a database.
+
+    A unit of work may be run again from the start when the database asks for it, so it changes nothing
+    but the database. When `write` returns, what it wrote survives a power cut.
+    """
+
+    location: str
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction of its own; an exception undoes it and is raised here."""
+        ...
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent snapshot."""
+        ...
+
+    def refresh_search(self) -> None:
+        """Bring the search index up to the last message."""
+        ...
+
+    def check(self) -> list[str]:
+        """Every inconsistency found in the database; empty when it is sound."""
+        ...
+
+    def backup(self, target: str) -> None:
+        """Copy the live database to a new file."""
+        ...
+
+    def close(self) -> None:
+        """Finish what was submitted and let go of the database. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One transcript. `parent` and `relation` say where it came from, `end_reason` why it ended."""
+
+    id: str
+    parent: str | None
+    relation: Relation | None
+    source: str
+    title: str | None
+    started: int
+    ended: int | None
+    end_reason: str | None
+    generation: int
+    committed_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One user message and all that follows from it."""
+
+    id: str
+    session_id: str
+    state: str
+    started: int
+    ended: int | None
+    reason: str | None
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message with its place. `carried` marks a copy that a rotation brought along."""
+
+    session_id: str
+    seq: int
+    turn_id: str | None
+    created: int
+    carried: bool
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class InboxMessage:
+    """A user's word, stored before anything else happens to it."""
+
+    id: int
+    session_id: str
+    mode: Mode
+    message: Message
+    state: str
+    turn_id: str | None
+    addressed_to: str | None
+    key: str | None
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One completed turn owed to one provider."""
+
+    id: int
+    session_id: str
+    turn_id: str
+    provider: str
+    state: str
+    attempts: int
+    due: int
+    lease: str | None
+    last_error: str | None
+    created: int
+    settled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What one provider is owed."""
+
+    provider: str
+    owed: int
+    oldest: int | None
+    set_aside: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A name held by one holder until a moment. `token` grows with each holder (fencing)."""
+
+    name: str
+    holder: str
+    token: int
+    expires: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The outcome of a compaction: the child, and how many messages came along verbatim."""
+
+    child_id: str
+    carried: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetPart:
+    """A piece of a search hit's text; `match` is true where the query was found."""
+
+    text: str
+    match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A message that was found, with its place."""
+
+    session_id: str
+    seq: int
+    turn_id: str | None
+    role: str
+    created: int
+    source: str
+    title: str | None
+    snippet: tuple[SnippetPart, ...]

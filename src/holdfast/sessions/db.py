@@ -1,0 +1,243 @@
+"""`SessionDB`: the public face of the session store, on SQLite or on PostgreSQL.
+
+It is synchronous and thread-safe; async code reaches it through `process.off_loop`. The parts that other
+rooms work with are attributes: `turns` (the journal), `inbox`, `outbox` and `leases`.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock, Message
+from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.sessions.codec import checked_limit
+from holdfast.sessions.contract import Engine, Relation, Rotation, SearchHit, Session, StoredMessage
+from holdfast.sessions.inbox import Inbox
+from holdfast.sessions.journal import Journal
+from holdfast.sessions.lease_keeper import LeaseKeeper
+from holdfast.sessions.leases import Leases
+from holdfast.sessions.outbox import Outbox
+from holdfast.sessions.portable import export_lines, import_lines
+from holdfast.sessions.rotation import rotate
+from holdfast.sessions.search import Filters, parse_query, search
+from holdfast.sessions.transcripts import Transcripts
+
+PATIENCE_SECONDS = 30.0
+
+
+class SessionDB:
+    """Sessions, turns, messages, inbox, outbox and leases in one database."""
+
+    def __init__(
+        self,
+        db_path: str | os.PathLike[str],
+        *,
+        clock: Clock | None = None,
+        patience: float = PATIENCE_SECONDS,
+        create: bool = True,
+    ) -> None:
+        """Open the SQLite database at `db_path`, made if missing; ":memory:" keeps it in memory."""
+        from holdfast.sessions.sqlite import SqliteEngine
+
+        chosen = clock or SystemClock()
+        self._stand_on(
+            SqliteEngine(os.fspath(db_path), clock=chosen, patience=patience, create=create), chosen
+        )
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        patience: float = PATIENCE_SECONDS,
+        create: bool = True,
+    ) -> Self:
+        """Open `sqlite:///path` (four slashes for an absolute one) or `postgresql://…`.
+
+        With `create=False` a SQLite file must be there already.
+        """
+        scheme, separator, rest = url.partition("://")
+        if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+            return cls(rest[1:], clock=clock, patience=patience, create=create)
+        if scheme in ("postgresql", "postgres"):
+            from holdfast.sessions.postgres import PostgresEngine
+
+            return cls.on(PostgresEngine(url, patience=patience), clock=clock)
+        raise InvalidInput(
+            f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, "
+            f"not {scheme + separator if separator else url!r}"
+        )
+
+    @classmethod
+    def on(cls, engine: Engine, *, clock: Clock | None = None) -> Self:
+        """A store on an engine that is open already."""
+        db = cls.__new__(cls)
+        db._stand_on(engine, clock or SystemClock())  # noqa: SLF001 - its own second constructor
+        return db
+
+    def _stand_on(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._transcripts = Transcripts(engine)
+        self.turns = Journal(engine)
+        self.inbox = Inbox(engine)
+        self.outbox = Outbox(engine)
+        self.leases = Leases(engine)
+        self._keeper = LeaseKeeper(self.leases, clock)
+
+    @property
+    def location(self) -> str:
+        """Where the data is, for messages to people; never holds a password."""
+        return self._engine.location
+
+    # sessions and their messages
+
+    def create_session(
+        self,
+        session_id: str,
+        *,
+        source: str,
+        title: str | None = None,
+        parent: str | None = None,
+        relation: Relation | None = None,
+    ) -> Session:
+        """Start a session; a branch or a delegate names its parent."""
+        return self._transcripts.create(
+            session_id, source=source, title=title, parent=parent, relation=relation
+        )
+
+    def get_session(self, session_id: str) -> Session | None:
+        return self._transcripts.get(session_id)
+
+    def end_session(self, session_id: str, end_reason: str) -> None:
+        """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it."""
+        self._transcripts.end(session_id, end_reason)
+
+    def set_title(self, session_id: str, title: str | None) -> None:
+        self._transcripts.set_title(session_id, title)
+
+    def append_message(self, session_id: str, message: Message, *, turn_id: str | None = None) -> int:
+        """Add one message, in a running turn or outside any; returns its sequence number."""
+        return self._transcripts.append(session_id, [message], turn_id=turn_id)[0]
+
+    def append_messages(
+        self, session_id: str, messages: Sequence[Message], *, turn_id: str | None = None
+    ) -> list[int]:
+        """Add several messages, all or none."""
+        return self._transcripts.append(session_id, messages, turn_id=turn_id)
+
+    def get_messages(self, session_id: str) -> list[Message]:
+        """The session's own transcript, ready for a model; empty for an unknown session."""
+        return self._transcripts.messages(session_id)
+
+    def read_messages(
+        self, session_id: str, *, start: int = 0, limit: int | None = None
+    ) -> list[StoredMessage]:
+        """Messages with their place, from sequence number `start` on."""
+        return self._transcripts.read(session_id, start=start, limit=limit)
+
+    def children(self, session_id: str) -> list[str]:
+        """Ids of the sessions whose parent is `session_id`."""
+        return self._transcripts.children(session_id)
+
+    def lineage(self, session_id: str) -> list[str]:
+        """Every session of the conversation this one belongs to, oldest first."""
+        return self._transcripts.lineage(session_id)
+
+    def live_end(self, session_id: str) -> str:
+        """The session in which this conversation goes on, found from any of its sessions."""
+        return self._transcripts.live_end(session_id)
+
+    def uncommitted_sessions(self) -> list[str]:
+        """Sessions with completed turns that no boundary commit has covered yet."""
+        return self._transcripts.uncommitted()
+
+    def mark_committed(self, session_id: str, generation: int) -> bool:
+        """Record that a commit covered the turns up to `generation`; False when that is no news."""
+        return self._transcripts.mark_committed(session_id, generation)
+
+    # compaction
+
+    def try_acquire_compression_lock(self, session_id: str, holder: str) -> bool:
+        """Take the lease that guards a compaction; it is renewed until released or this process dies."""
+        return self._keeper.acquire(compression_lock(session_id), holder) is not None
+
+    def get_compression_lock_holder(self, session_id: str) -> str | None:
+        lease = self.leases.current(compression_lock(session_id))
+        return None if lease is None else lease.holder
+
+    def release_compression_lock(self, session_id: str, holder: str) -> None:
+        """Let go. Does nothing when the lock was lost, or is somebody else's."""
+        self._keeper.release(compression_lock(session_id), holder)
+
+    def rotate(
+        self,
+        session_id: str,
+        child_id: str,
+        opening: Sequence[Message],
+        *,
+        carry_from: int,
+        holder: str | None = None,
+    ) -> Rotation:
+        """Continue a session in a child: `opening`, then its own messages from `carry_from` on.
+
+        With a `holder`, only while it holds the compression lock (`LeaseLost` otherwise). Raises
+        `AlreadyContinued` with the child to adopt when another rotation came first.
+        """
+        lease = None
+        if holder is not None:
+            name = compression_lock(session_id)
+            lease = self._keeper.held(name, holder)
+            if lease is None:
+                raise LeaseLost(name, holder)
+        return rotate(self._engine, session_id, child_id, opening, carry_from=carry_from, lease=lease)
+
+    # finding, moving, keeping
+
+    def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
+        """Messages that hold every word of `query`. Any string is a valid query."""
+        checked_limit(limit)
+        terms = parse_query(query)
+        self._engine.refresh_search()
+        return self._engine.read(lambda tx: search(tx, terms, filters or Filters(), limit))
+
+    def export_session(self, session_id: str) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON."""
+        return self._engine.read(lambda tx: export_lines(tx, session_id))
+
+    def import_session(self, lines: Iterable[str]) -> list[str]:
+        """Store an exported conversation, all or nothing; returns its session ids, oldest first."""
+        return import_lines(self._engine, lines)
+
+    def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy the live database to a new file, consistent as of one moment."""
+        self._engine.backup(os.fspath(target))
+
+    def check(self) -> list[str]:
+        """Every inconsistency found in the database; empty when it is sound."""
+        return self._engine.check()
+
+    def close(self) -> None:
+        """Release this process's leases and the database. Idempotent."""
+        try:
+            self._keeper.close()
+        finally:
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def compression_lock(session_id: str) -> str:
+    """The name of the lease that guards a session's compaction."""
+    return f"compression:{session_id}"

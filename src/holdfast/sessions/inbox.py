@@ -1,0 +1,181 @@
+"""The inbox: a user's word is stored before anything else happens to it.
+
+A message waits until a turn takes it (`Journal.open`, `Journal.join`) or its author withdraws it. It is
+put into the live end of the conversation, whichever of its sessions the caller names, and a rotation
+moves what still waits.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput, NotWaiting, TurnNotFound, TurnNotRunning
+from holdfast.sessions.codec import checked_limit, checked_name, encode, to_json
+from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Transaction
+from holdfast.sessions.transcripts import (
+    lineage,
+    live_end,
+    lock_session,
+    refuse_ended,
+    require_session,
+)
+
+
+class Inbox:
+    """Messages that wait for their turn, oldest first."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def put(
+        self,
+        session_id: str,
+        message: Message,
+        *,
+        mode: Mode = "queue",
+        addressed_to: str | None = None,
+        key: str | None = None,
+    ) -> InboxMessage:
+        """Store a message; once this returns it is never dropped.
+
+        `addressed_to` names the turn an interrupt is meant for. A `key` makes the call idempotent: the
+        second put with it returns the first one's message.
+        """
+        if mode not in MODES:
+            raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        encode(message)
+        if key is not None:
+            checked_name("an idempotency key", key)
+        text = to_json(message)
+        return self._engine.write(lambda tx: _put(tx, session_id, mode, text, addressed_to, key))
+
+    def get(self, inbox_id: int) -> InboxMessage | None:
+        def work(tx: Transaction) -> InboxMessage | None:
+            row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+            return None if row is None else _from_row(row)
+
+        return self._engine.read(work)
+
+    def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
+        """What waits in this session, oldest first. Looking takes nothing."""
+        most = checked_limit(limit)
+
+        def work(tx: Transaction) -> list[InboxMessage]:
+            rows = tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=most)
+            return [_from_row(row) for row in rows]
+
+        return self._engine.read(work)
+
+    def sessions(self) -> list[str]:
+        """Every session in which something waits."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages(tx.connection)]
+        )
+
+    def acknowledge(self, inbox_id: int, turn_id: str) -> None:
+        """Record that a turn has taken the message in, without adding it to the transcript."""
+
+        def work(tx: Transaction) -> None:
+            turn = lock_turn(tx, turn_id)
+            if turn[2] != "running":
+                raise TurnNotRunning(turn_id, turn[2])
+            acknowledge(tx, inbox_id, turn_id)
+
+        self._engine.write(work)
+
+    def edit(self, inbox_id: int, message: Message) -> None:
+        """Change a message that still waits."""
+        encode(message)
+        text = to_json(message)
+
+        def work(tx: Transaction) -> None:
+            if not tx.queries.edit_message(tx.connection, id=inbox_id, message=text):
+                raise _not_waiting(tx, inbox_id)
+
+        self._engine.write(work)
+
+    def withdraw(self, inbox_id: int) -> None:
+        """Take back a message that still waits; the row stays on record."""
+
+        def work(tx: Transaction) -> None:
+            if not tx.queries.withdraw_message(tx.connection, id=inbox_id):
+                raise _not_waiting(tx, inbox_id)
+
+        self._engine.write(work)
+
+
+def _put(
+    tx: Transaction,
+    session_id: str,
+    mode: Mode,
+    text: str,
+    addressed_to: str | None,
+    key: str | None,
+) -> InboxMessage:
+    if key is not None:
+        earlier = tx.queries.inbox_by_key(tx.connection, key=key)
+        if earlier is not None:
+            return _of_conversation(tx, _from_row(earlier), session_id)
+    end = _lock_live_end(tx, session_id)
+    if require_session(tx, end).ended is not None:
+        raise refuse_ended(tx, end)
+    row = tx.queries.put_message(
+        tx.connection, session_id=end, mode=mode, message=text, addressed_to=addressed_to, key=key
+    )
+    if row is not None:
+        return _from_row(row)
+    # Two puts with one key at once: the loser answers with the winner's message.
+    winner = _from_row(tx.queries.inbox_by_key(tx.connection, key=key))
+    return _of_conversation(tx, winner, session_id)
+
+
+def _of_conversation(tx: Transaction, earlier: InboxMessage, session_id: str) -> InboxMessage:
+    """The earlier message with the same key; another conversation's would swallow this one."""
+    if lineage(tx, earlier.session_id)[0] != lineage(tx, session_id)[0]:
+        raise InvalidInput(f"the key {earlier.key!r} belongs to a message of another conversation")
+    return earlier
+
+
+def _lock_live_end(tx: Transaction, session_id: str) -> str:
+    end = live_end(tx, session_id)
+    while True:
+        lock_session(tx, end)
+        # A rotation may have moved the end between the look and the lock.
+        current = live_end(tx, end)
+        if current == end:
+            return end
+        end = current
+
+
+def acknowledge(tx: Transaction, inbox_id: int, turn_id: str) -> InboxMessage:
+    """Take a waiting message, as its last edit left it, into a turn whose session is locked."""
+    row = tx.queries.acknowledge_message(tx.connection, id=inbox_id, turn_id=turn_id)
+    if row is None:
+        raise _not_waiting(tx, inbox_id)
+    return _from_row(row)
+
+
+def lock_turn(tx: Transaction, turn_id: str) -> Sequence[Any]:
+    """Lock the session that the turn is in now; returns the turn's row."""
+    turn = tx.queries.get_turn(tx.connection, id=turn_id)
+    while turn is not None:
+        lock_session(tx, turn[1])
+        # A rotation may have moved the turn between the look and the lock.
+        current = tx.queries.get_turn(tx.connection, id=turn_id)
+        if current[1] == turn[1]:
+            return cast(Sequence[Any], current)
+        turn = current
+    raise TurnNotFound(turn_id)
+
+
+def _not_waiting(tx: Transaction, inbox_id: int) -> NotWaiting:
+    row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+    if row is None:
+        return NotWaiting(inbox_id, "unknown")
+    return NotWaiting(inbox_id, "in another session" if row[4] == "waiting" else row[4])
+
+
+def _from_row(row: Sequence[Any]) -> InboxMessage:
+    inbox_id, session_id, mode, text, *rest = row
+    return InboxMessage(inbox_id, session_id, mode, json.loads(text), *rest)

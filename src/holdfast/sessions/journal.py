@@ -1,0 +1,175 @@
+"""The turn journal: every step of a turn is on disk before the next begins.
+
+A turn is opened together with the user's message, grows by assistant and tool messages, and ends
+completed, interrupted or failed. Completion stores the answer, the state, the session's generation and
+what is owed to each memory provider in one transaction.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import (
+    InvalidInput,
+    TurnAlreadyRunning,
+    TurnNotFound,
+    TurnNotRunning,
+)
+from holdfast.core.ids import new_id
+from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable
+from holdfast.sessions.contract import Engine, Transaction, Turn
+from holdfast.sessions.inbox import acknowledge, lock_turn
+from holdfast.sessions.outbox import enqueue
+from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended
+
+
+class Journal:
+    """Turns, step by step."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def open(
+        self,
+        session_id: str,
+        message: Message | None = None,
+        *,
+        take: int | None = None,
+        turn_id: str | None = None,
+    ) -> Turn:
+        """Open a turn with the user's message: the given one, or the inbox message `take`.
+
+        The turn's row, its first message and the taking are one transaction.
+        """
+        if (message is None) == (take is None):
+            raise InvalidInput("a turn opens with a message or takes one from the inbox, not both")
+        fresh = checked_name("a turn id", turn_id) if turn_id is not None else new_id()
+        first = encode(message) if take is None else take
+        return self._engine.write(lambda tx: _open(tx, session_id, fresh, first))
+
+    def join(self, turn_id: str, take: int) -> Message:
+        """Let a waiting message join the running turn at this step; returns it."""
+
+        def work(tx: Transaction) -> Message:
+            session_id = lock_running_turn(tx, turn_id)
+            taken = acknowledge(tx, take, turn_id)
+            insert_message(tx, session_id, turn_id, *encode(taken.message))
+            return taken.message
+
+        return self._engine.write(work)
+
+    def append(self, turn_id: str, messages: Sequence[Message]) -> list[int]:
+        """Store the next step, wherever a rotation has moved the turn."""
+        columns = [encode(message) for message in messages]
+
+        def work(tx: Transaction) -> list[int]:
+            session_id = lock_running_turn(tx, turn_id)
+            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+
+        return self._engine.write(work)
+
+    def complete(
+        self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
+    ) -> Turn:
+        """End the turn with its final message; from here on it is owed to each provider."""
+        names = [checked_name("a provider's name", name) for name in providers]
+        columns = None if message is None else encode(message)
+
+        def work(tx: Transaction) -> Turn:
+            session_id = lock_running_turn(tx, turn_id)
+            if columns is not None:
+                insert_message(tx, session_id, turn_id, *columns)
+            generation = tx.queries.next_generation(tx.connection, session_id=session_id)
+            turn = _finish(tx, turn_id, "completed", None, generation)
+            for name in names:
+                enqueue(tx, turn_id, name)
+            return turn
+
+        return self._engine.write(work)
+
+    def interrupt(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+        """End the turn as interrupted, keeping its partial work."""
+        return self._end(turn_id, "interrupted", reason, messages)
+
+    def fail(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+        """End the turn as failed, keeping its partial work."""
+        return self._end(turn_id, "failed", reason, messages)
+
+    def get(self, turn_id: str) -> Turn | None:
+        return self._engine.read(lambda tx: find_turn(tx, turn_id))
+
+    def running(self, session_id: str) -> Turn | None:
+        """The one turn that runs in this session, or was running when its process died."""
+
+        def work(tx: Transaction) -> Turn | None:
+            row = tx.queries.running_turn(tx.connection, session_id=session_id)
+            return None if row is None else Turn(*row)
+
+        return self._engine.read(work)
+
+    def unfinished(self) -> list[Turn]:
+        """Every turn that has not ended; after a crash, the ones to resume, retry or drop."""
+        return self._engine.read(
+            lambda tx: [Turn(*row) for row in tx.queries.unfinished_turns(tx.connection)]
+        )
+
+    def messages(self, turn_id: str) -> list[Message]:
+        """All that was said in a turn, also across a rotation, each message once."""
+        return self._engine.read(
+            lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+        )
+
+    def _end(self, turn_id: str, state: str, reason: str, messages: Sequence[Message]) -> Turn:
+        if not is_storable(reason):
+            raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
+        columns = [encode(message) for message in messages]
+
+        def work(tx: Transaction) -> Turn:
+            session_id = lock_running_turn(tx, turn_id)
+            for row in columns:
+                insert_message(tx, session_id, turn_id, *row)
+            return _finish(tx, turn_id, state, reason, None)
+
+        return self._engine.write(work)
+
+
+def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) -> Turn:
+    lock_session(tx, session_id)
+    running = tx.queries.running_turn(tx.connection, session_id=session_id)
+    if running is not None:
+        raise TurnAlreadyRunning(session_id, running[0])
+    if not tx.queries.insert_turn(tx.connection, id=turn_id, session_id=session_id):
+        raise refuse_ended(tx, session_id)
+    if isinstance(first, int):
+        first = encode(acknowledge(tx, first, turn_id).message)
+    insert_message(tx, session_id, turn_id, *first)
+    return require_turn(tx, turn_id)
+
+
+def _finish(tx: Transaction, turn_id: str, state: str, reason: str | None, generation: int | None) -> Turn:
+    finished = tx.queries.finish_turn(
+        tx.connection, id=turn_id, state=state, reason=reason, generation=generation
+    )
+    turn = require_turn(tx, turn_id)
+    if not finished:
+        raise TurnNotRunning(turn_id, turn.state)
+    return turn
+
+
+def lock_running_turn(tx: Transaction, turn_id: str) -> str:
+    """Lock the session that the running turn is in now, and return its id."""
+    turn = Turn(*lock_turn(tx, turn_id))
+    if turn.state != "running":
+        raise TurnNotRunning(turn_id, turn.state)
+    return turn.session_id
+
+
+def find_turn(tx: Transaction, turn_id: str) -> Turn | None:
+    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    return None if row is None else Turn(*row)
+
+
+def require_turn(tx: Transaction, turn_id: str) -> Turn:
+    turn = find_turn(tx, turn_id)
+    if turn is None:
+        raise TurnNotFound(turn_id)
+    return turn

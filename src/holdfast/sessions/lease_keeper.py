@@ -1,0 +1,95 @@
+"""Keeps a living process's leases alive: one daemon thread renews them long before they run out.
+
+A process that dies renews nothing, so its leases are free within one time to live.
+"""
+
+import logging
+import threading
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import LeaseLost, StoreClosed, StoreFailure
+from holdfast.sessions.contract import Lease
+from holdfast.sessions.leases import Leases
+
+logger = logging.getLogger(__name__)
+
+TTL_SECONDS = 15.0
+RENEWALS_PER_TTL = 4
+
+
+class LeaseKeeper:
+    """Holds named leases for this process."""
+
+    def __init__(self, leases: Leases, clock: Clock, *, ttl_seconds: float = TTL_SECONDS) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._ttl = ttl_seconds
+        self._lock = threading.Lock()  # guards _held and _thread
+        self._held: dict[tuple[str, str], Lease] = {}
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def acquire(self, name: str, holder: str) -> Lease | None:
+        """Take a lease and keep it until `release`."""
+        lease = self._leases.acquire(name, holder, ttl_seconds=self._ttl)
+        if lease is not None:
+            with self._lock:
+                self._held[name, holder] = lease
+                self._start()
+        return lease
+
+    def held(self, name: str, holder: str) -> Lease | None:
+        """The lease as this process holds it; None when it never did or has lost it."""
+        with self._lock:
+            return self._held.get((name, holder))
+
+    def release(self, name: str, holder: str) -> None:
+        """Let go. A lease that was lost meanwhile is its new holder's and stays as it is."""
+        with self._lock:
+            lease = self._held.pop((name, holder), None)
+        if lease is not None:
+            self._leases.release(lease)
+
+    def renew_once(self) -> None:
+        """Renew everything held; what was lost is forgotten and said."""
+        with self._lock:
+            held = list(self._held.items())
+        for key, lease in held:
+            try:
+                self._leases.renew(lease, ttl_seconds=self._ttl)
+            except LeaseLost:
+                logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
+                self._forget(key, lease)
+            except StoreClosed:
+                return
+            except StoreFailure as cause:
+                # The next pass tries again while the lease still has time.
+                logger.warning("lease.renewal_failed", extra={"lease": lease.name, "cause": repr(cause)})
+
+    def close(self) -> None:
+        """Stop renewing and release what is still held."""
+        self._stop.set()
+        with self._lock:
+            thread, keys = self._thread, list(self._held)
+        if thread is not None:
+            thread.join(timeout=1)
+        for name, holder in keys:
+            try:
+                self.release(name, holder)
+            except StoreFailure as cause:
+                # It runs out by itself.
+                logger.warning("lease.release_failed", extra={"lease": name, "cause": repr(cause)})
+
+    def _forget(self, key: tuple[str, str], lease: Lease) -> None:
+        with self._lock:
+            if self._held.get(key) == lease:
+                del self._held[key]
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="holdfast-leases", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._clock.wait(self._stop, self._ttl / RENEWALS_PER_TTL):
+            self.renew_once()

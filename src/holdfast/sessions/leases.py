@@ -1,0 +1,78 @@
+"""Leases: a name held by one holder until a moment, on the store's own clock.
+
+Each new holder gets a larger token (fencing): whoever lost a lease can't pass for its holder any more.
+`LeaseKeeper` in `lease_keeper.py` renews the leases of a living process.
+"""
+
+import math
+
+from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.sessions.codec import checked_name
+from holdfast.sessions.contract import SECOND, Engine, Lease, Transaction
+
+
+class Leases:
+    """Acquire, renew, release, look."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acquire(self, name: str, holder: str, *, ttl_seconds: float) -> Lease | None:
+        """The lease, or None while somebody holds it (the same holder included)."""
+        checked_name("a lease's name", name)
+        checked_name("a lease's holder", holder)
+        if not 0 < ttl_seconds < math.inf:
+            raise InvalidInput(f"a lease must last longer than 0 s, not {ttl_seconds:g} s")
+        ttl_us = int(ttl_seconds * SECOND)
+
+        def work(tx: Transaction) -> Lease | None:
+            row = tx.queries.acquire_lease(tx.connection, name=name, holder=holder, ttl_us=ttl_us)
+            return None if row is None else Lease(*row)
+
+        return self._engine.write(work)
+
+    def renew(self, lease: Lease, *, ttl_seconds: float) -> Lease:
+        """Hold on for another `ttl_seconds`; raises `LeaseLost` when it ran out or was taken."""
+        ttl_us = int(ttl_seconds * SECOND)
+
+        def work(tx: Transaction) -> Lease:
+            row = tx.queries.renew_lease(
+                tx.connection,
+                name=lease.name,
+                holder=lease.holder,
+                token=lease.token,
+                ttl_us=ttl_us,
+            )
+            if row is None:
+                raise LeaseLost(lease.name, lease.holder)
+            return Lease(*row)
+
+        return self._engine.write(work)
+
+    def release(self, lease: Lease) -> bool:
+        """Let go; False when it was somebody else's by then."""
+        return self._engine.write(
+            lambda tx: bool(
+                tx.queries.release_lease(
+                    tx.connection, name=lease.name, holder=lease.holder, token=lease.token
+                )
+            )
+        )
+
+    def current(self, name: str) -> Lease | None:
+        """Who holds it now."""
+        return self._engine.read(lambda tx: current_lease(tx, name))
+
+
+def current_lease(tx: Transaction, name: str) -> Lease | None:
+    row = tx.queries.current_lease(tx.connection, name=name)
+    return None if row is None else Lease(*row)
+
+
+def require_lease(tx: Transaction, lease: Lease) -> None:
+    """Fencing: go on only while this very lease is in force."""
+    # Locked until the transaction ends, so that nobody takes it over in between.
+    row = tx.queries.lock_lease(tx.connection, name=lease.name)
+    current = None if row is None else Lease(*row)
+    if current is None or (current.holder, current.token) != (lease.holder, lease.token):
+        raise LeaseLost(lease.name, lease.holder)

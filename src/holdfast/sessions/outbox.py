@@ -1,0 +1,211 @@
+"""The outbox: what is owed to each memory provider, delivered in order per session.
+
+A claim takes a session's open deliveries from the oldest on, under a lease; only the lease's holder can
+settle them, and when it runs out they can be claimed again. A session whose head waits for its retry
+blocks itself, never another session. What is set aside no longer blocks and waits for a person.
+"""
+
+from itertools import takewhile
+
+from holdfast.core.errors import (
+    DeliveryNotFound,
+    InvalidInput,
+    LeaseLost,
+    NotSetAside,
+    TurnNotFound,
+)
+from holdfast.core.ids import new_id
+from holdfast.core.states import DELIVERY
+from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, to_json
+from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
+from holdfast.sessions.transcripts import lock_session
+
+
+class Outbox:
+    """Deliveries, from owed to delivered."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def enqueue(self, turn_id: str, provider: str) -> bool:
+        """Owe a completed turn to one more provider; False when it was owed already."""
+        checked_name("a provider's name", provider)
+
+        def work(tx: Transaction) -> bool:
+            row = tx.queries.get_turn(tx.connection, id=turn_id)
+            if row is None:
+                raise TurnNotFound(turn_id)
+            # In line with the session's completions, so that ids follow the order of commits.
+            lock_session(tx, row[1])
+            return enqueue(tx, turn_id, provider)
+
+        return self._engine.write(work)
+
+    def claim(self, provider: str, *, lease_seconds: float, limit: int = 1) -> list[Delivery]:
+        """Take up to `limit` deliveries that are due, in order within each session."""
+        checked_limit(limit)
+        lease = new_id()
+        lease_us = int(lease_seconds * SECOND)
+
+        def work(tx: Transaction) -> list[Delivery]:
+            claimed: list[Delivery] = []
+            heads = list(tx.queries.due_heads(tx.connection, provider=provider, limit=limit))
+            for (session_id,) in heads:
+                if len(claimed) == limit:
+                    break
+                run = _due_run(tx, provider, session_id, limit - len(claimed))
+                rows = tx.queries.claim_run(tx.connection, ids=to_json(run), lease=lease, lease_us=lease_us)
+                claimed += sorted((Delivery(*row) for row in rows), key=lambda taken: taken.id)
+            return claimed
+
+        return self._engine.write(work)
+
+    def extend(self, delivery: Delivery, *, lease_seconds: float) -> None:
+        """Prolong a claim: every delivery under the same lease is kept from others that much longer."""
+
+        def work(tx: Transaction) -> None:
+            lease_us = int(lease_seconds * SECOND)
+            if not tx.queries.extend_claim(tx.connection, lease=delivery.lease, lease_us=lease_us):
+                raise _lost(delivery)
+
+        self._engine.write(work)
+
+    def mark_delivered(self, delivery: Delivery) -> None:
+        """The provider has it."""
+
+        def work(tx: Transaction) -> None:
+            settled = tx.queries.settle_claim(
+                tx.connection, id=delivery.id, lease=delivery.lease, state="delivered"
+            )
+            if not settled:
+                raise _lost(delivery)
+
+        self._engine.write(work)
+
+    def defer(self, delivery: Delivery, *, delay_seconds: float, error: str) -> None:
+        """It failed and may succeed later: owed again, not before the delay has passed."""
+        self._return(delivery, "owed", delay_seconds=delay_seconds, error=error)
+
+    def give_back(self, delivery: Delivery) -> None:
+        """It was not tried after all: owed again at once, and the attempt is not counted."""
+        self._return(delivery, "owed", counted=False)
+
+    def set_aside(self, delivery: Delivery, *, error: str) -> None:
+        """It will not succeed by itself: a dead letter that waits for a person."""
+        self._return(delivery, "set_aside", error=error)
+
+    def get(self, delivery_id: int) -> Delivery | None:
+        return self._engine.read(lambda tx: _find(tx, delivery_id))
+
+    def list(
+        self, state: str, *, provider: str | None = None, after: int = 0, limit: int = 100
+    ) -> list[Delivery]:
+        """Deliveries in one state, oldest first; `after` is the last id of the page before."""
+        if state not in DELIVERY.states:
+            raise InvalidInput(f"state must be one of {', '.join(DELIVERY.states)}, not {state!r}")
+        checked_limit(limit)
+
+        def work(tx: Transaction) -> "list[Delivery]":
+            rows = tx.queries.list_deliveries(
+                tx.connection, provider=provider or "", state=state, after=after, limit=limit
+            )
+            return [Delivery(*row) for row in rows]
+
+        return self._engine.read(work)
+
+    def retry(self, delivery_id: int) -> None:
+        """Owe a delivery again that was set aside; it is due at once."""
+
+        def work(tx: Transaction) -> None:
+            if not tx.queries.retry_delivery(tx.connection, id=delivery_id):
+                raise _not_set_aside(tx, delivery_id)
+
+        self._engine.write(work)
+
+    def drop(self, delivery_id: int) -> None:
+        """Give up a delivery that was set aside; it stays on record as dropped."""
+
+        def work(tx: Transaction) -> None:
+            if not tx.queries.drop_delivery(tx.connection, id=delivery_id):
+                raise _not_set_aside(tx, delivery_id)
+
+        self._engine.write(work)
+
+    def next_due(self, provider: str) -> int | None:
+        """When the next claim can find something, or None when nothing is owed."""
+
+        def work(tx: Transaction) -> int | None:
+            due: int | None = tx.queries.next_due(tx.connection, provider=provider)
+            return due
+
+        return self._engine.read(work)
+
+    def backlog(self, provider: str) -> Backlog:
+        """How much is owed to a provider, and since when."""
+
+        def work(tx: Transaction) -> Backlog:
+            owed, oldest = tx.queries.count_open(tx.connection, provider=provider)
+            set_aside = tx.queries.count_set_aside(tx.connection, provider=provider)
+            return Backlog(provider, owed, oldest, set_aside)
+
+        return self._engine.read(work)
+
+    def _return(
+        self,
+        delivery: Delivery,
+        state: str,
+        *,
+        delay_seconds: float = 0,
+        error: str | None = None,
+        counted: bool = True,
+    ) -> None:
+        # A provider's words may hold anything; its error must be storable whatever they are.
+        text = None if error is None else UNSTORABLE.sub("\ufffd", error)
+
+        def work(tx: Transaction) -> None:
+            returned = tx.queries.return_claim(
+                tx.connection,
+                id=delivery.id,
+                lease=delivery.lease,
+                state=state,
+                delay_us=int(delay_seconds * SECOND),
+                uncounted=0 if counted else 1,
+                last_error=text,
+            )
+            if not returned:
+                raise _lost(delivery)
+
+        self._engine.write(work)
+
+
+def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
+    if tx.queries.enqueue_delivery(tx.connection, turn_id=turn_id, provider=provider):
+        return True
+    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    if row is None:
+        raise TurnNotFound(turn_id)
+    if row[2] != "completed":
+        raise InvalidInput(f"turn {turn_id!r} is {row[2]}; only a completed turn is owed to memory")
+    return False
+
+
+def _due_run(tx: Transaction, provider: str, session_id: str, limit: int) -> list[int]:
+    """A session's open deliveries from its head on, up to the first that is not due."""
+    rows = tx.queries.lock_run(tx.connection, provider=provider, session_id=session_id, limit=limit)
+    return [delivery_id for delivery_id, _ in takewhile(lambda row: row[1], list(rows))]
+
+
+def _find(tx: Transaction, delivery_id: int) -> Delivery | None:
+    row = tx.queries.get_delivery(tx.connection, id=delivery_id)
+    return None if row is None else Delivery(*row)
+
+
+def _lost(delivery: Delivery) -> LeaseLost:
+    return LeaseLost(f"delivery {delivery.id}", str(delivery.lease))
+
+
+def _not_set_aside(tx: Transaction, delivery_id: int) -> Exception:
+    delivery = _find(tx, delivery_id)
+    if delivery is None:
+        return DeliveryNotFound(delivery_id)
+    return NotSetAside(delivery_id, delivery.state)

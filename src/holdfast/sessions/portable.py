@@ -1,0 +1,246 @@
+"""Export and import of a conversation as JSON Lines, the same bytes after a round trip.
+
+The first line names the format; then come the sessions of the lineage, oldest first, their turns, their
+messages and what still waits in the inbox. What is owed to memory providers belongs to the store it is
+owed from and does not travel, nor does the tie of a branch to a conversation that isn't in the file.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any, Literal, NamedTuple, get_args
+
+from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
+from holdfast.sessions.codec import checked_name, encode, is_storable, to_json
+from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
+from holdfast.sessions.transcripts import (
+    EVERYTHING,
+    lineage,
+    read_messages,
+    require_session,
+)
+
+FORMAT = {"holdfast": "conversation", "version": 1}
+
+Kind = Literal["session", "turn", "message", "waiting"]
+Kinds = tuple[type, ...]
+
+TEXT: Kinds = (str,)
+NUMBER: Kinds = (int,)
+MAYBE_TEXT: Kinds = (str, type(None))
+MAYBE_NUMBER: Kinds = (int, type(None))
+FIELDS: dict[Kind, dict[str, Kinds]] = {
+    "session": {
+        "id": TEXT,
+        "parent": MAYBE_TEXT,
+        "relation": MAYBE_TEXT,
+        "source": TEXT,
+        "title": MAYBE_TEXT,
+        "started": NUMBER,
+        "ended": MAYBE_NUMBER,
+        "end_reason": MAYBE_TEXT,
+        "generation": NUMBER,
+        "committed_generation": NUMBER,
+    },
+    "turn": {
+        "id": TEXT,
+        "session_id": TEXT,
+        "state": TEXT,
+        "started": NUMBER,
+        "ended": MAYBE_NUMBER,
+        "reason": MAYBE_TEXT,
+        "generation": MAYBE_NUMBER,
+    },
+    "message": {
+        "session_id": TEXT,
+        "seq": NUMBER,
+        "turn_id": MAYBE_TEXT,
+        "created": NUMBER,
+        "carried": (bool,),
+        "message": (dict,),
+    },
+    "waiting": {
+        "session_id": TEXT,
+        "mode": TEXT,
+        "message": (dict,),
+        "addressed_to": MAYBE_TEXT,
+        "created": NUMBER,
+    },
+}
+
+
+class Record(NamedTuple):
+    """One line of an export: what it is, its fields, and where it stood."""
+
+    line: int
+    kind: Kind
+    fields: dict[str, Any]
+
+
+class Ties:
+    """What the lines so far have named. A line may only refer to that, never to what the store holds."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, dict[str, Any]] = {}
+        self._turns: set[str] = set()
+
+    def check(self, record: Record) -> None:
+        """Refuse a record that doesn't belong to the one conversation in the file."""
+        fields = record.fields
+        if record.kind == "session":
+            self._continue(record)
+        elif fields["session_id"] not in self._sessions:
+            raise ImportRefused(record.line, f"session {fields['session_id']!r} stands nowhere above")
+        elif record.kind == "turn":
+            self._turns.add(fields["id"])
+        else:
+            turn_id = fields["turn_id" if record.kind == "message" else "addressed_to"]
+            if turn_id is not None and turn_id not in self._turns:
+                raise ImportRefused(record.line, f"turn {turn_id!r} stands nowhere above")
+
+    def _continue(self, record: Record) -> None:
+        fields = record.fields
+        last = next(reversed(self._sessions.values()), None)
+        place = (None, None) if last is None else (last["id"], "continuation")
+        if fields["id"] in self._sessions or (fields["parent"], fields["relation"]) != place:
+            raise ImportRefused(record.line, "each session should continue the one above it")
+        if last is not None and last["ended"] is None:
+            raise ImportRefused(record.line, f"session {last['id']!r} goes on but has not ended")
+        self._sessions[fields["id"]] = fields
+
+
+def export_lines(tx: Transaction, session_id: str) -> list[str]:
+    """The whole conversation a session belongs to, one JSON object a line."""
+    ids = lineage(tx, session_id)
+    sessions = [asdict(require_session(tx, each)) for each in ids]
+    sessions[0].update(parent=None, relation=None)
+    turns = [
+        asdict(Turn(*row))
+        for each in ids
+        for row in tx.queries.turns_of_session(tx.connection, session_id=each)
+    ]
+    known = {turn["id"] for turn in turns}
+    lines = [_line(FORMAT)]
+    lines += [_line({"session": fields}) for fields in sessions]
+    lines += [_line({"turn": fields}) for fields in turns]
+    for each in ids:
+        for stored in read_messages(tx, each, 0, EVERYTHING):
+            fields = asdict(stored)
+            if stored.turn_id not in known:
+                fields["turn_id"] = None
+            lines.append(_line({"message": fields}))
+    for each in ids:
+        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=EVERYTHING)
+        lines += [_line({"waiting": _waiting_fields(row, known)}) for row in rows]
+    return lines
+
+
+def _waiting_fields(row: tuple[Any, ...], known: set[str]) -> dict[str, Any]:
+    _, session_id, mode, text, _, _, addressed_to, _, created = row
+    return {
+        "session_id": session_id,
+        "mode": mode,
+        "message": json.loads(text),
+        "addressed_to": addressed_to if addressed_to in known else None,
+        "created": created,
+    }
+
+
+def _line(value: dict[str, Any]) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text if is_storable(text) else json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def import_lines(engine: Engine, lines: Iterable[str]) -> list[str]:
+    """Store an exported conversation, all of it or nothing; returns its session ids, oldest first."""
+    records = list(_parse(lines))
+    at = [0]
+
+    def work(tx: Transaction) -> list[str]:
+        for record in records:
+            at[0] = record.line
+            _insert(tx, record)
+        return [record.fields["id"] for record in records if record.kind == "session"]
+
+    try:
+        return engine.write(work)
+    except ConstraintBroken as cause:
+        raise ImportRefused(at[0], f"it doesn't fit what stands before it ({cause})") from cause
+
+
+def _insert(tx: Transaction, record: Record) -> None:
+    fields = record.fields
+    match record.kind:
+        case "session":
+            if not tx.queries.import_session(tx.connection, **fields):
+                raise SessionExists(fields["id"])
+        case "turn":
+            tx.queries.import_turn(tx.connection, **fields)
+        case "message":
+            role, content, extra = encode(fields["message"])
+            columns = fields | {"role": role, "content": content, "extra": extra}
+            columns["carried"] = int(columns["carried"])
+            del columns["message"]
+            tx.queries.import_message(tx.connection, **columns)
+        case "waiting":
+            text = to_json(fields["message"])
+            tx.queries.import_waiting_message(tx.connection, **(fields | {"message": text}))
+
+
+def _parse(lines: Iterable[str]) -> Iterator[Record]:
+    number, ties = 0, Ties()
+    for number, text in enumerate(lines, start=1):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as cause:
+            raise ImportRefused(number, f"it is not JSON ({cause})") from cause
+        if number == 1:
+            if value != FORMAT:
+                raise ImportRefused(1, f"it should be {json.dumps(FORMAT)}, the mark of an export")
+        else:
+            record = _record(number, value)
+            ties.check(record)
+            yield record
+    if number <= 1:
+        raise ImportRefused(number, "the file ends before any session")
+
+
+def _record(number: int, value: object) -> Record:
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in FIELDS:
+        raise ImportRefused(number, f"it should hold one of {', '.join(FIELDS)}")
+    [(kind, fields)] = value.items()
+    expected = FIELDS[kind]
+    if not isinstance(fields, dict) or fields.keys() != expected.keys():
+        raise ImportRefused(number, f"a {kind} has the fields {', '.join(expected)}")
+    for name, kinds in expected.items():
+        _check_field(number, f"{kind}.{name}", fields[name], kinds)
+    try:
+        _check_words(kind, fields)
+    except InvalidInput as cause:
+        raise ImportRefused(number, str(cause)) from cause
+    return Record(number, kind, fields)
+
+
+def _check_field(number: int, name: str, value: object, kinds: Kinds) -> None:
+    # A bool is an int to Python, not to a reader of JSON.
+    if type(value) not in kinds:
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise ImportRefused(number, f"{name} should be {wanted}, not {value!r:.80}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ImportRefused(number, f"{name} is too large a number")
+    if isinstance(value, str) and not is_storable(value):
+        raise ImportRefused(number, f"{name} holds characters that can't be stored")
+
+
+def _check_words(kind: Kind, fields: dict[str, Any]) -> None:
+    if kind == "session":
+        checked_name("a session id", fields["id"])
+        checked_name("a session's source", fields["source"])
+        if fields["relation"] not in (None, *get_args(Relation)):
+            raise InvalidInput(f"relation can't be {fields['relation']!r}")
+    if kind == "turn":
+        checked_name("a turn id", fields["id"])
+    if kind in ("message", "waiting"):
+        encode(fields["message"])
+    if kind == "waiting" and fields["mode"] not in MODES:
+        raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {fields['mode']!r}")

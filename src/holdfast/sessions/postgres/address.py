@@ -1,0 +1,37 @@
+"""Where a PostgreSQL store is: its address taken apart, and the parts that may be shown."""
+
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from holdfast.core.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address without its password, and the whole of it for the driver alone."""
+
+    location: str
+    """For people: user, host, port and database."""
+    pg_dump: str
+    """The command that makes a backup."""
+    conninfo: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> "Address":
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            # The driver quotes what it can't parse, and that may be the password.
+            raise InvalidInput(
+                "a PostgreSQL address is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+                "with special characters in it written as %XX; this one can't be read"
+            ) from None
+        shown = {key: str(parts[key]) for key in ("user", "host", "port", "dbname") if parts.get(key)}
+        user = f"{shown['user']}@" if "user" in shown else ""
+        port = f":{shown['port']}" if "port" in shown else ""
+        location = f"postgresql://{user}{shown.get('host', '')}{port}/{shown.get('dbname', '')}"
+        flags = {"host": "--host", "port": "--port", "user": "--username", "dbname": "--dbname"}
+        options = " ".join(f"{flags[key]}={value}" for key, value in sorted(shown.items()))
+        return cls(location, f"pg_dump {options} --format=custom", make_conninfo(url))

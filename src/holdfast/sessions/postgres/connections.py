@@ -1,0 +1,146 @@
+"""Connections to the server: made, checked, lent out and taken back.
+
+A connection that broke while it lay in the pool is found before anything is sent on it, so a restarted
+server heals by itself. Waiting for a free connection, or for a server that is down, ends with the
+configured patience.
+"""
+
+import select
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import psycopg
+from psycopg.types.numeric import Int8Dumper
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import StoreBusy, StoreClosed, StoreUnreachable
+from holdfast.sessions.postgres.address import Address
+from holdfast.sessions.postgres.errors import words_of
+from holdfast.sessions.postgres.schema import Connection
+
+ONE_WAIT = 0.5
+LONGEST_CONNECT = 10
+SHORTEST_IDLE = 10.0
+
+
+class Connections:
+    """The process's connections to one store."""
+
+    def __init__(self, address: Address, patience: float, most: int) -> None:
+        self._address = address
+        self._patience = patience
+        self._clock = SystemClock()
+        self._failure: psycopg.Error | None = None
+        self._pool = ConnectionPool(
+            address.conninfo,
+            connection_class=_reporting_to(self._note),
+            kwargs=connect_settings(patience),
+            configure=lambda connection: configure(connection, patience),
+            min_size=0,
+            max_size=most,
+            # A failed attempt ends at once; whoever still waits asks for the next one.
+            reconnect_timeout=0,
+            num_workers=2,
+            name="holdfast-postgres",
+            open=True,
+        )
+
+    def _note(self, failure: psycopg.Error | None) -> None:
+        """How the last attempt to connect ended."""
+        self._failure = failure
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Connection]:
+        """A live connection, for one transaction."""
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._pool.putconn(connection)
+
+    def close(self, timeout: float) -> None:
+        """Close what is idle; a connection in use is closed when it comes back."""
+        self._pool.close(timeout)
+
+    def _take(self) -> Connection:
+        deadline = self._clock.monotonic() + self._patience
+        while True:
+            left = deadline - self._clock.monotonic()
+            try:
+                connection: Connection = self._pool.getconn(timeout=max(0.001, min(left, ONE_WAIT)))
+            except PoolClosed:
+                raise StoreClosed(self._address.location) from None
+            except PoolTimeout:
+                if left > ONE_WAIT:
+                    continue
+                raise self._waited_in_vain() from None
+            if not _broken(connection):
+                return connection
+            connection.close()
+            self._pool.putconn(connection)
+
+    def _waited_in_vain(self) -> Exception:
+        failure = self._failure
+        if failure is None:
+            return StoreBusy(self._address.location, self._patience)
+        return StoreUnreachable(self._address.location, words_of(failure))
+
+
+def _reporting_to(note: Callable[[psycopg.Error | None], None]) -> type[Connection]:
+    """A connection class that tells how each attempt ended; the pool would only log it."""
+
+    class Reporting(psycopg.Connection[tuple[Any, ...]]):
+        @classmethod
+        def connect(cls, conninfo: str = "", **settings: Any) -> Self:  # noqa: ANN401 - as in psycopg
+            try:
+                connection = super().connect(conninfo, **settings)
+            except psycopg.Error as error:
+                note(error)
+                raise
+            note(None)
+            return connection
+
+    return Reporting
+
+
+def connect_settings(patience: float) -> dict[str, Any]:
+    """How every connection is made."""
+    return {
+        "autocommit": True,
+        "connect_timeout": max(2, min(LONGEST_CONNECT, int(patience))),
+        "fallback_application_name": "holdfast",
+    }
+
+
+def configure(connection: Connection, patience: float) -> None:
+    """The settings that the promises need, whatever the server's defaults are."""
+    # One type for every number: one prepared statement, and what is out of range is refused by name.
+    connection.adapters.register_dumper(int, Int8Dumper)
+    wait = max(1, int(patience * 1000))
+    # A frozen process must not hold a session's lock for longer than others are willing to wait.
+    idle = int(max(patience, SHORTEST_IDLE) * 1000)
+    connection.execute(
+        "select set_config('synchronous_commit', 'on', false),"
+        " set_config('lock_timeout', %s, false),"
+        " set_config('idle_in_transaction_session_timeout', %s, false),"
+        " set_config('client_min_messages', 'warning', false),"
+        " set_config('jit', 'off', false)",
+        (str(wait), str(idle)),
+    )
+
+
+def _broken(connection: Connection) -> bool:
+    """Whether the server has hung up: an idle connection has nothing to say unless it ends."""
+    if connection.closed:
+        return True
+    watcher = select.poll()
+    watcher.register(connection.fileno(), select.POLLIN)
+    if not watcher.poll(0):
+        return False
+    try:
+        connection.execute("")
+    except psycopg.Error:
+        return True
+    return False

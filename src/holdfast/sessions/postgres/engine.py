@@ -1,0 +1,63 @@
+"""PostgreSQL as an `Engine`: each unit of work is one transaction on a pooled connection.
+
+This file needs no driver, so that a missing one is said plainly. `transactions.py` runs the work,
+`connections.py` keeps the connections, `schema.py` brings the schema up to date.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar
+
+from holdfast.core.errors import BackupRefused, StoreUnopenable
+from holdfast.sessions.contract import Transaction
+
+T = TypeVar("T")
+
+DRIVER = ("psycopg", "psycopg_pool")
+MOST_CONNECTIONS = 10
+
+
+class PostgresEngine:
+    """A database on a server, for many processes and many hosts."""
+
+    def __init__(self, url: str, *, patience: float, connections: int = MOST_CONNECTIONS) -> None:
+        _require_driver()
+        from holdfast.sessions.postgres.address import Address
+        from holdfast.sessions.postgres.transactions import Transactions
+
+        address = Address.parse(url)
+        self.location = address.location
+        self._pg_dump = address.pg_dump
+        self._transactions = Transactions(address, patience=patience, connections=connections)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        return self._transactions.write(work)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._transactions.read(work)
+
+    def refresh_search(self) -> None:
+        """Nothing to do: a message is in the word index with its commit."""
+
+    def check(self) -> list[str]:
+        return self.read(lambda tx: [row[0] for row in tx.queries.inconsistencies(tx.connection)])
+
+    def backup(self, target: str) -> None:
+        raise BackupRefused(
+            f"no backup was written to {target}: a PostgreSQL store is backed up by the server's own "
+            f"tool. Run: {self._pg_dump} --file={target}"
+        )
+
+    def close(self) -> None:
+        self._transactions.close()
+
+
+def _require_driver() -> None:
+    try:
+        for module in DRIVER:
+            import_module(module)
+    except ImportError as cause:
+        raise StoreUnopenable(
+            "the PostgreSQL store",
+            "its driver is not installed. Install it with: pip install 'holdfast[postgres]'",
+        ) from cause

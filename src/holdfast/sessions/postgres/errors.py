@@ -1,0 +1,81 @@
+"""PostgreSQL's SQLSTATE codes as Holdfast's errors. Decided by type and code, never by message text."""
+
+import psycopg
+from psycopg import errors as states
+
+from holdfast.core.errors import (
+    ConstraintBroken,
+    DatabaseDamaged,
+    DiskFull,
+    HoldfastError,
+    InvalidInput,
+    StoreBusy,
+    StoreFault,
+    StoreReadOnly,
+    StoreUnopenable,
+    StoreUnreachable,
+)
+
+RERUN = (states.SerializationFailure, states.DeadlockDetected)
+"""The transaction was undone and asks to be run again."""
+
+CONSTRAINTS = (
+    states.UniqueViolation,
+    states.ForeignKeyViolation,
+    states.CheckViolation,
+    states.NotNullViolation,
+)
+WAITED_TOO_LONG = (states.LockNotAvailable, states.QueryCanceled, *RERUN)
+GOING_AWAY = (
+    states.AdminShutdown,
+    states.CrashShutdown,
+    states.CannotConnectNow,
+    states.DatabaseDropped,
+    states.IdleInTransactionSessionTimeout,
+    states.TooManyConnections,
+)
+REFUSED = (states.InsufficientPrivilege, states.InvalidCatalogName, states.InvalidSchemaName)
+DAMAGED = (states.DataCorrupted, states.IndexCorrupted)
+CONNECTION_CLASS = "08"
+
+RECOVER_A_SERVER = "Stop writing to it and restore a backup of the server."
+WRITE_A_SERVER = "It is a standby or set to read only: use the address of the primary server."
+
+
+def connection_lost(error: psycopg.Error) -> bool:
+    """Whether the server is gone, or sends this connection away."""
+    if error.sqlstate is None:
+        # The driver itself speaks: a socket that broke, or a connection that was never made.
+        return isinstance(error, psycopg.OperationalError)
+    return isinstance(error, GOING_AWAY) or error.sqlstate.startswith(CONNECTION_CLASS)
+
+
+def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastError:
+    """The named error for what PostgreSQL or its driver reported."""
+    words = words_of(error)
+    if connection_lost(error):
+        return StoreUnreachable(location, words)
+    match error:
+        case _ if isinstance(error, CONSTRAINTS):
+            return ConstraintBroken(location, words)
+        case _ if isinstance(error, WAITED_TOO_LONG):
+            return StoreBusy(location, patience)
+        case _ if isinstance(error, REFUSED):
+            return StoreUnopenable(location, words)
+        case _ if isinstance(error, DAMAGED):
+            return DatabaseDamaged(location, words, RECOVER_A_SERVER)
+        case states.DiskFull():
+            return DiskFull(location)
+        case states.ReadOnlySqlTransaction():
+            return StoreReadOnly(location, WRITE_A_SERVER)
+        case states.NumericValueOutOfRange():
+            return InvalidInput(f"PostgreSQL can't hold this number: {words}")
+        case psycopg.DataError() if error.sqlstate is None:
+            return InvalidInput(f"PostgreSQL can't hold this value: {words}")
+        case _:
+            return StoreFault(location, f"{words} ({error.sqlstate or 'no code'})")
+
+
+def words_of(error: psycopg.Error) -> str:
+    """What was said, on one line, without the details that quote a row."""
+    return " ".join((error.diag.message_primary or str(error)).split()).rstrip(".")

@@ -1,0 +1,170 @@
+"""Runs units of work: begin, work, commit, and what to do when one of them fails.
+
+Changes of one session stand in line at its row (`lock_session`); sessions don't wait for each other. Work
+that was surely not committed (a deadlock, a connection lost before COMMIT) is run again within the
+patience. After a COMMIT without an answer nobody knows, so it is not.
+"""
+
+import os
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import InvalidInput, OutcomeUnknown, StoreClosed, StoreFault
+from holdfast.sessions.contract import Transaction
+from holdfast.sessions.postgres.address import Address
+from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
+from holdfast.sessions.postgres.errors import RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.refusal import refusal
+from holdfast.sessions.postgres.schema import Connection, migrate
+from holdfast.sessions.queries import load_queries
+
+T = TypeVar("T")
+
+WRITE = "begin isolation level read committed"
+READ = "begin isolation level repeatable read, read only"
+FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.5
+CLOSING = 5.0
+
+
+class _Undone(Exception):
+    """The transaction is surely gone without a trace; its cause says why."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__()
+        self.error = error
+
+
+class Transactions:
+    """Transactions on the connections of one store."""
+
+    def __init__(self, address: Address, *, patience: float, connections: int) -> None:
+        self._location = address.location
+        self._patience = patience
+        self._clock = SystemClock()
+        self._queries = load_queries("postgres", "psycopg")
+        _prepare(address, patience)
+        self._connections = Connections(address, patience, connections)
+        self._pid = os.getpid()
+        self._change = threading.Condition()  # guards _running and _closed
+        self._running = 0
+        self._closed = False
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        return self._run(WRITE, work)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._run(READ, work)
+
+    def close(self) -> None:
+        """Wait for the calls in progress, at most for the patience, then let go."""
+        if os.getpid() != self._pid:
+            return
+        with self._change:
+            self._closed = True
+            self._change.wait_for(lambda: self._running == 0, self._patience)
+        self._connections.close(CLOSING)
+
+    def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        self._enter()
+        try:
+            return self._patiently(begin, work)
+        except psycopg.Error as error:
+            raise translate(error, self._location, self._patience) from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"text must be whole Unicode: {error.reason}") from error
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._change:
+            # A forked child shares the parent's sockets and must not speak on them.
+            if self._closed or os.getpid() != self._pid:
+                raise StoreClosed(self._location)
+            self._running += 1
+
+    def _leave(self) -> None:
+        with self._change:
+            self._running -= 1
+            self._change.notify_all()
+
+    def _patiently(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        deadline = self._clock.monotonic() + self._patience
+        never = threading.Event()
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return self._once(begin, work)
+            except _Undone as undone:
+                if self._clock.monotonic() + pause >= deadline:
+                    raise undone.error from undone.error.__cause__
+            # Two that met in a deadlock come back at different moments.
+            self._clock.wait(never, pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        with self._connections.borrowed() as connection:
+            try:
+                connection.execute(begin.encode())
+                result = work(Transaction(connection, self._queries, match_expression, alone=False))
+            except psycopg.Error as error:
+                _undo(connection)
+                if isinstance(error, RERUN) or connection_lost(error):
+                    raise _Undone(error) from error
+                raise
+            except BaseException:
+                _undo(connection)
+                raise
+            if begin == READ:
+                _undo(connection)
+            else:
+                self._commit(connection)
+            return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            answer = connection.execute("commit").statusmessage
+        except RERUN as error:
+            raise _Undone(error) from error
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise OutcomeUnknown(self._location, words_of(error)) from error
+            raise
+        if answer != "COMMIT":
+            # A statement failed and the work went on as if it had not.
+            raise StoreFault(self._location, f"the transaction ended with {answer}")
+
+
+def _prepare(address: Address, patience: float) -> None:
+    """Connect once in the open, so that what is wrong is said at once, and bring the schema up to date."""
+    try:
+        connection = psycopg.connect(address.conninfo, **connect_settings(patience))
+    except psycopg.Error as error:
+        raise refusal(error, address) from error
+    try:
+        with connection:
+            configure(connection, patience)
+            migrate(connection, address.location)
+    except psycopg.Error as error:
+        raise translate(error, address.location, patience) from error
+
+
+def _undo(connection: Connection) -> None:
+    try:
+        connection.execute("rollback")
+    except psycopg.Error:
+        # The server undoes what a closed connection leaves behind.
+        connection.close()
+
+
+def match_expression(phrases: Sequence[Sequence[str]]) -> str:
+    """All of these phrases, for `to_tsquery`: quoted, so nothing is an operator."""
+    return " & ".join(f"'{_quoted(words)}'" for words in phrases)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " ".join(words).replace("\\", " ").replace("'", " ")

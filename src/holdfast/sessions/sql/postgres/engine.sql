@@ -1,0 +1,98 @@
+-- name: lock_session(id)$
+-- Changes of one session stand in line here, which makes its sequences dense and its queues ordered. The
+-- key stays shareable, so rows that only refer to the session do not wait.
+select 1 from sessions where id = :id for no key update
+
+-- name: lock_lease(name)^
+-- Nobody else takes the lease over before this transaction has ended.
+select name, holder, token, expires from leases
+ where name = :name and holder is not null and expires > store_now()
+   for share
+
+-- name: due_heads(provider, limit)
+-- Sessions whose oldest open delivery may be claimed now, longest due first, each locked against other
+-- claimers until the transaction ends. One that another claimer works on is passed over.
+select heads.session_id
+  from (select o.session_id from outbox o
+         where o.id in (select min(id) from outbox
+                         where provider = :provider and state in ('owed', 'claimed') group by session_id)
+           and o.due <= (select store_now())
+         order by o.due, o.id) heads
+ where pg_try_advisory_xact_lock(
+           hashtextextended(concat_ws(chr(31), current_schema(), cast(:provider as text), heads.session_id), 0))
+ limit :limit
+
+-- name: lock_run(provider, session_id, limit)
+-- The open deliveries of a session from its head on, and whether each is due. Read only now, behind the
+-- lock of due_heads, they show every claim that came before.
+select id, due <= store_now() from outbox
+ where provider = :provider and session_id = :session_id and state in ('owed', 'claimed')
+ order by id limit :limit
+   for update
+
+-- name: claim_run(ids, lease, lease_us)
+update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, due = store_now() + :lease_us
+ where id in (select cast(value as bigint) from json_array_elements_text(cast(:ids as json)))
+returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
+
+-- name: search_words(words, fragments, roles, sources, sessions, since, until, limit)
+-- Best match first. A filter is a JSON list; null means any.
+with hits as (
+    select m.id, m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, m.content,
+           q.query, ts_rank(m.words, q.query, 1) as rank
+      from (select to_tsquery('message_words', folded(:words)) as query) q
+      join messages m on m.words @@ q.query
+      join sessions s on s.id = m.session_id
+     where (cast(:roles as json) is null
+            or m.role in (select value from json_array_elements_text(cast(:roles as json))))
+       and (cast(:sources as json) is null
+            or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+       and (cast(:sessions as json) is null
+            or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))
+       and m.created >= :since and m.created < :until
+       and not exists (select 1 from json_array_elements_text(cast(:fragments as json)) f (value)
+                        where strpos(lower(m.content collate "C"), f.value) = 0)
+     order by rank desc, m.id limit :limit
+)
+select session_id, seq, turn_id, role, created, source, title, snippet(content, query), null
+  from hits order by rank desc, id
+
+-- name: search_fragments(fragments, roles, sources, sessions, since, until, limit)
+-- For what the word index can not hold (emoji, scripts without spaces): a scan, newest first.
+select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, null, m.content
+  from messages m
+  join sessions s on s.id = m.session_id
+ where m.carried = 0 and m.content is not null
+   and (cast(:roles as json) is null
+        or m.role in (select value from json_array_elements_text(cast(:roles as json))))
+   and (cast(:sources as json) is null
+        or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+   and (cast(:sessions as json) is null
+        or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))
+   and m.created >= :since and m.created < :until
+   and not exists (select 1 from json_array_elements_text(cast(:fragments as json)) f (value)
+                    where strpos(lower(m.content collate "C"), f.value) = 0)
+ order by m.id desc limit :limit
+
+-- name: inconsistencies()
+-- What no constraint can hold by itself, one finding a row.
+select 'session ' || p.id || ' goes on in ' || c.id || ' but has not ended by compression'
+  from sessions c join sessions p on p.id = c.parent
+ where c.relation = 'continuation' and (p.ended is null or p.end_reason <> 'compression')
+union all
+select 'the messages of session ' || session_id || ' have gaps'
+  from messages group by session_id having max(seq) + 1 <> count(*)
+union all
+select 'turn ' || t.id || ' has generation ' || t.generation || ', its session only ' || s.generation
+  from turns t join sessions s on s.id = t.session_id where t.generation > s.generation
+union all
+select 'turn ' || t.id || ' runs in session ' || c.parent || ', which goes on in ' || c.id
+  from turns t join sessions c on c.parent = t.session_id and c.relation = 'continuation'
+ where t.state = 'running'
+union all
+select 'inbox message ' || i.id || ' waits in session ' || c.parent || ', which goes on in ' || c.id
+  from inbox i join sessions c on c.parent = i.session_id and c.relation = 'continuation'
+ where i.state = 'waiting'
+union all
+select 'delivery ' || o.id || ' is owed for turn ' || t.id || ', which is ' || t.state
+  from outbox o join turns t on t.id = o.turn_id where t.state <> 'completed'

@@ -1,0 +1,20 @@
+-- name: acquire_lease(name, holder, ttl_us)^
+-- Free, released or run out: the next holder gets the next fencing token.
+insert into leases (name, holder, token, expires) values (:name, :holder, 1, store_now() + :ttl_us)
+on conflict (name) do update
+   set holder = excluded.holder, token = leases.token + 1, expires = store_now() + :ttl_us
+ where leases.holder is null or leases.expires <= store_now()
+returning name, holder, token, expires
+
+-- name: renew_lease(name, holder, token, ttl_us)^
+update leases set expires = store_now() + :ttl_us
+ where name = :name and holder = :holder and token = :token and expires > store_now()
+returning name, holder, token, expires
+
+-- name: release_lease(name, holder, token)!
+-- The row stays, so that tokens never start over.
+update leases set holder = null where name = :name and holder = :holder and token = :token
+
+-- name: current_lease(name)^
+select name, holder, token, expires from leases
+ where name = :name and holder is not null and expires > store_now()

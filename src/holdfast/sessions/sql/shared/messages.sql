@@ -1,0 +1,35 @@
+-- name: insert_message(session_id, turn_id, role, content, extra)^
+-- Only an open session takes a message, and only a running turn of that session adds one.
+insert into messages (session_id, seq, turn_id, role, content, extra, created)
+select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
+       :turn_id, :role, :content, :extra, store_now()
+ where exists (select 1 from sessions where id = :session_id and ended is null)
+   and exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running')
+returning seq
+
+-- name: insert_loose_message(session_id, role, content, extra)^
+-- A message outside any turn: what a session starts with.
+insert into messages (session_id, seq, role, content, extra, created)
+select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
+       :role, :content, :extra, store_now()
+ where exists (select 1 from sessions where id = :session_id and ended is null)
+returning seq
+
+-- name: get_messages(session_id)
+select role, content, extra from messages where session_id = :session_id order by seq
+
+-- name: read_messages(session_id, start, limit)
+select session_id, seq, turn_id, role, content, extra, created, carried
+  from messages where session_id = :session_id and seq >= :start order by seq limit :limit
+
+-- name: turn_messages(turn_id)
+-- In the order they were said; what a rotation carried along is there once, as it was first stored.
+select role, content, extra from messages where turn_id = :turn_id and carried = 0 order by id
+
+-- name: message_count(session_id)$
+select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id
+
+-- name: carry_messages(parent, child, carry_from, shift)!
+insert into messages (session_id, seq, turn_id, role, content, extra, created, carried)
+select :child, seq - :carry_from + :shift, turn_id, role, content, extra, created, 1
+  from messages where session_id = :parent and seq >= :carry_from order by seq

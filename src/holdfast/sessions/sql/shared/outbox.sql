@@ -1,0 +1,47 @@
+-- name: enqueue_delivery(turn_id, provider)!
+-- Only a completed turn is owed to memory, and to each provider once.
+insert into outbox (session_id, turn_id, provider, due, created)
+select session_id, id, :provider, store_now(), store_now() from turns where id = :turn_id and state = 'completed'
+on conflict (turn_id, provider) do nothing
+
+-- name: extend_claim(lease, lease_us)!
+update outbox set due = store_now() + :lease_us where lease = :lease and state = 'claimed'
+
+-- name: settle_claim(id, lease, state)!
+-- Only the holder of the lease may end a delivery.
+update outbox set state = :state, lease = null, last_error = null, settled = store_now()
+ where id = :id and state = 'claimed' and lease = :lease
+
+-- name: return_claim(id, lease, state, delay_us, uncounted, last_error)!
+-- Back to owed, or set aside, with the reason.
+update outbox set state = :state, lease = null, due = store_now() + :delay_us,
+                  attempts = attempts - :uncounted, last_error = coalesce(:last_error, last_error)
+ where id = :id and state = 'claimed' and lease = :lease
+
+-- name: get_delivery(id)^
+select id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
+  from outbox where id = :id
+
+-- name: list_deliveries(provider, state, after, limit)
+select id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
+  from outbox
+ where state = :state and id > :after and (provider = :provider or :provider = '')
+ order by id limit :limit
+
+-- name: retry_delivery(id)!
+update outbox set state = 'owed', attempts = 0, due = store_now() where id = :id and state = 'set_aside'
+
+-- name: drop_delivery(id)!
+update outbox set state = 'dropped', settled = store_now() where id = :id and state = 'set_aside'
+
+-- name: next_due(provider)$
+-- When the earliest head may be claimed.
+select min(o.due) from outbox o
+ where o.id in (select min(id) from outbox
+                 where provider = :provider and state in ('owed', 'claimed') group by session_id)
+
+-- name: count_open(provider)^
+select count(*), min(created) from outbox where provider = :provider and state in ('owed', 'claimed')
+
+-- name: count_set_aside(provider)$
+select count(*) from outbox where provider = :provider and state = 'set_aside'

@@ -1,0 +1,60 @@
+-- name: unindexed_messages()$
+-- Whether the search index is behind the messages.
+select exists (select 1 from searchable_messages
+                where id > (select coalesce(max(id), 0) from message_index_docsize))
+
+-- name: index_messages(most)!
+insert into message_index (rowid, content)
+select id, content from searchable_messages
+ where id > (select coalesce(max(id), 0) from message_index_docsize) order by id limit :most
+
+-- name: lock_lease(name)^
+select name, holder, token, expires from leases
+ where name = :name and holder is not null and expires > store_now()
+
+-- name: due_heads(provider, limit)
+-- Sessions whose oldest open delivery may be claimed now, longest due first.
+select o.session_id from outbox o
+ where o.id in (select min(id) from outbox
+                 where provider = :provider and state in ('owed', 'claimed') group by session_id)
+   and o.due <= (select store_now())
+ order by o.due, o.id limit :limit
+
+-- name: lock_run(provider, session_id, limit)
+-- The open deliveries of a session from its head on, and whether each is due.
+select id, due <= (select store_now()) from outbox
+ where provider = :provider and session_id = :session_id and state in ('owed', 'claimed')
+ order by id limit :limit
+
+-- name: claim_run(ids, lease, lease_us)
+update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, due = store_now() + :lease_us
+ where id in (select value from json_each(:ids))
+returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
+
+-- name: search_words(words, fragments, roles, sources, sessions, since, until, limit)
+-- Best match first. A filter is a JSON list; null means any.
+select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title,
+       snippet(message_index, 0, char(2), char(3), '…', 24), null
+  from message_index
+  join messages m on m.id = message_index.rowid
+  join sessions s on s.id = m.session_id
+ where message_index match :words
+   and (:roles is null or m.role in (select value from json_each(:roles)))
+   and (:sources is null or s.source in (select value from json_each(:sources)))
+   and (:sessions is null or m.session_id in (select value from json_each(:sessions)))
+   and m.created >= :since and m.created < :until
+   and not exists (select 1 from json_each(:fragments) f where instr(lower(m.content), f.value) = 0)
+ order by message_index.rank limit :limit
+
+-- name: search_fragments(fragments, roles, sources, sessions, since, until, limit)
+-- For what the word index can't hold (emoji, scripts without spaces): a scan, newest first.
+select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, null, m.content
+  from messages m
+  join sessions s on s.id = m.session_id
+ where m.carried = 0 and m.content is not null
+   and (:roles is null or m.role in (select value from json_each(:roles)))
+   and (:sources is null or s.source in (select value from json_each(:sources)))
+   and (:sessions is null or m.session_id in (select value from json_each(:sessions)))
+   and m.created >= :since and m.created < :until
+   and not exists (select 1 from json_each(:fragments) f where instr(lower(m.content), f.value) = 0)
+ order by m.id desc limit :limit

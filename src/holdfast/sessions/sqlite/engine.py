@@ -1,0 +1,106 @@
+"""SQLite as an `Engine`: writes through the group writer, reads on the reader pool.
+
+In memory there is one connection only, so reads go through the writer too.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import BackupRefused, DatabaseDamaged, StoreFailure
+from holdfast.core.ids import new_id
+from holdfast.sessions.contract import Transaction
+from holdfast.sessions.queries import load_queries
+from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.errors import translate
+from holdfast.sessions.sqlite.indexing import index_batch, unindexed
+from holdfast.sessions.sqlite.readers import ReaderPool
+from holdfast.sessions.sqlite.writer import GroupWriter
+
+T = TypeVar("T")
+
+
+class SqliteEngine:
+    """A database in one file, for many threads and many processes."""
+
+    def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:
+        self.location = path
+        self._file = SqliteFile(path, clock, patience, create)
+        queries = load_queries("sqlite", "sqlite3")
+        self._writer = GroupWriter(self._file, queries)
+        self._readers = None if self._file.in_memory else ReaderPool(self._file, queries)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        return self._writer.write(work)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        if self._readers is None:
+            return self._writer.write(work)
+        return self._readers.read(work)
+
+    def refresh_search(self) -> None:
+        while self.read(unindexed):
+            self.write(index_batch)
+
+    def check(self) -> list[str]:
+        self.refresh_search()
+        try:
+            return self.write(_inconsistencies)
+        except DatabaseDamaged as damage:
+            # Some damage ends the very look at it.
+            return [str(damage)]
+
+    def backup(self, target: str) -> None:
+        """Copy by SQLite's own online backup: one snapshot, with writers going on beside it."""
+        if self._readers is None:
+            # Its one connection is the writer's, and would wait for its own transaction to end.
+            raise BackupRefused("a store in memory has no backup; export its sessions instead")
+        if os.path.lexists(target):
+            raise BackupRefused(f"{target} already exists and was left as it is; choose a new name")
+        unfinished = f"{target}.{new_id()}.unfinished"
+        try:
+            self.read(lambda tx: _copy(tx.connection, unfinished))
+            Path(unfinished).rename(target)
+        except (OSError, StoreFailure) as cause:
+            raise BackupRefused(f"no backup was written to {target}: {cause}") from cause
+        finally:
+            for leftover in (unfinished, f"{unfinished}-wal", f"{unfinished}-shm"):
+                with contextlib.suppress(OSError):
+                    Path(leftover).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._readers is not None:
+            self._readers.close()
+        self._writer.close()
+
+
+def _copy(source: sqlite3.Connection, path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    target = sqlite3.connect(path)
+    try:
+        source.backup(target)
+        # Out of WAL mode the copy is one file, synced when the pragma returns.
+        target.execute("pragma synchronous = full")
+        target.execute("pragma journal_mode = delete")
+        damage = target.execute("pragma quick_check(1)").fetchone()[0]
+        if damage != "ok":
+            raise translate(sqlite3.DatabaseError(damage), path, 0)
+    finally:
+        target.close()
+    with Path(path).open("rb") as written:
+        os.fsync(written.fileno())
+
+
+def _inconsistencies(tx: Transaction) -> list[str]:
+    execute = tx.connection.execute
+    found = [row[0] for row in execute("pragma integrity_check(20)") if row[0] != "ok"]
+    found += [f"foreign key broken: {tuple(row)}" for row in execute("pragma foreign_key_check")]
+    try:
+        execute("insert into message_index (message_index, rank) values ('integrity-check', 1)")
+    except sqlite3.DatabaseError as error:
+        found.append(f"search index: {error}")
+    return found

@@ -1,0 +1,90 @@
+"""Where callers wait for the writer: units of work in order, taken out a group at a time.
+
+Every caller blocks until its own work is done, so the queue is bounded by the number of threads.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.sessions.contract import Transaction
+
+LARGEST_GROUP = 256
+LINGER_SECONDS = 0.0002
+
+
+class Work:
+    """One caller's unit of work and, once `done` opens, its outcome."""
+
+    __slots__ = ("done", "error", "result", "run")
+
+    def __init__(self, run: Callable[[Transaction], Any]) -> None:
+        self.run = run
+        self.result: Any = None
+        self.error: BaseException | None = None
+        # A bare lock is the cheapest gate between two threads.
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class WorkQueue:
+    """Many threads put, the one writer takes. It is woken once for a group, not once for each."""
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()  # guards _waiting, _closed, _asleep and _expected
+        self._waiting: list[Work] = []
+        self._closed = False
+        self._asleep = False
+        self._expected = 1
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._last_size = 0
+
+    def put(self, work: Work) -> bool:
+        """Add work at the end; False when the queue is closed."""
+        with self._gate:
+            if self._closed:
+                return False
+            self._waiting.append(work)
+            if self._asleep and len(self._waiting) >= self._expected:
+                self._rouse()
+            return True
+
+    def take(self, timeout: float | None) -> list[Work] | None:
+        """What waits by now, oldest first; empty when the time ran out, None when all is done.
+
+        After a group of several, their callers are about to come back. They are waited for, briefly, so
+        that they share a commit again.
+        """
+        if self._last_size > 1:
+            self._sleep(self._last_size + len(self._waiting), LINGER_SECONDS)
+        self._sleep(1, timeout)
+        with self._gate:
+            group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+            self._last_size = len(group)
+            return None if self._closed and not group else group
+
+    def close(self) -> None:
+        """Take no more; what waits can still be taken."""
+        with self._gate:
+            self._closed = True
+            if self._asleep:
+                self._rouse()
+
+    def _sleep(self, expected: int, timeout: float | None) -> None:
+        """Wait until that much work is there, the queue is closed, or the time is over."""
+        with self._gate:
+            if self._closed or len(self._waiting) >= expected:
+                return
+            self._asleep, self._expected = True, expected
+        if not self._wake.acquire(timeout=-1 if timeout is None else timeout):
+            with self._gate:
+                if self._asleep:
+                    self._asleep = False
+                    return
+            # Roused in the very moment the time ran out: take the wake-up, or the next sleep would.
+            self._wake.acquire()
+
+    def _rouse(self) -> None:
+        self._asleep = False
+        self._wake.release()

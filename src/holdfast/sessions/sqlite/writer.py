@@ -1,0 +1,147 @@
+"""The one writer: a daemon thread that merges what is waiting into one transaction and one fsync.
+
+A unit of work that fails is undone alone and raises to its own caller. A caller gets its answer only
+after the commit, so an answer means the data is on disk.
+"""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast.core.errors import StoreClosed
+from holdfast.sessions.contract import Transaction
+from holdfast.sessions.sqlite.connection import SqliteFile, match_expression
+from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
+from holdfast.sessions.sqlite.indexing import BATCH, FAR_BEHIND, index_batch
+from holdfast.sessions.sqlite.opening import open_database
+from holdfast.sessions.sqlite.work_queue import Work, WorkQueue
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 0.05
+
+
+class GroupWriter:
+    """Runs units of work in the order they were submitted, many to a commit."""
+
+    def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
+        self._file = file
+        self._connection = open_database(file)
+        self._transaction = Transaction(self._connection, queries, match_expression, alone=True)
+        self._queue = WorkQueue()
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, run: Callable[[Transaction], T]) -> T:
+        """Run in the next group; returns after its commit, or raises what went wrong."""
+        work = Work(run)
+        # The writer thread doesn't exist in a forked child.
+        if os.getpid() != self._pid or not self._queue.put(work):
+            raise StoreClosed(self._file.path)
+        work.done.acquire()
+        if work.error is not None:
+            raise work.error
+        result: T = work.result
+        return result
+
+    def close(self) -> None:
+        """Finish what was submitted, then close the connection."""
+        if os.getpid() == self._pid:
+            self._queue.close()
+            self._thread.join()
+
+    def _serve(self) -> None:
+        indexed = 0
+        try:
+            while True:
+                behind = self._connection.total_changes - indexed
+                group = self._queue.take(IDLE_SECONDS if behind else None)
+                if group is None:
+                    return
+                if group:
+                    self._finish(group)
+                if not group or behind > FAR_BEHIND:
+                    batch = Work(index_batch)
+                    self._attempt([batch], savepoints=False)
+                    # A short batch has caught up; one that failed is left to the next search.
+                    if (batch.result or 0) < BATCH:
+                        indexed = self._connection.total_changes
+        except sqlite3.Error:
+            logger.exception("store.writer_died", extra={"store": self._file.path})
+        finally:
+            self._connection.close()
+            self._dismiss()
+
+    def _dismiss(self) -> None:
+        """Answer whoever still waits: nothing more is written here."""
+        self._queue.close()
+        while group := self._queue.take(None):
+            for work in group:
+                work.error = StoreClosed(self._file.path)
+                work.done.release()
+
+    def _finish(self, group: list[Work]) -> None:
+        """Give every unit of work its outcome, in as few transactions as that takes."""
+        try:
+            if not self._attempt(group, savepoints=False) and not self._attempt(group, savepoints=True):
+                for work in group:
+                    self._attempt([work], savepoints=False)
+        except BaseException as error:  # noqa: BLE001 - a caller is never left waiting
+            for work in group:
+                work.error = self._named(error)
+        for work in group:
+            work.done.release()
+
+    def _attempt(self, group: list[Work], *, savepoints: bool) -> bool:
+        """Run a group in one transaction; False when all of it was undone and must run again.
+
+        A savepoint costs a copy of every page it guards. So a group runs without them first, and only
+        when one of it fails, again with them: then that one alone is undone. A failure that undoes the
+        whole transaction (a full disk, an I/O error) leaves each to be tried alone.
+        """
+        for work in group:
+            work.error = work.result = None
+        try:
+            self._file.patiently(lambda: self._connection.execute("begin immediate"))
+        except sqlite3.Error as error:
+            for work in group:
+                work.error = self._named(error)
+            return True
+        try:
+            for work in group:
+                if savepoints:
+                    self._run_in_savepoint(work)
+                else:
+                    work.result = work.run(self._transaction)
+            self._connection.execute("commit")
+        except BaseException as error:  # noqa: BLE001 - it goes to the caller, whatever it is
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
+            if len(group) > 1:
+                return False
+            group[0].error = self._named(error)
+        return True
+
+    def _run_in_savepoint(self, work: Work) -> None:
+        self._connection.execute("savepoint one")
+        try:
+            work.result = work.run(self._transaction)
+        except BaseException as error:
+            if not self._connection.in_transaction:
+                raise
+            work.error = self._named(error)
+            self._connection.execute("rollback to one")
+        self._connection.execute("release one")
+
+    def _named(self, error: BaseException) -> BaseException:
+        if not isinstance(error, (sqlite3.Error, *UNBINDABLE)):
+            return error
+        named = translate(error, self._file.path, self._file.patience)
+        named.__cause__ = error
+        return named

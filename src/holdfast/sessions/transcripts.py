@@ -1,0 +1,232 @@
+"""Sessions and their messages: create, read, end, and find the conversation around a session."""
+
+from collections.abc import Sequence
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import (
+    InvalidInput,
+    SessionBusy,
+    SessionEnded,
+    SessionExists,
+    SessionNotFound,
+    TurnNotFound,
+    TurnNotRunning,
+)
+from holdfast.sessions.codec import (
+    LARGEST,
+    checked_limit,
+    checked_name,
+    decode,
+    decode_all,
+    encode,
+    is_storable,
+)
+from holdfast.sessions.contract import Engine, Relation, Session, StoredMessage, Transaction
+
+EVERYTHING = 2**62
+
+
+class Transcripts:
+    """What is remembered word for word."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def create(
+        self,
+        session_id: str,
+        *,
+        source: str,
+        title: str | None = None,
+        parent: str | None = None,
+        relation: Relation | None = None,
+    ) -> Session:
+        """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
+        checked_name("a session id", session_id)
+        checked_name("a session's source", source)
+        _check_relation(parent, relation)
+        _check_title(title)
+        return self._engine.write(lambda tx: create_session(tx, session_id, source, title, parent, relation))
+
+    def get(self, session_id: str) -> Session | None:
+        return self._engine.read(lambda tx: find_session(tx, session_id))
+
+    def end(self, session_id: str, end_reason: str) -> None:
+        """End a session for good; it takes no more messages."""
+        checked_name("an end reason", end_reason)
+        self._engine.write(lambda tx: end_session(tx, session_id, end_reason))
+
+    def set_title(self, session_id: str, title: str | None) -> None:
+        _check_title(title)
+
+        def work(tx: Transaction) -> None:
+            if not tx.queries.set_title(tx.connection, id=session_id, title=title):
+                raise SessionNotFound(session_id)
+
+        self._engine.write(work)
+
+    def append(
+        self, session_id: str, messages: Sequence[Message], *, turn_id: str | None = None
+    ) -> list[int]:
+        """Add messages at the end, all or none; returns their sequence numbers."""
+        columns = [encode(message) for message in messages]
+        return self._engine.write(
+            lambda tx: [insert_message(tx, session_id, turn_id, *row) for row in columns]
+        )
+
+    def messages(self, session_id: str) -> list[Message]:
+        """The session's own transcript, ready for a model."""
+        return self._engine.read(
+            lambda tx: decode_all(tx.queries.get_messages(tx.connection, session_id=session_id))
+        )
+
+    def read(self, session_id: str, *, start: int = 0, limit: int | None = None) -> list[StoredMessage]:
+        """Messages with their place, from sequence number `start` on."""
+        most = checked_limit(limit)
+        return self._engine.read(lambda tx: read_messages(tx, session_id, start, most))
+
+    def children(self, session_id: str) -> list[str]:
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.children(tx.connection, id=session_id)]
+        )
+
+    def lineage(self, session_id: str) -> list[str]:
+        """Every session of the conversation this one belongs to, oldest first."""
+        return self._engine.read(lambda tx: lineage(tx, session_id))
+
+    def live_end(self, session_id: str) -> str:
+        """Where the conversation goes on, from any of its sessions."""
+        return self._engine.read(lambda tx: live_end(tx, session_id))
+
+    def uncommitted(self) -> list[str]:
+        """Sessions with completed turns that no boundary commit has covered yet."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.uncommitted_sessions(tx.connection)]
+        )
+
+    def mark_committed(self, session_id: str, generation: int) -> bool:
+        """Record that a commit covered the turns up to `generation`; False when that is no news."""
+        return self._engine.write(
+            lambda tx: bool(tx.queries.mark_committed(tx.connection, id=session_id, generation=generation))
+        )
+
+
+def create_session(
+    tx: Transaction,
+    session_id: str,
+    source: str,
+    title: str | None,
+    parent: str | None,
+    relation: Relation | None,
+) -> Session:
+    if parent is not None and find_session(tx, parent) is None:
+        raise SessionNotFound(parent)
+    created = tx.queries.insert_session(
+        tx.connection, id=session_id, parent=parent, relation=relation, source=source, title=title
+    )
+    if not created:
+        raise SessionExists(session_id)
+    return require_session(tx, session_id)
+
+
+def find_session(tx: Transaction, session_id: str) -> Session | None:
+    row = tx.queries.get_session(tx.connection, id=session_id)
+    return None if row is None else Session(*row)
+
+
+def require_session(tx: Transaction, session_id: str) -> Session:
+    session = find_session(tx, session_id)
+    if session is None:
+        raise SessionNotFound(session_id)
+    return session
+
+
+def lock_session(tx: Transaction, session_id: str) -> None:
+    """Make this transaction the only one that changes the session until it ends."""
+    if not tx.alone and tx.queries.lock_session(tx.connection, id=session_id) is None:
+        raise SessionNotFound(session_id)
+
+
+def end_session(tx: Transaction, session_id: str, end_reason: str) -> None:
+    """End an idle session; what runs or waits in it would be left behind."""
+    lock_session(tx, session_id)
+    running = tx.queries.running_turn(tx.connection, session_id=session_id)
+    if running is not None:
+        raise SessionBusy(session_id, f"turn {running[0]!r} is running")
+    waiting = len(list(tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=LARGEST)))
+    if waiting:
+        raise SessionBusy(session_id, f"{waiting} messages wait in its inbox")
+    if not tx.queries.end_session(tx.connection, id=session_id, end_reason=end_reason):
+        raise refuse_ended(tx, session_id)
+
+
+def refuse_ended(tx: Transaction, session_id: str) -> SessionEnded:
+    """The error that says where an ended session's conversation goes on."""
+    session = require_session(tx, session_id)
+    end = live_end(tx, session_id)
+    return SessionEnded(session_id, session.end_reason or "", end if end != session_id else None)
+
+
+def live_end(tx: Transaction, session_id: str) -> str:
+    end = tx.queries.live_end(tx.connection, id=session_id)
+    if end is None:
+        raise SessionNotFound(session_id)
+    return str(end)
+
+
+def lineage(tx: Transaction, session_id: str) -> list[str]:
+    ids = [row[0] for row in tx.queries.lineage(tx.connection, id=session_id)]
+    if not ids:
+        raise SessionNotFound(session_id)
+    return ids
+
+
+def insert_message(
+    tx: Transaction,
+    session_id: str,
+    turn_id: str | None,
+    role: str,
+    content: str | None,
+    extra: str | None,
+) -> int:
+    """Append to an open session, in a running turn of it or in none."""
+    lock_session(tx, session_id)
+    query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
+    # The hot path: aiosql's statement without its wrapper.
+    row = tx.connection.execute(
+        query.sql,
+        {"session_id": session_id, "turn_id": turn_id, "role": role, "content": content, "extra": extra},
+    ).fetchone()
+    if row is None:
+        raise _why_not_appended(tx, session_id, turn_id)
+    return int(row[0])
+
+
+def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> Exception:
+    if require_session(tx, session_id).ended is not None:
+        return refuse_ended(tx, session_id)
+    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    if row is None or row[1] != session_id:
+        return TurnNotFound(str(turn_id))
+    return TurnNotRunning(str(turn_id), row[2])
+
+
+def read_messages(tx: Transaction, session_id: str, start: int, limit: int) -> list[StoredMessage]:
+    rows = tx.queries.read_messages(tx.connection, session_id=session_id, start=start, limit=limit)
+    return [
+        StoredMessage(sid, seq, turn_id, created, bool(carried), decode(role, content, extra))
+        for sid, seq, turn_id, role, content, extra, created, carried in rows
+    ]
+
+
+def _check_relation(parent: str | None, relation: Relation | None) -> None:
+    if (parent is None) != (relation is None) or relation not in (None, "branch", "delegate"):
+        raise InvalidInput(
+            "a session has no parent and no relation, or a parent and the relation 'branch' or "
+            f"'delegate'; not parent={parent!r} with relation={relation!r}"
+        )
+
+
+def _check_title(title: str | None) -> None:
+    if title is not None and not is_storable(title):
+        raise InvalidInput("a title must be plain text without NUL or half surrogate pairs")

@@ -1,0 +1,77 @@
+"""Faults on demand: a store whose process dies just before or just after a commit.
+
+`ProcessDied` is a `BaseException`, so no `except Exception` on the way can survive it by accident, as
+nothing survives a real SIGKILL. Open a store with `SessionDB.on(CrashingEngine(engine))`.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NoReturn, TypeVar
+
+from holdfast.sessions.contract import Engine, Transaction
+
+T = TypeVar("T")
+
+Moment = Literal["before", "after"]
+
+
+class ProcessDied(BaseException):
+    """Stands for the death of the process: whatever was not on disk by now is gone."""
+
+    def __init__(self, moment: Moment) -> None:
+        super().__init__(f"the process died {moment} the commit")
+        self.moment = moment
+
+
+class CrashingEngine:
+    """An engine that dies at its next write once it is armed, and works as usual otherwise.
+
+    Armed "before", all of the write's statements run and then nothing of them is committed. Armed
+    "after", everything is committed and the caller never hears of it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._armed: Moment | None = None
+        self.location = engine.location
+
+    def arm(self, moment: Moment) -> None:
+        """Die at the next write, before or after its commit."""
+        self._armed = moment
+
+    def disarm(self) -> None:
+        self._armed = None
+
+    @property
+    def armed(self) -> bool:
+        """Whether the next write will die; false again once one has."""
+        return self._armed is not None
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        # Taken once per call: an engine may run `work` again, and it must die again then.
+        moment, self._armed = self._armed, None
+        if moment is None:
+            return self._engine.write(work)
+
+        def work_and_die(tx: Transaction) -> NoReturn:
+            work(tx)
+            raise ProcessDied("before")
+
+        if moment == "before":
+            return self._engine.write(work_and_die)
+        self._engine.write(work)
+        raise ProcessDied("after")
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        return self._engine.read(work)
+
+    def refresh_search(self) -> None:
+        self._engine.refresh_search()
+
+    def check(self) -> list[str]:
+        return self._engine.check()
+
+    def backup(self, target: str) -> None:
+        self._engine.backup(target)
+
+    def close(self) -> None:
+        self._engine.close()

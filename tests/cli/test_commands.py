@@ -1,0 +1,88 @@
+"""The command as a shell sees it: output, diagnostics, exit codes. Real processes only."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import SessionDB
+
+
+def holdfast(*arguments: str, store: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOLDFAST_STORE_URL": store, "HOLDFAST_EXIT_WATCHDOG_S": "20"}
+    command = [sys.executable, "-c", "from holdfast.cli.main import main; main()", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    path = tmp_path / "holdfast.db"
+    with SessionDB(path) as db:
+        db.create_session("s", source="test")
+        db.append_message("s", {"role": "user", "content": "keep this"})
+    return f"sqlite:///{path}"
+
+
+def test_the_version_is_printed_without_importing_any_library(store: str) -> None:
+    ran = holdfast("--version", store=store)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("holdfast 0.")
+
+
+def test_backup_copies_the_store_and_says_where(store: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    ran = holdfast("backup", str(copy), store=store)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert str(copy) in ran.stdout
+    with SessionDB(copy) as db:
+        assert db.get_messages("s") == [{"role": "user", "content": "keep this"}]
+
+
+def test_backup_never_overwrites_a_file(store: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_text("mine")
+    ran = holdfast("backup", str(copy), store=store)
+    assert ran.returncode == 4
+    assert "already exists" in ran.stderr
+    assert copy.read_text() == "mine"
+
+
+def test_backup_of_a_missing_store_makes_none(tmp_path: Path) -> None:
+    ran = holdfast("backup", str(tmp_path / "copy.db"), store=f"sqlite:///{tmp_path}/none.db")
+    assert ran.returncode == 4
+    assert "no such file" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_says_that_a_sound_store_is_sound(store: str) -> None:
+    ran = holdfast("check", store=store)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "is sound" in ran.stdout
+
+
+def test_check_names_what_is_wrong_with_a_damaged_store(store: str) -> None:
+    path = Path(store.removeprefix("sqlite:///"))
+    damaged = bytearray(path.read_bytes())
+    damaged[8192:] = b"\x55" * (len(damaged) - 8192)
+    path.write_bytes(damaged)
+    ran = holdfast("check", store=store)
+    assert ran.returncode == 4
+    assert "damaged" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert path.read_bytes() == bytes(damaged)
+
+
+@pytest.mark.parametrize("arguments", [["backup"], ["nonsense"], ["backup", "a", "b"]])
+def test_wrong_arguments_are_explained_and_change_nothing(arguments: list[str], store: str) -> None:
+    ran = holdfast(*arguments, store=store)
+    assert ran.returncode != 0
+    assert ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_wrong_setting_is_named(store: str) -> None:
+    ran = holdfast("check", store=store.replace("sqlite", "sqlit"))
+    assert ran.returncode == 2
+    assert "sqlite:///PATH" in ran.stderr

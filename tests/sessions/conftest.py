@@ -1,0 +1,56 @@
+"""Fixtures for the store's contract suite: every test that asks for `database` runs on every engine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.sessions import SessionDB
+from tests.postgres_server import server_url
+from tests.sessions.stores import Database, PostgresPlace, SharedPostgres, sqlite_database
+
+ENGINES = ("sqlite", "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server, started when the first test asks for it."""
+    with server_url() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_postgres(postgres: str) -> Iterator[SharedPostgres]:
+    """A schema that tests on PostgreSQL use one after another."""
+    shared = SharedPostgres(postgres)
+    yield shared
+    shared.drop()
+
+
+@pytest.fixture(params=ENGINES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A fresh database on the engine at hand, with a clock that stands still."""
+    if request.param == "sqlite":
+        database = sqlite_database(tmp_path)
+    else:
+        shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+        database = shared.database()
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def db(database: Database) -> SessionDB:
+    """A store on a fresh database."""
+    return database.open()
+
+
+@pytest.fixture(params=ENGINES)
+def live_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a fresh database on the real clock, for tests with several processes."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/holdfast.db"
+        return
+    place = PostgresPlace(request.getfixturevalue("postgres"))
+    yield place.url
+    place.drop()

@@ -1,0 +1,56 @@
+"""Settings from the environment, and what is built from them."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import SettingsInvalid, StoreUnopenable
+from holdfast.core.settings import Settings
+from holdfast.wiring import load_settings, open_store
+
+
+def test_with_no_variables_every_setting_has_its_default() -> None:
+    assert load_settings({"PATH": "/bin"}) == Settings()
+
+
+def test_variables_are_named_after_their_section_and_key() -> None:
+    settings = load_settings({"HOLDFAST_EXIT_WATCHDOG_S": "2.5", "HOLDFAST_STORE_PATIENCE_S": "1"})
+    assert settings.exit.watchdog_s == 2.5
+    assert settings.store.patience_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("HOLDFAST_STORE_ULR", "x", "no such setting"),
+        ("HOLDFAST_STROE_URL", "x", "no such setting"),
+        ("HOLDFAST_EXIT_WATCHDOG_S", "soon", "valid number"),
+        ("HOLDFAST_EXIT_WATCHDOG_S", "0", "greater than 0"),
+    ],
+)
+def test_a_wrong_variable_is_named_with_its_problem(name: str, value: str, problem: str) -> None:
+    with pytest.raises(SettingsInvalid, match=f"{name}: .*{problem}"):
+        load_settings({name: value})
+
+
+def test_variables_of_the_projects_own_tests_are_not_settings() -> None:
+    assert load_settings({"HOLDFAST_TEST_POSTGRES_URL": "postgresql://x"}) == Settings()
+
+
+def test_settings_cannot_be_changed_once_parsed() -> None:
+    settings = load_settings({})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.store.url = "sqlite:////tmp/other.db"  # type: ignore[misc]
+
+
+def test_the_store_that_the_settings_name_is_opened(tmp_path: Path) -> None:
+    settings = load_settings({"HOLDFAST_STORE_URL": f"sqlite:///{tmp_path}/here.db"})
+    with open_store(settings) as db:
+        assert db.location == f"{tmp_path}/here.db"
+
+
+def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:
+    settings = load_settings({"HOLDFAST_STORE_URL": f"sqlite:///{tmp_path}/missing/here.db"})
+    with pytest.raises(StoreUnopenable, match="no such file"):
+        open_store(settings, create=False)
+    assert list(tmp_path.iterdir()) == []
