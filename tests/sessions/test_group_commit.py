@@ -174,6 +174,14 @@ def test_a_writer_whose_connection_broke_answers_everyone(engine: SqliteEngine, 
     db.close()
 
 
+def test_a_check_beside_writers_finds_a_sound_database_sound(engine: SqliteEngine, db: SessionDB) -> None:
+    writer = HeldWriter(engine)
+    writer.call(lambda: db.append_message("s", user("not in the search index yet")))
+    verdict = writer.call(db.check)
+    writer.let_go()
+    assert verdict.result == []
+
+
 def test_many_threads_write_and_read_their_own_writes(db: SessionDB) -> None:
     for number in range(16):
         db.create_session(f"s{number}", source="cli")

@@ -47,8 +47,8 @@ class SqliteEngine:
             self.write(index_batch)
 
     def check(self) -> list[str]:
-        self.refresh_search()
         try:
+            self.refresh_search()
             return self.write(_inconsistencies)
         except DatabaseDamaged as damage:
             # Some damage ends the very look at it.
@@ -96,6 +96,9 @@ def _copy(source: sqlite3.Connection, path: str) -> None:
 
 
 def _inconsistencies(tx: Transaction) -> list[str]:
+    # Others append between the refresh and this transaction; the index is compared with all of it.
+    while index_batch(tx):
+        pass
     execute = tx.connection.execute
     found = [row[0] for row in execute("pragma integrity_check(20)") if row[0] != "ok"]
     found += [f"foreign key broken: {tuple(row)}" for row in execute("pragma foreign_key_check")]
