@@ -15,7 +15,7 @@ from holdfast.core.errors import BackupRefused, DatabaseDamaged, StoreFailure
 from holdfast.core.ids import new_id
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.queries import load_queries
-from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
 from holdfast.sessions.sqlite.indexing import index_batch, unindexed
 from holdfast.sessions.sqlite.readers import ReaderPool
@@ -28,8 +28,8 @@ class SqliteEngine:
     """A database in one file, for many threads and many processes."""
 
     def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:
-        self.location = path
-        self._file = SqliteFile(path, clock, patience, create)
+        self._file = SqliteFile(settled_path(path), clock, patience, create)
+        self.location = self._file.path
         queries = load_queries("sqlite", "sqlite3")
         self._writer = GroupWriter(self._file, queries)
         self._readers = None if self._file.in_memory else ReaderPool(self._file, queries)
