@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.ids import new_id
 from holdfast.sessions import Lease, SessionDB
+from holdfast.sessions.codec import LONGEST_NAME
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.db import compression_lock
 from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseKeeper
@@ -296,3 +297,11 @@ def test_closing_succeeds_when_the_leases_can_not_be_released_any_more(database:
     engine_owner.close()
     db.close()
     assert database.open().get_compression_lock_holder("s") == "agent", "until it runs out"
+
+
+@pytest.mark.clause("C3")
+def test_a_session_with_the_longest_id_can_be_locked(db: SessionDB) -> None:
+    session_id = "s" * LONGEST_NAME
+    db.create_session(session_id, source="cli")
+    assert db.try_acquire_compression_lock(session_id, "agent")
+    assert db.rotate(session_id, "child", [], carry_from=0, holder="agent").child_id == "child"

@@ -16,8 +16,8 @@ from holdfast.core.errors import InvalidInput
 PLAIN = {"role", "content"}
 DEEPEST = 100
 LARGEST = 2**62
-# PostgreSQL stores no NUL, and neither engine stores half a surrogate pair.
 LONGEST_NAME = 500
+# PostgreSQL stores no NUL, and neither engine stores half a surrogate pair.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
