@@ -106,4 +106,5 @@ def _inconsistencies(tx: Transaction) -> list[str]:
         execute("insert into message_index (message_index, rank) values ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
         found.append(f"search index: {error}")
-    return found
+    # Only what can be read is worth a look at what it says.
+    return found or [row[0] for row in tx.queries.inconsistencies(tx.connection)]
