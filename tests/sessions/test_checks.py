@@ -1,7 +1,10 @@
-"""A check finds what no constraint holds by itself."""
+"""A check finds what no constraint holds by itself, and says what a person can do about it."""
+
+import io
 
 import pytest
 
+from holdfast.cli.main import run
 from holdfast.sessions import SessionDB
 from tests.sessions.steps import completed_turn, user
 
@@ -36,3 +39,19 @@ def test_what_no_constraint_holds_is_found(db: SessionDB, statement: str, findin
     spoil(db, statement)
     [found] = db.check()
     assert finding in found
+
+
+def test_the_advice_fits_the_store(
+    live_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SessionDB.open(live_url) as db:
+        db.create_session("s", source="cli")
+        db.rotate("s", "child", [], carry_from=0)
+        spoil(db, REOPEN_THE_PARENT)
+    monkeypatch.setenv("HOLDFAST_STORE_URL", live_url)
+    said = io.StringIO()
+    assert run(["check"], said) == 4
+    assert "session s goes on in child" in said.getvalue()
+    assert ("sqlite3 FILE .recover" in said.getvalue()) == live_url.startswith("sqlite")
+    assert ("backup of the server" in said.getvalue()) == live_url.startswith("postgres")
+    assert capsys.readouterr().out == ""

@@ -92,6 +92,11 @@ class SessionDB:
         """Where the data is, for messages to people; never holds a password."""
         return self._engine.location
 
+    @property
+    def recovery(self) -> str:
+        """What a person can do when `check` finds damage."""
+        return self._engine.recovery
+
     # sessions and their messages
 
     def create_session(

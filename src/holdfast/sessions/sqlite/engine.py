@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import BackupRefused, DatabaseDamaged, StoreFailure
+from holdfast.core.errors import RECOVER_A_FILE, BackupRefused, DatabaseDamaged, StoreFailure
 from holdfast.core.ids import new_id
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.queries import load_queries
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 class SqliteEngine:
     """A database in one file, for many threads and many processes."""
+
+    recovery = RECOVER_A_FILE
 
     def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:
         self._file = SqliteFile(settled_path(path), clock, patience, create)
