@@ -352,6 +352,21 @@ def test_a_lock_shorter_than_the_patience_is_only_waited_for(path: Path) -> None
         assert len(db.get_messages("s")) == 4
 
 
+def test_nobody_waits_for_a_search_index_that_waits_for_the_file(path: Path) -> None:
+    db = SessionDB(path, patience=2 * LONG)
+    db.create_session("s", source="cli")
+    # More than the writer can index before the intruder comes.
+    db.append_messages("s", [user(f"word{number}") for number in range(4_000)])
+    intruder = Intruder(path)
+    tried: list[str] = []
+    db._engine._writer._connection.set_trace_callback(tried.append)  # type: ignore[attr-defined]  # noqa: SLF001
+    until(lambda: "begin immediate" in tried)
+    Outcome(db.close).wait()
+    intruder.leave()
+    with SessionDB(path) as again:
+        assert len(again.search("word3999")) == 1
+
+
 @pytest.mark.parametrize("lock", ["begin exclusive", "begin immediate"])
 def test_opening_waits_for_a_program_that_holds_the_new_file(path: Path, lock: str) -> None:
     holder = sqlite3.connect(path, isolation_level=None)
