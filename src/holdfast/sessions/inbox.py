@@ -120,6 +120,8 @@ def _put(
     end = _lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)
+    if addressed_to is not None and tx.queries.get_turn(tx.connection, id=addressed_to) is None:
+        raise TurnNotFound(addressed_to)
     row = tx.queries.put_message(
         tx.connection, session_id=end, mode=mode, message=text, addressed_to=addressed_to, key=key
     )
