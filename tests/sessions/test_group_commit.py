@@ -1,6 +1,7 @@
 """The one writer on SQLite: many callers share a commit, and each gets its own verdict."""
 
 import os
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -307,6 +308,18 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
     db.append_message("s", user("after"))
     assert contents(db.get_messages("s")) == ["before", "after"]
     assert db.check() == []
+
+
+def test_a_child_forked_while_a_reader_is_taken_can_close(engine: SqliteEngine, db: SessionDB) -> None:
+    assert db.get_messages("s") == [], "so that a reader is open"
+    with engine._readers._idle.mutex:  # type: ignore[union-attr]  # noqa: SLF001 - held for a moment by each read
+        child = os.fork()
+        if child == 0:  # pragma: no cover - the child's coverage is not collected
+            signal.alarm(10)
+            db.close()
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert db.append_message("s", user("still here")) == 0
 
 
 class Intruder:
