@@ -70,9 +70,12 @@ class Transcripts:
     ) -> list[int]:
         """Add messages at the end, all or none; returns their sequence numbers."""
         columns = [encode(message) for message in messages]
-        return self._engine.write(
-            lambda tx: [insert_message(tx, session_id, turn_id, *row) for row in columns]
-        )
+
+        def work(tx: Transaction) -> list[int]:
+            lock_session(tx, session_id)
+            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+
+        return self._engine.write(work)
 
     def messages(self, session_id: str) -> list[Message]:
         """The session's own transcript, ready for a model."""
@@ -189,8 +192,7 @@ def insert_message(
     content: str | None,
     extra: str | None,
 ) -> int:
-    """Append to an open session, in a running turn of it or in none."""
-    lock_session(tx, session_id)
+    """Append to an open session that is locked or new, in a running turn of it or in none."""
     query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
     # The hot path: aiosql's statement without its wrapper.
     row = tx.connection.execute(
