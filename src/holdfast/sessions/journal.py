@@ -8,18 +8,14 @@ what is owed to each memory provider in one transaction.
 from collections.abc import Sequence
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import (
-    InvalidInput,
-    TurnAlreadyRunning,
-    TurnNotFound,
-    TurnNotRunning,
-)
+from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotRunning
 from holdfast.core.ids import new_id
 from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable
 from holdfast.sessions.contract import Engine, Transaction, Turn
-from holdfast.sessions.inbox import acknowledge, lock_turn
+from holdfast.sessions.inbox import acknowledge
 from holdfast.sessions.outbox import enqueue
 from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended
+from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 
 
 class Journal:
@@ -50,7 +46,7 @@ class Journal:
         """Let a waiting message join the running turn at this step; returns it."""
 
         def work(tx: Transaction) -> Message:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             taken = acknowledge(tx, take, turn_id)
             insert_message(tx, session_id, turn_id, *encode(taken.message))
             return taken.message
@@ -62,7 +58,7 @@ class Journal:
         columns = [encode(message) for message in messages]
 
         def work(tx: Transaction) -> list[int]:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             return [insert_message(tx, session_id, turn_id, *row) for row in columns]
 
         return self._engine.write(work)
@@ -75,7 +71,7 @@ class Journal:
         columns = None if message is None else encode(message)
 
         def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             if columns is not None:
                 insert_message(tx, session_id, turn_id, *columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
@@ -124,7 +120,7 @@ class Journal:
         columns = [encode(message) for message in messages]
 
         def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             for row in columns:
                 insert_message(tx, session_id, turn_id, *row)
             return _finish(tx, turn_id, state, reason, None)
@@ -152,24 +148,4 @@ def _finish(tx: Transaction, turn_id: str, state: str, reason: str | None, gener
     turn = require_turn(tx, turn_id)
     if not finished:
         raise TurnNotRunning(turn_id, turn.state)
-    return turn
-
-
-def lock_running_turn(tx: Transaction, turn_id: str) -> str:
-    """Lock the session that the running turn is in now, and return its id."""
-    turn = Turn(*lock_turn(tx, turn_id))
-    if turn.state != "running":
-        raise TurnNotRunning(turn_id, turn.state)
-    return turn.session_id
-
-
-def find_turn(tx: Transaction, turn_id: str) -> Turn | None:
-    row = tx.queries.get_turn(tx.connection, id=turn_id)
-    return None if row is None else Turn(*row)
-
-
-def require_turn(tx: Transaction, turn_id: str) -> Turn:
-    turn = find_turn(tx, turn_id)
-    if turn is None:
-        raise TurnNotFound(turn_id)
     return turn
