@@ -11,10 +11,9 @@ from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, get_args
 
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
-from holdfast.sessions.codec import checked_name, encode, is_storable, to_json
+from holdfast.sessions.codec import LARGEST, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
 from holdfast.sessions.transcripts import (
-    EVERYTHING,
     lineage,
     read_messages,
     require_session,
@@ -124,13 +123,13 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     lines += [_line({"session": fields}) for fields in sessions]
     lines += [_line({"turn": fields}) for fields in turns]
     for each in ids:
-        for stored in read_messages(tx, each, 0, EVERYTHING):
+        for stored in read_messages(tx, each, 0, LARGEST):
             fields = asdict(stored)
             if stored.turn_id not in known:
                 fields["turn_id"] = None
             lines.append(_line({"message": fields}))
     for each in ids:
-        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=EVERYTHING)
+        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=LARGEST)
         lines += [_line({"waiting": _waiting_fields(row, known)}) for row in rows]
     return lines
 

@@ -13,7 +13,6 @@ from holdfast.core.errors import (
     TurnNotRunning,
 )
 from holdfast.sessions.codec import (
-    LARGEST,
     checked_limit,
     checked_name,
     decode,
@@ -22,8 +21,6 @@ from holdfast.sessions.codec import (
     is_storable,
 )
 from holdfast.sessions.contract import Engine, Relation, Session, StoredMessage, Transaction
-
-EVERYTHING = 2**62
 
 
 class Transcripts:
@@ -156,7 +153,7 @@ def end_session(tx: Transaction, session_id: str, end_reason: str) -> None:
     running = tx.queries.running_turn(tx.connection, session_id=session_id)
     if running is not None:
         raise SessionBusy(session_id, f"turn {running[0]!r} is running")
-    waiting = len(list(tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=LARGEST)))
+    waiting = tx.queries.count_waiting_messages(tx.connection, session_id=session_id)
     if waiting:
         raise SessionBusy(session_id, f"{waiting} messages wait in its inbox")
     if not tx.queries.end_session(tx.connection, id=session_id, end_reason=end_reason):
