@@ -14,6 +14,8 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, SessionNotFound, StoreBusy, StoreClosed, StoreFailure
 from holdfast.sessions import SessionDB, Transaction
 from holdfast.sessions.sqlite import SqliteEngine
+from holdfast.sessions.sqlite.indexing import MOST_CHARACTERS, index_batch, unindexed
+from holdfast.sessions.transcripts import insert_message
 from holdfast.testing import ProcessDied
 from tests.sessions.steps import LONG, contents, together, until, user
 
@@ -363,6 +365,20 @@ def test_a_lock_shorter_than_the_patience_is_only_waited_for(path: Path) -> None
         intruder.leave()
         assert [outcome.wait().error for outcome in outcomes] == [None] * 4
         assert len(db.get_messages("s")) == 4
+
+
+def test_long_texts_are_indexed_a_few_at_a_time(engine: SqliteEngine, db: SessionDB) -> None:
+    long = "needle " + "hay " * (MOST_CHARACTERS // 8)
+
+    def add_and_index(tx: Transaction) -> int:
+        for _ in range(6):
+            insert_message(tx, "s", None, "tool", long, None)
+        assert index_batch(tx), "some are left"
+        return int(tx.connection.execute("select count(*) from message_index_docsize").fetchone()[0])
+
+    assert engine.write(add_and_index) == 2
+    until(lambda: not engine.read(unindexed))
+    assert len(db.search("needle")) == 6
 
 
 def test_nobody_waits_for_a_search_index_that_waits_for_the_file(path: Path) -> None:

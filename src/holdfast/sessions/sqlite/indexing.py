@@ -8,6 +8,8 @@ ends is read off the index itself, so a crash or another process leaves nothing 
 from holdfast.sessions.contract import Transaction
 
 BATCH = 200
+MOST_CHARACTERS = 500_000
+"""A batch ends with the message that reaches this, so that long texts don't keep an append waiting."""
 FAR_BEHIND = 5_000
 
 
@@ -16,6 +18,7 @@ def unindexed(tx: Transaction) -> bool:
     return bool(tx.queries.unindexed_messages(tx.connection))
 
 
-def index_batch(tx: Transaction) -> int:
-    """Index the oldest messages that are missing; returns how many there were, at most a batch."""
-    return int(tx.queries.index_messages(tx.connection, most=BATCH))
+def index_batch(tx: Transaction) -> bool:
+    """Index the oldest messages that are missing; returns whether more are."""
+    tx.queries.index_messages(tx.connection, most=BATCH, most_characters=MOST_CHARACTERS)
+    return unindexed(tx)

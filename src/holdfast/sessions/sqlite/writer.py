@@ -15,7 +15,7 @@ from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile, match_expression
 from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
-from holdfast.sessions.sqlite.indexing import BATCH, FAR_BEHIND, index_batch
+from holdfast.sessions.sqlite.indexing import FAR_BEHIND, index_batch
 from holdfast.sessions.sqlite.opening import open_database
 from holdfast.sessions.sqlite.work_queue import Work, WorkQueue
 
@@ -70,8 +70,8 @@ class GroupWriter:
                     batch = Work(index_batch)
                     # Callers come first: while others hold the file, the batch is put off.
                     self._attempt([batch], savepoints=False, patient=False)
-                    # A short batch has caught up; one that failed is left to the next search.
-                    if (batch.result or 0) < BATCH and not isinstance(batch.error, StoreBusy):
+                    # One that failed for another reason is left to the next search.
+                    if not batch.result and not isinstance(batch.error, StoreBusy):
                         indexed = self._connection.total_changes
         except sqlite3.Error:
             logger.exception("store.writer_died", extra={"store": self._file.path})

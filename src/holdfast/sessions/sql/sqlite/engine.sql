@@ -3,10 +3,19 @@
 select exists (select 1 from searchable_messages
                 where id > (select coalesce(max(id), 0) from message_index_docsize))
 
--- name: index_messages(most)!
+-- name: index_messages(most, most_characters)!
+-- The next messages in order: at most so many, and none past the one that reaches so many characters.
+with missing (id, size) as (
+    select id, length(content) from searchable_messages
+     where id > (select coalesce(max(id), 0) from message_index_docsize) order by id limit :most
+), placed (id, before) as (
+    select id, sum(size) over (order by id) - size from missing
+)
 insert into message_index (rowid, content)
 select id, content from searchable_messages
- where id > (select coalesce(max(id), 0) from message_index_docsize) order by id limit :most
+ where id >= (select min(id) from missing)
+   and id <= (select max(id) from placed where before < :most_characters)
+ order by id
 
 -- name: lock_lease(name)^
 select name, holder, token, expires from leases
