@@ -1,0 +1,8 @@
+"""What is remembered in essence: providers, their lanes, the outbox drain and the lifecycle.
+
+Read `contract.py` first.
+"""
+
+from holdfast.memory.contract import CompletedTurn, MemoryProvider, ProviderStatus
+
+__all__ = ["CompletedTurn", "MemoryProvider", "ProviderStatus"]
