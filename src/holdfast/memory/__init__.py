@@ -4,5 +4,6 @@ Read `contract.py` first.
 """
 
 from holdfast.memory.contract import CompletedTurn, MemoryProvider, ProviderStatus
+from holdfast.memory.manager import MemoryManager
 
-__all__ = ["CompletedTurn", "MemoryProvider", "ProviderStatus"]
+__all__ = ["CompletedTurn", "MemoryManager", "MemoryProvider", "ProviderStatus"]

@@ -46,6 +46,13 @@ class Engine(Protocol):
         """Run `work` in a transaction of its own; an exception undoes it and is raised here."""
         ...
 
+    def write_later(self, work: Callable[[Transaction], object]) -> None:
+        """Run `work` after everything written so far, without waiting where that buys no durability.
+
+        Whatever is read or written after this call finds it done. In memory a failure is logged.
+        """
+        ...
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot."""
         ...

@@ -33,6 +33,9 @@ class PostgresEngine:
     def write(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.write(work)
 
+    def write_later(self, work: Callable[[Transaction], object]) -> None:
+        self._transactions.write(work)
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.read(work)
 

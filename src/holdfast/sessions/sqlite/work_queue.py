@@ -16,10 +16,11 @@ LINGER_SECONDS = 0.0002
 class Work:
     """One caller's unit of work and, once `done` opens, its outcome."""
 
-    __slots__ = ("done", "error", "result", "run")
+    __slots__ = ("attended", "done", "error", "result", "run")
 
-    def __init__(self, run: Callable[[Transaction], Any]) -> None:
+    def __init__(self, run: Callable[[Transaction], Any], *, attended: bool = True) -> None:
         self.run = run
+        self.attended = attended
         self.result: Any = None
         self.error: BaseException | None = None
         # A bare lock is the cheapest gate between two threads.

@@ -50,6 +50,12 @@ class GroupWriter:
         result: T = work.result
         return result
 
+    def post(self, run: Callable[[Transaction], object]) -> None:
+        """Run in a coming group, in order, with nobody waiting for the outcome; a failure is logged."""
+        work = Work(run, attended=False)
+        if os.getpid() != self._pid or not self._queue.put(work):
+            raise StoreClosed(self._file.path)
+
     def close(self) -> None:
         """Finish what was submitted, then close the connection."""
         if os.getpid() == self._pid:
@@ -96,6 +102,8 @@ class GroupWriter:
             for work in group:
                 work.error = self._named(error)
         for work in group:
+            if work.error is not None and not work.attended:
+                logger.error("store.posted_work_failed", exc_info=work.error)
             work.done.release()
 
     def _attempt(self, group: list[Work], *, savepoints: bool) -> bool:
