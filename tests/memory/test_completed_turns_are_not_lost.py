@@ -137,7 +137,7 @@ def test_hooks_go_behind_what_their_session_is_owed(make_manager: MakeManager) -
         order.extend(turn.user_content for turn in turns)
 
     provider.before = deliver
-    provider.note = lambda call, _: order.append(call)  # type: ignore[method-assign]
+    provider.noted = order.append
     provider.answers["q"] = "for the old session only"
     memory.add_provider(provider)
     memory.sync_all("one", "1", session_id="old")

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 5.0
 RECALL_SECONDS = 2.0
-KEEP_CLAIMS_SECONDS = 20.0
+KEEP_CLAIMS_SECONDS = 5.0
 MEMORY = ":memory:"
 
 

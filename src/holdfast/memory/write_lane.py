@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = 15.0
 LARGEST_BATCH = 50
 # A store that others share, or whose clock differs, is looked at again after this long.
 LONGEST_WAIT = 5.0

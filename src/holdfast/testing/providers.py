@@ -20,6 +20,7 @@ class RecordingProvider(MemoryProvider):
         self.answers: dict[str, str] = {}
         self.before: Callable[[Sequence[CompletedTurn]], None] = lambda _: None
         self.before_recall: Callable[[str], None] = lambda _: None
+        self.noted: Callable[[str], None] = lambda _: None
 
     @property
     def name(self) -> str:
@@ -57,6 +58,7 @@ class RecordingProvider(MemoryProvider):
     def note(self, call: str, what: object) -> None:
         with self.lock:
             self.calls.append((call, what))
+        self.noted(call)
 
     def said(self, session_id: str | None = None) -> list[str]:
         """What users said in the turns delivered, in the order of delivery."""
