@@ -90,8 +90,9 @@ class MemoryManager:
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        self._store.turns.record(session_id, turn, providers=self.provider_names, handover=messages)
-        self.wake()
+        self._store.turns.record(
+            session_id, turn, providers=self.provider_names, handover=messages, then=self.wake
+        )
 
     def wake(self) -> None:
         """A turn was completed in the store and is owed to memory."""

@@ -6,7 +6,7 @@ what is owed to each memory provider in one transaction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
@@ -95,11 +95,13 @@ class Journal:
         providers: Sequence[str] = (),
         handover: Sequence[Message] | None = None,
         source: str = "library",
+        then: Callable[[], object] = lambda: None,
     ) -> str:
         """Store a turn that ran elsewhere, completed and owed to each provider; returns its id.
 
         A session that the store doesn't know is created. `handover` is what providers get as the turn's
-        messages when it is more than `messages`. On disk when this returns, unless the store is in memory.
+        messages when it is more than `messages`. On disk when this returns, unless the store is in memory;
+        `then` is called once it is stored.
         """
         checked_name("a session id", session_id)
         checked_name("a session's source", source)
@@ -121,7 +123,7 @@ class Journal:
             for name in names:
                 enqueue(tx, turn_id, name)
 
-        self._engine.write_later(work)
+        self._engine.write_later(work, then)
         return turn_id
 
     def interrupt(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:

@@ -50,9 +50,9 @@ class GroupWriter:
         result: T = work.result
         return result
 
-    def post(self, run: Callable[[Transaction], object]) -> None:
-        """Run in a coming group, in order, with nobody waiting for the outcome; a failure is logged."""
-        work = Work(run, attended=False)
+    def post(self, run: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        """Run in a coming group, in order, and `then` after its commit; a failure is logged."""
+        work = Work(run, then)
         if os.getpid() != self._pid or not self._queue.put(work):
             raise StoreClosed(self._file.path)
 
@@ -102,9 +102,12 @@ class GroupWriter:
             for work in group:
                 work.error = self._named(error)
         for work in group:
-            if work.error is not None and not work.attended:
+            if work.then is None:
+                work.done.release()
+            elif work.error is None:
+                work.then()
+            else:
                 logger.error("store.posted_work_failed", exc_info=work.error)
-            work.done.release()
 
     def _attempt(self, group: list[Work], *, savepoints: bool) -> bool:
         """Run a group in one transaction; False when all of it was undone and must run again.
