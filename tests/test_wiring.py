@@ -43,6 +43,12 @@ def test_settings_cannot_be_changed_once_parsed() -> None:
         settings.store.url = "sqlite:////tmp/other.db"  # type: ignore[misc]
 
 
+def test_the_password_in_a_stores_address_is_not_shown() -> None:
+    settings = load_settings({"HOLDFAST_STORE_URL": "postgresql://me:hunter2@host/db"})
+    assert settings.store.url.endswith("me:hunter2@host/db")
+    assert "hunter2" not in f"{settings!r} {settings} {settings.store!r}"
+
+
 def test_the_store_that_the_settings_name_is_opened(tmp_path: Path) -> None:
     settings = load_settings({"HOLDFAST_STORE_URL": f"sqlite:///{tmp_path}/here.db"})
     with open_store(settings) as db:

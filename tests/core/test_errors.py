@@ -7,13 +7,24 @@ import pytest
 from holdfast.core import errors
 from holdfast.core.errors import (
     AlreadyContinued,
+    DatabaseDamaged,
+    DiskFull,
     HoldfastError,
     ImportRefused,
     InvalidInput,
+    NotADatabase,
+    OutcomeUnknown,
     Refused,
     Retryable,
+    SchemaTooNew,
     SessionEnded,
+    StoreBusy,
+    StoreClosed,
     StoreFailure,
+    StoreFault,
+    StoreReadOnly,
+    StoreUnopenable,
+    StoreUnreachable,
 )
 
 ALL = [
@@ -28,7 +39,30 @@ def test_every_error_is_a_holdfast_error_with_a_place_in_the_tree(kind: type[Exc
     assert issubclass(kind, HoldfastError)
     groups = (Refused, Retryable, StoreFailure, InvalidInput)
     assert kind is HoldfastError or issubclass(kind, groups) or kind.__name__ == "PoolClosed"
-    assert kind.__doc__ is None or kind.__doc__.strip()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StoreClosed("/here"),
+        StoreBusy("/here", 30),
+        OutcomeUnknown("/here", "no answer"),
+        StoreUnreachable("/here", "no answer"),
+        NotADatabase("/here"),
+        DatabaseDamaged("/here", "page 3"),
+        SchemaTooNew("/here", "0009.pre", "0001.pre"),
+        StoreReadOnly("/here"),
+        StoreUnopenable("/here", "no such file"),
+        DiskFull("/here"),
+        StoreFault("/here", "odd"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_a_failure_of_the_store_says_where_and_what_was_kept(failure: StoreFailure) -> None:
+    said = str(failure)
+    assert "/here" in said
+    kept = ("stored nothing", "is kept", "left as it is", "not overwritten", "Nothing was changed")
+    assert any(words in said for words in kept), said
 
 
 def test_invalid_input_is_a_value_error_to_those_who_know_no_holdfast() -> None:

@@ -1,7 +1,11 @@
 """What real processes do in the tests of the PostgreSQL engine: `python -m … ROLE URL`."""
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 
@@ -23,11 +27,13 @@ def forget_to_close(url: str) -> None:
 
 
 def fork(url: str) -> None:
-    """A forked child must not speak on its parent's connections."""
+    """A forked child must not speak on its parent's connections, nor wait for its threads."""
     with SessionDB.open(url) as db:
         db.create_session("before", source="test")
-        child = os.fork()
+        with elsewhere(db._engine._transactions._change):  # type: ignore[attr-defined]  # noqa: SLF001
+            child = os.fork()
         if not child:
+            signal.alarm(10)
             try:
                 db.create_session("in the child", source="test")
             except StoreClosed:
@@ -35,6 +41,22 @@ def fork(url: str) -> None:
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         db.create_session("after", source="test")
+
+
+@contextmanager
+def elsewhere(lock: AbstractContextManager[object]) -> Iterator[None]:
+    """Another thread holds the lock meanwhile."""
+    taken, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            taken.set()
+            let_go.wait(30)
+
+    threading.Thread(target=hold, daemon=True).start()
+    taken.wait(30)
+    yield
+    let_go.set()
 
 
 def deliver(url: str) -> None:

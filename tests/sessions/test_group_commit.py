@@ -1,6 +1,7 @@
 """The one writer on SQLite: many callers share a commit, and each gets its own verdict."""
 
 import os
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -174,6 +175,14 @@ def test_a_writer_whose_connection_broke_answers_everyone(engine: SqliteEngine, 
     db.close()
 
 
+def test_a_check_beside_writers_finds_a_sound_database_sound(engine: SqliteEngine, db: SessionDB) -> None:
+    writer = HeldWriter(engine)
+    writer.call(lambda: db.append_message("s", user("not in the search index yet")))
+    verdict = writer.call(db.check)
+    writer.let_go()
+    assert verdict.result == []
+
+
 def test_many_threads_write_and_read_their_own_writes(db: SessionDB) -> None:
     for number in range(16):
         db.create_session(f"s{number}", source="cli")
@@ -301,6 +310,18 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
     assert db.check() == []
 
 
+def test_a_child_forked_while_a_reader_is_taken_can_close(engine: SqliteEngine, db: SessionDB) -> None:
+    assert db.get_messages("s") == [], "so that a reader is open"
+    with engine._readers._idle.mutex:  # type: ignore[union-attr]  # noqa: SLF001 - held for a moment by each read
+        child = os.fork()
+        if child == 0:  # pragma: no cover - the child's coverage is not collected
+            signal.alarm(10)
+            db.close()
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert db.append_message("s", user("still here")) == 0
+
+
 class Intruder:
     """Another program that holds the write lock of the file."""
 
@@ -342,6 +363,21 @@ def test_a_lock_shorter_than_the_patience_is_only_waited_for(path: Path) -> None
         intruder.leave()
         assert [outcome.wait().error for outcome in outcomes] == [None] * 4
         assert len(db.get_messages("s")) == 4
+
+
+def test_nobody_waits_for_a_search_index_that_waits_for_the_file(path: Path) -> None:
+    db = SessionDB(path, patience=2 * LONG)
+    db.create_session("s", source="cli")
+    # More than the writer can index before the intruder comes.
+    db.append_messages("s", [user(f"word{number}") for number in range(4_000)])
+    intruder = Intruder(path)
+    tried: list[str] = []
+    db._engine._writer._connection.set_trace_callback(tried.append)  # type: ignore[attr-defined]  # noqa: SLF001
+    until(lambda: "begin immediate" in tried)
+    Outcome(db.close).wait()
+    intruder.leave()
+    with SessionDB(path) as again:
+        assert len(again.search("word3999")) == 1
 
 
 @pytest.mark.parametrize("lock", ["begin exclusive", "begin immediate"])

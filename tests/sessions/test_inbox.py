@@ -210,7 +210,7 @@ def test_a_turn_that_ended_or_never_was_can_not_swallow_a_message(db: SessionDB,
 
 
 def test_a_message_addressed_to_an_unknown_turn_is_refused_by_name(db: SessionDB, session: str) -> None:
-    with pytest.raises(HoldfastError):
+    with pytest.raises(TurnNotFound, match="nobody"):
         db.inbox.put(session, user("stop"), mode="interrupt", addressed_to="nobody")
     assert db.inbox.waiting(session) == []
 

@@ -1,10 +1,13 @@
 """The turn journal: every step is on disk before the next, and completion is one transaction."""
 
+from collections.abc import Callable
+
 import pytest
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     InvalidInput,
+    LeaseLost,
     NotWaiting,
     Refused,
     SessionBusy,
@@ -308,3 +311,37 @@ def test_a_session_in_which_a_turn_runs_does_not_end(db: SessionDB, session: str
         db.end_session(session, "user left")
     db.turns.complete(turn.id, assistant("answer"))
     db.end_session(session, "user left")
+
+
+@pytest.mark.clause("D10")
+def test_a_node_that_lost_the_sessions_lease_can_not_go_on_with_its_turn(database: Database) -> None:
+    db = database.open()
+    db.create_session("s", source="cli")
+    lease = db.leases.acquire("session:s", "node a", ttl_seconds=10)
+    assert lease is not None
+    stalled = db.turns.under(lease)
+    turn = stalled.open("s", user("q"))
+    stalled.append(turn.id, [assistant("one step")])
+    waiting = db.inbox.put("s", user("and this"), mode="steer")
+    database.clock.advance(10)
+    said = db.get_messages("s")
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: stalled.append(turn.id, [assistant("late")]),
+        lambda: stalled.join(turn.id, waiting.id),
+        lambda: stalled.complete(turn.id, assistant("late"), providers=["p"]),
+        lambda: stalled.interrupt(turn.id, "late"),
+        lambda: stalled.fail(turn.id, "late"),
+    )
+    successor = db.leases.acquire("session:s", "node b", ttl_seconds=10)
+    assert successor is not None
+    for call in calls:
+        with pytest.raises(LeaseLost, match="node a"):
+            call()
+    assert db.get_messages("s") == said
+    assert db.turns.running("s") == turn
+    assert db.outbox.backlog("p").owed == 0
+    assert [each.id for each in db.inbox.waiting("s")] == [waiting.id]
+    db.turns.under(successor).complete(turn.id, assistant("done"))
+    with pytest.raises(LeaseLost):
+        stalled.open("s", user("next"))
+    assert db.turns.running("s") is None

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.ids import new_id
 from holdfast.sessions import Lease, SessionDB
+from holdfast.sessions.codec import LONGEST_NAME
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.db import compression_lock
 from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseKeeper
+from holdfast.sessions.leases import Leases
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
 from tests.sessions.steps import crashing, together, until, user, with_own_clock
@@ -296,3 +298,27 @@ def test_closing_succeeds_when_the_leases_can_not_be_released_any_more(database:
     engine_owner.close()
     db.close()
     assert database.open().get_compression_lock_holder("s") == "agent", "until it runs out"
+
+
+@pytest.mark.clause("C3")
+def test_a_session_with_the_longest_id_can_be_locked(db: SessionDB) -> None:
+    session_id = "s" * LONGEST_NAME
+    db.create_session(session_id, source="cli")
+    assert db.try_acquire_compression_lock(session_id, "agent")
+    assert db.rotate(session_id, "child", [], carry_from=0, holder="agent").child_id == "child"
+
+
+def test_a_lease_released_while_it_is_renewed_is_not_called_lost(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    class ReleasesFirst(Leases):
+        def renew(self, lease: Lease, *, ttl_seconds: float) -> Lease:
+            keeper.release(lease.name, lease.holder)
+            return super().renew(lease, ttl_seconds=ttl_seconds)
+
+    keeper = LeaseKeeper(ReleasesFirst(database.open()._engine), FakeClock())  # noqa: SLF001 - built on it
+    assert keeper.acquire("name", "me") is not None
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_once()
+    assert caplog.records == []
+    keeper.close()

@@ -388,3 +388,16 @@ def _crashed_with_log(path: Path, script: str) -> None:
     )
     subprocess.run([sys.executable, "-c", program, str(path), script], check=True, timeout=60)
     assert Path(f"{path}-wal").stat().st_size > 0
+
+
+def test_a_relative_path_means_the_same_file_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with SessionDB("holdfast.db") as db:
+        db.create_session("s", source="cli")
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert db.get_session("s") is not None
+        db.backup("copy.db")
+    assert [each.name for each in (tmp_path / "elsewhere").iterdir()] == ["copy.db"]

@@ -351,6 +351,31 @@ def test_an_import_can_not_make_a_fork(db: SessionDB, empty: SessionDB) -> None:
     assert empty.get_session("a") is None
 
 
+@pytest.mark.parametrize(
+    ("spoilt", "changes", "refused_at"),
+    [
+        (("session", 0), {"end_reason": "bored"}, ("session", 1)),
+        (("turn", -1), {"session_id": "a"}, ("turn", -1)),
+        (("waiting", 0), {"session_id": "b"}, ("waiting", 0)),
+        (("turn", 0), {"generation": 7}, ("turn", 0)),
+        (("session", 2), {"ended": 1, "end_reason": "bored"}, ("turn", -1)),
+    ],
+)
+def test_what_no_store_would_come_to_by_itself_is_refused(
+    db: SessionDB,
+    empty: SessionDB,
+    spoilt: tuple[str, int],
+    changes: dict[str, object],
+    refused_at: tuple[str, int],
+) -> None:
+    lines = conversation(db)
+    at = line_of(lines, *spoilt)
+    with pytest.raises(ImportRefused) as refused:
+        empty.import_session([*lines[:at], edited(lines[at], **changes), *lines[at + 1 :]])
+    assert refused.value.line == line_of(lines, *refused_at) + 1
+    assert empty.get_session("a") is None
+
+
 @pytest.mark.slow
 def test_ten_thousand_messages_travel(db: SessionDB, empty: SessionDB) -> None:
     db.create_session("s", source="cli")

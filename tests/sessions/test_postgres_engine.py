@@ -344,3 +344,13 @@ def test_a_process_exits_cleanly_whatever_it_did_with_its_store(place: PostgresP
     with SessionDB.open(place.url) as db:
         assert db.get_session("in the child") is None
         assert db.check() == []
+
+
+@pytest.mark.parametrize(("given", "idle"), [("", "10"), ("&keepalives_idle=77", "77")])
+def test_a_server_that_vanishes_without_a_word_is_looked_after(
+    place: PostgresPlace, given: str, idle: str
+) -> None:
+    with SessionDB.open(place.url + given) as db:
+        settings = db._engine.read(lambda tx: tx.connection.info.get_parameters())  # noqa: SLF001
+    assert settings["keepalives_idle"] == idle
+    assert int(settings["tcp_user_timeout"]) > 0

@@ -12,5 +12,5 @@ def check() -> None:
     with existing_store(load_settings()) as db:
         problems = db.check()
         if problems:
-            raise DatabaseDamaged(db.location, "; ".join(problems))
+            raise DatabaseDamaged(db.location, "; ".join(problems), db.recovery)
         print(f"{db.location} is sound")  # noqa: T201 - the result of the command

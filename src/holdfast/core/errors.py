@@ -206,6 +206,7 @@ RECOVER_A_FILE = (
     "Copy it away together with its -wal file, restore a backup, or recover what is readable with: "
     "sqlite3 FILE .recover"
 )
+RECOVER_A_SERVER = "Stop writing to it and restore a backup of the server."
 WRITE_A_FILE = (
     "Check the permissions of the file and of its folder: the -wal and -shm files beside it must be "
     "writable too."

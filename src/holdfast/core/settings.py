@@ -16,7 +16,9 @@ class StoreSettings(Slice):
     """Where conversations are kept."""
 
     url: str = Field(
-        default="", description="sqlite:///PATH or postgresql://HOST/DATABASE; empty: in the data folder"
+        default="",
+        repr=False,  # it may hold a password
+        description="sqlite:///PATH or postgresql://HOST/DATABASE; empty: in the data folder",
     )
     patience_s: float = Field(
         default=30.0, gt=0, description="how long a call waits for another process that holds the store"

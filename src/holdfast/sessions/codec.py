@@ -16,8 +16,9 @@ from holdfast.core.errors import InvalidInput
 PLAIN = {"role", "content"}
 DEEPEST = 100
 LARGEST = 2**62
-# PostgreSQL stores no NUL, and neither engine stores half a surrogate pair.
+"""A limit, a sequence number or a moment past any that occurs."""
 LONGEST_NAME = 500
+# PostgreSQL stores no NUL, and neither engine stores half a surrogate pair.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 

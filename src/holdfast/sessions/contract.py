@@ -41,6 +41,8 @@ class Engine(Protocol):
     """
 
     location: str
+    recovery: str
+    """What a person can do when the database is damaged."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction of its own; an exception undoes it and is raised here."""

@@ -17,7 +17,7 @@ from holdfast.sessions.contract import Engine, Relation, Rotation, SearchHit, Se
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import LeaseKeeper
-from holdfast.sessions.leases import Leases
+from holdfast.sessions.leases import Leases, lease_name
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate
@@ -91,6 +91,11 @@ class SessionDB:
     def location(self) -> str:
         """Where the data is, for messages to people; never holds a password."""
         return self._engine.location
+
+    @property
+    def recovery(self) -> str:
+        """What a person can do when `check` finds damage."""
+        return self._engine.recovery
 
     # sessions and their messages
 
@@ -240,4 +245,4 @@ class SessionDB:
 
 def compression_lock(session_id: str) -> str:
     """The name of the lease that guards a session's compaction."""
-    return f"compression:{session_id}"
+    return lease_name("compression", session_id)

@@ -7,10 +7,10 @@ moves what still waits.
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, NotWaiting, TurnNotFound, TurnNotRunning
+from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import checked_limit, checked_name, encode, to_json
 from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Transaction
 from holdfast.sessions.transcripts import (
@@ -20,6 +20,7 @@ from holdfast.sessions.transcripts import (
     refuse_ended,
     require_session,
 )
+from holdfast.sessions.turns import lock_running_turn, require_turn
 
 
 class Inbox:
@@ -77,9 +78,7 @@ class Inbox:
         """Record that a turn has taken the message in, without adding it to the transcript."""
 
         def work(tx: Transaction) -> None:
-            turn = lock_turn(tx, turn_id)
-            if turn[2] != "running":
-                raise TurnNotRunning(turn_id, turn[2])
+            lock_running_turn(tx, turn_id)
             acknowledge(tx, inbox_id, turn_id)
 
         self._engine.write(work)
@@ -120,6 +119,8 @@ def _put(
     end = lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)
+    if addressed_to is not None:
+        require_turn(tx, addressed_to)
     row = tx.queries.put_message(
         tx.connection, session_id=end, mode=mode, message=text, addressed_to=addressed_to, key=key
     )
@@ -154,19 +155,6 @@ def acknowledge(tx: Transaction, inbox_id: int, turn_id: str) -> InboxMessage:
     if row is None:
         raise _not_waiting(tx, inbox_id)
     return _from_row(row)
-
-
-def lock_turn(tx: Transaction, turn_id: str) -> Sequence[Any]:
-    """Lock the session that the turn is in now; returns the turn's row."""
-    turn = tx.queries.get_turn(tx.connection, id=turn_id)
-    while turn is not None:
-        lock_session(tx, turn[1])
-        # A rotation may have moved the turn between the look and the lock.
-        current = tx.queries.get_turn(tx.connection, id=turn_id)
-        if current[1] == turn[1]:
-            return cast(Sequence[Any], current)
-        turn = current
-    raise TurnNotFound(turn_id)
 
 
 def _not_waiting(tx: Transaction, inbox_id: int) -> NotWaiting:

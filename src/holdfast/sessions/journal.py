@@ -7,27 +7,32 @@ what is owed to each memory provider in one transaction.
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import (
-    InvalidInput,
-    TurnAlreadyRunning,
-    TurnNotFound,
-    TurnNotRunning,
-)
+from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotFound, TurnNotRunning
 from holdfast.core.ids import new_id
 from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable, to_json
-from holdfast.sessions.contract import Engine, Transaction, Turn
-from holdfast.sessions.inbox import acknowledge, lock_live_end, lock_turn
+from holdfast.sessions.contract import Engine, Lease, Transaction, Turn
+from holdfast.sessions.inbox import acknowledge, lock_live_end
+from holdfast.sessions.leases import require_lease
 from holdfast.sessions.outbox import enqueue
 from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
+from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
+
+T = TypeVar("T")
 
 
 class Journal:
     """Turns, step by step."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, lease: Lease | None = None) -> None:
         self._engine = engine
+        self._lease = lease
+
+    def under(self, lease: Lease) -> "Journal":
+        """The journal of one holder: each step raises `LeaseLost` once this very lease is not in force."""
+        return Journal(self._engine, lease)
 
     def open(
         self,
@@ -45,28 +50,28 @@ class Journal:
             raise InvalidInput("a turn opens with a message or takes one from the inbox, not both")
         fresh = checked_name("a turn id", turn_id) if turn_id is not None else new_id()
         first = encode(message) if take is None else take
-        return self._engine.write(lambda tx: _open(tx, session_id, fresh, first))
+        return self._write(lambda tx: _open(tx, session_id, fresh, first))
 
     def join(self, turn_id: str, take: int) -> Message:
         """Let a waiting message join the running turn at this step; returns it."""
 
         def work(tx: Transaction) -> Message:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             taken = acknowledge(tx, take, turn_id)
             insert_message(tx, session_id, turn_id, *encode(taken.message))
             return taken.message
 
-        return self._engine.write(work)
+        return self._write(work)
 
     def append(self, turn_id: str, messages: Sequence[Message]) -> list[int]:
         """Store the next step, wherever a rotation has moved the turn."""
         columns = [encode(message) for message in messages]
 
         def work(tx: Transaction) -> list[int]:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             return [insert_message(tx, session_id, turn_id, *row) for row in columns]
 
-        return self._engine.write(work)
+        return self._write(work)
 
     def complete(
         self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
@@ -76,7 +81,7 @@ class Journal:
         columns = None if message is None else encode(message)
 
         def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             if columns is not None:
                 insert_message(tx, session_id, turn_id, *columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
@@ -85,7 +90,7 @@ class Journal:
                 enqueue(tx, turn_id, name)
             return turn
 
-        return self._engine.write(work)
+        return self._write(work)
 
     def record(
         self,
@@ -170,18 +175,31 @@ class Journal:
 
         return self._engine.read(work)
 
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        lease = self._lease
+        if lease is None:
+            return self._engine.write(work)
+
+        def fenced(tx: Transaction) -> T:
+            result = work(tx)
+            # Last, since the session's row is locked before any other.
+            require_lease(tx, lease)
+            return result
+
+        return self._engine.write(fenced)
+
     def _end(self, turn_id: str, state: str, reason: str, messages: Sequence[Message]) -> Turn:
         if not is_storable(reason):
             raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
         columns = [encode(message) for message in messages]
 
         def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             for row in columns:
                 insert_message(tx, session_id, turn_id, *row)
             return _finish(tx, turn_id, state, reason, None)
 
-        return self._engine.write(work)
+        return self._write(work)
 
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
@@ -215,24 +233,4 @@ def _finish(tx: Transaction, turn_id: str, state: str, reason: str | None, gener
     turn = require_turn(tx, turn_id)
     if not finished:
         raise TurnNotRunning(turn_id, turn.state)
-    return turn
-
-
-def lock_running_turn(tx: Transaction, turn_id: str) -> str:
-    """Lock the session that the running turn is in now, and return its id."""
-    turn = Turn(*lock_turn(tx, turn_id))
-    if turn.state != "running":
-        raise TurnNotRunning(turn_id, turn.state)
-    return turn.session_id
-
-
-def find_turn(tx: Transaction, turn_id: str) -> Turn | None:
-    row = tx.queries.get_turn(tx.connection, id=turn_id)
-    return None if row is None else Turn(*row)
-
-
-def require_turn(tx: Transaction, turn_id: str) -> Turn:
-    turn = find_turn(tx, turn_id)
-    if turn is None:
-        raise TurnNotFound(turn_id)
     return turn

@@ -58,8 +58,9 @@ class LeaseKeeper:
             try:
                 self._leases.renew(lease, ttl_seconds=self._ttl)
             except LeaseLost:
-                logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
-                self._forget(key, lease)
+                # One released meanwhile was let go, not lost.
+                if self._forget(key, lease):
+                    logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
             except StoreClosed:
                 return
             except StoreFailure as cause:
@@ -80,10 +81,13 @@ class LeaseKeeper:
                 # It runs out by itself.
                 logger.warning("lease.release_failed", extra={"lease": name, "cause": repr(cause)})
 
-    def _forget(self, key: tuple[str, str], lease: Lease) -> None:
+    def _forget(self, key: tuple[str, str], lease: Lease) -> bool:
+        """Stop renewing this very lease; False when it is not held any more."""
         with self._lock:
-            if self._held.get(key) == lease:
-                del self._held[key]
+            if self._held.get(key) != lease:
+                return False
+            del self._held[key]
+            return True
 
     def _start(self) -> None:
         if self._thread is None:

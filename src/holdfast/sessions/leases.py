@@ -5,9 +5,10 @@ Each new holder gets a larger token (fencing): whoever lost a lease can't pass f
 """
 
 import math
+from hashlib import sha256
 
 from holdfast.core.errors import InvalidInput, LeaseLost
-from holdfast.sessions.codec import checked_name
+from holdfast.sessions.codec import LONGEST_NAME, checked_name
 from holdfast.sessions.contract import SECOND, Engine, Lease, Transaction
 
 
@@ -62,6 +63,15 @@ class Leases:
     def current(self, name: str) -> Lease | None:
         """Who holds it now."""
         return self._engine.read(lambda tx: current_lease(tx, name))
+
+
+def lease_name(purpose: str, session_id: str) -> str:
+    """The name of the lease that guards one thing about a session."""
+    name = f"{purpose}:{session_id}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    # The longest ids leave no room for the purpose.
+    return f"{purpose}:{sha256(session_id.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def current_lease(tx: Transaction, name: str) -> Lease | None:

@@ -12,13 +12,12 @@ from holdfast.core.errors import (
     InvalidInput,
     LeaseLost,
     NotSetAside,
-    TurnNotFound,
 )
 from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
 from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, to_json
 from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
-from holdfast.sessions.transcripts import lock_session
+from holdfast.sessions.turns import lock_turn, require_turn
 
 
 class Outbox:
@@ -32,11 +31,8 @@ class Outbox:
         checked_name("a provider's name", provider)
 
         def work(tx: Transaction) -> bool:
-            row = tx.queries.get_turn(tx.connection, id=turn_id)
-            if row is None:
-                raise TurnNotFound(turn_id)
             # In line with the session's completions, so that ids follow the order of commits.
-            lock_session(tx, row[1])
+            lock_turn(tx, turn_id)
             return enqueue(tx, turn_id, provider)
 
         return self._engine.write(work)
@@ -195,11 +191,9 @@ class Outbox:
 def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
     if tx.queries.enqueue_delivery(tx.connection, turn_id=turn_id, provider=provider):
         return True
-    row = tx.queries.get_turn(tx.connection, id=turn_id)
-    if row is None:
-        raise TurnNotFound(turn_id)
-    if row[2] != "completed":
-        raise InvalidInput(f"turn {turn_id!r} is {row[2]}; only a completed turn is owed to memory")
+    turn = require_turn(tx, turn_id)
+    if turn.state != "completed":
+        raise InvalidInput(f"turn {turn_id!r} is {turn.state}; only a completed turn is owed to memory")
     return False
 
 

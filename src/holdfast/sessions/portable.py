@@ -11,10 +11,10 @@ from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, get_args
 
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
-from holdfast.sessions.codec import checked_name, encode, is_storable, to_json
+from holdfast.sessions.codec import LARGEST, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
+from holdfast.sessions.rotation import END_REASON
 from holdfast.sessions.transcripts import (
-    EVERYTHING,
     lineage,
     read_messages,
     require_session,
@@ -82,31 +82,48 @@ class Ties:
 
     def __init__(self) -> None:
         self._sessions: dict[str, dict[str, Any]] = {}
+        self._last: dict[str, Any] | None = None
+        self._all_sessions_named = False
         self._turns: set[str] = set()
 
     def check(self, record: Record) -> None:
         """Refuse a record that doesn't belong to the one conversation in the file."""
-        fields = record.fields
         if record.kind == "session":
             self._continue(record)
-        elif fields["session_id"] not in self._sessions:
+            return
+        self._all_sessions_named = True
+        fields = record.fields
+        session = self._sessions.get(fields["session_id"])
+        if session is None:
             raise ImportRefused(record.line, f"session {fields['session_id']!r} stands nowhere above")
-        elif record.kind == "turn":
+        unfinished = record.kind == "waiting" or fields.get("state") == "running"
+        if unfinished and (session is not self._last or session["ended"] is not None):
+            raise ImportRefused(
+                record.line, f"nothing runs or waits in session {session['id']!r}: it has ended"
+            )
+        if record.kind == "turn":
+            if fields["generation"] is not None and fields["generation"] > session["generation"]:
+                raise ImportRefused(record.line, "its generation is past its session's")
             self._turns.add(fields["id"])
         else:
-            turn_id = fields["turn_id" if record.kind == "message" else "addressed_to"]
-            if turn_id is not None and turn_id not in self._turns:
-                raise ImportRefused(record.line, f"turn {turn_id!r} stands nowhere above")
+            self._require_turn(record, fields["turn_id" if record.kind == "message" else "addressed_to"])
+
+    def _require_turn(self, record: Record, turn_id: str | None) -> None:
+        if turn_id is not None and turn_id not in self._turns:
+            raise ImportRefused(record.line, f"turn {turn_id!r} stands nowhere above")
 
     def _continue(self, record: Record) -> None:
-        fields = record.fields
-        last = next(reversed(self._sessions.values()), None)
+        fields, last = record.fields, self._last
+        if self._all_sessions_named:
+            raise ImportRefused(record.line, "the sessions should stand above everything else")
         place = (None, None) if last is None else (last["id"], "continuation")
         if fields["id"] in self._sessions or (fields["parent"], fields["relation"]) != place:
             raise ImportRefused(record.line, "each session should continue the one above it")
-        if last is not None and last["ended"] is None:
-            raise ImportRefused(record.line, f"session {last['id']!r} goes on but has not ended")
-        self._sessions[fields["id"]] = fields
+        if last is not None and (last["ended"] is None or last["end_reason"] != END_REASON):
+            raise ImportRefused(
+                record.line, f"session {last['id']!r} goes on but has not ended by {END_REASON}"
+            )
+        self._sessions[fields["id"]] = self._last = fields
 
 
 def export_lines(tx: Transaction, session_id: str) -> list[str]:
@@ -124,13 +141,13 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     lines += [_line({"session": fields}) for fields in sessions]
     lines += [_line({"turn": fields}) for fields in turns]
     for each in ids:
-        for stored in read_messages(tx, each, 0, EVERYTHING):
+        for stored in read_messages(tx, each, 0, LARGEST):
             fields = asdict(stored)
             if stored.turn_id not in known:
                 fields["turn_id"] = None
             lines.append(_line({"message": fields}))
     for each in ids:
-        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=EVERYTHING)
+        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=LARGEST)
         lines += [_line({"waiting": _waiting_fields(row, known)}) for row in rows]
     return lines
 

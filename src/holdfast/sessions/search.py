@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.sessions.codec import UNSTORABLE, is_storable, to_json
+from holdfast.sessions.codec import LARGEST, UNSTORABLE, is_storable, to_json
 from holdfast.sessions.contract import SearchHit, SnippetPart, Transaction
-from holdfast.sessions.transcripts import EVERYTHING, lineage
+from holdfast.sessions.transcripts import lineage
 
 MOST_TERMS = 64
 MATCH_BEGIN, MATCH_END = "\x02", "\x03"
@@ -82,8 +82,8 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
         "roles": _listed(filters.roles),
         "sources": _listed(filters.sources),
         "sessions": _listed(sessions),
-        "since": filters.since if filters.since is not None else -EVERYTHING,
-        "until": filters.until if filters.until is not None else EVERYTHING,
+        "since": filters.since if filters.since is not None else -LARGEST,
+        "until": filters.until if filters.until is not None else LARGEST,
         "limit": limit,
     }
     if terms.phrases:

@@ -13,7 +13,6 @@ from holdfast.core.errors import (
     TurnNotRunning,
 )
 from holdfast.sessions.codec import (
-    LARGEST,
     checked_limit,
     checked_name,
     decode,
@@ -22,8 +21,6 @@ from holdfast.sessions.codec import (
     is_storable,
 )
 from holdfast.sessions.contract import Engine, Relation, Session, StoredMessage, Transaction
-
-EVERYTHING = 2**62
 
 
 class Transcripts:
@@ -70,9 +67,12 @@ class Transcripts:
     ) -> list[int]:
         """Add messages at the end, all or none; returns their sequence numbers."""
         columns = [encode(message) for message in messages]
-        return self._engine.write(
-            lambda tx: [insert_message(tx, session_id, turn_id, *row) for row in columns]
-        )
+
+        def work(tx: Transaction) -> list[int]:
+            lock_session(tx, session_id)
+            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+
+        return self._engine.write(work)
 
     def messages(self, session_id: str) -> list[Message]:
         """The session's own transcript, ready for a model."""
@@ -153,7 +153,7 @@ def end_session(tx: Transaction, session_id: str, end_reason: str) -> None:
     running = tx.queries.running_turn(tx.connection, session_id=session_id)
     if running is not None:
         raise SessionBusy(session_id, f"turn {running[0]!r} is running")
-    waiting = len(list(tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=LARGEST)))
+    waiting = tx.queries.count_waiting_messages(tx.connection, session_id=session_id)
     if waiting:
         raise SessionBusy(session_id, f"{waiting} messages wait in its inbox")
     if not tx.queries.end_session(tx.connection, id=session_id, end_reason=end_reason):
@@ -189,8 +189,7 @@ def insert_message(
     content: str | None,
     extra: str | None,
 ) -> int:
-    """Append to an open session, in a running turn of it or in none."""
-    lock_session(tx, session_id)
+    """Append to an open session that is locked or new, in a running turn of it or in none."""
     query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
     # The hot path: aiosql's statement without its wrapper.
     row = tx.connection.execute(

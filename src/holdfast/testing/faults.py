@@ -33,6 +33,7 @@ class CrashingEngine:
         self._engine = engine
         self._armed: Moment | None = None
         self.location = engine.location
+        self.recovery = engine.recovery
 
     def arm(self, moment: Moment) -> None:
         """Die at the next write, before or after its commit."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-SECOND = 1_000_000
+from holdfast.sessions.contract import SECOND
 
 
 class Connection(Protocol):

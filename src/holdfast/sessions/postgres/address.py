@@ -7,6 +7,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast.core.errors import InvalidInput
 
+# A server that vanishes without a word is noticed in half a minute; the system's own defaults take hours.
+VIGILANCE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+
 
 @dataclass(frozen=True)
 class Address:
@@ -34,4 +42,6 @@ class Address:
         location = f"postgresql://{user}{shown.get('host', '')}{port}/{shown.get('dbname', '')}"
         flags = {"host": "--host", "port": "--port", "user": "--username", "dbname": "--dbname"}
         options = " ".join(f"{flags[key]}={value}" for key, value in sorted(shown.items()))
-        return cls(location, f"pg_dump {options} --format=custom", make_conninfo(url))
+        vigilance = {key: value for key, value in VIGILANCE.items() if key not in parts}
+        conninfo = make_conninfo(url, **vigilance)
+        return cls(location, f"pg_dump {options} --format=custom", conninfo)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TypeVar
 
-from holdfast.core.errors import BackupRefused, StoreUnopenable
+from holdfast.core.errors import RECOVER_A_SERVER, BackupRefused, StoreUnopenable
 from holdfast.sessions.contract import Transaction
 
 T = TypeVar("T")
@@ -19,6 +19,8 @@ MOST_CONNECTIONS = 10
 
 class PostgresEngine:
     """A database on a server, for many processes and many hosts."""
+
+    recovery = RECOVER_A_SERVER
 
     def __init__(self, url: str, *, patience: float, connections: int = MOST_CONNECTIONS) -> None:
         _require_driver()

@@ -4,6 +4,7 @@ import psycopg
 from psycopg import errors as states
 
 from holdfast.core.errors import (
+    RECOVER_A_SERVER,
     ConstraintBroken,
     DatabaseDamaged,
     DiskFull,
@@ -38,7 +39,6 @@ REFUSED = (states.InsufficientPrivilege, states.InvalidCatalogName, states.Inval
 DAMAGED = (states.DataCorrupted, states.IndexCorrupted)
 CONNECTION_CLASS = "08"
 
-RECOVER_A_SERVER = "Stop writing to it and restore a backup of the server."
 WRITE_A_SERVER = "It is a standby or set to read only: use the address of the primary server."
 
 

@@ -81,9 +81,12 @@ class Transactions:
             self._leave()
 
     def _enter(self) -> None:
+        # A forked child shares the parent's sockets and must not speak on them. Asked before the lock is
+        # touched: it may have been held when the process was forked.
+        if os.getpid() != self._pid:
+            raise StoreClosed(self._location)
         with self._change:
-            # A forked child shares the parent's sockets and must not speak on them.
-            if self._closed or os.getpid() != self._pid:
+            if self._closed:
                 raise StoreClosed(self._location)
             self._running += 1
 

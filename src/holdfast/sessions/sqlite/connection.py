@@ -3,6 +3,7 @@
 `opening.py` decides whether a file may be opened at all.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -74,6 +75,11 @@ class SqliteFile:
                     raise
             clock.wait(never, pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def settled_path(path: str) -> str:
+    """The same file for every later connection, wherever the process has gone by then."""
+    return path if path == MEMORY else os.path.abspath(path)  # noqa: PTH100 - keeps links
 
 
 def match_expression(phrases: Sequence[Sequence[str]]) -> str:

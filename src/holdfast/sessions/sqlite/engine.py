@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import BackupRefused, DatabaseDamaged, StoreFailure
+from holdfast.core.errors import RECOVER_A_FILE, BackupRefused, DatabaseDamaged, StoreFailure
 from holdfast.core.ids import new_id
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.queries import load_queries
-from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
 from holdfast.sessions.sqlite.indexing import index_batch, unindexed
 from holdfast.sessions.sqlite.readers import ReaderPool
@@ -27,9 +27,11 @@ T = TypeVar("T")
 class SqliteEngine:
     """A database in one file, for many threads and many processes."""
 
+    recovery = RECOVER_A_FILE
+
     def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:
-        self.location = path
-        self._file = SqliteFile(path, clock, patience, create)
+        self._file = SqliteFile(settled_path(path), clock, patience, create)
+        self.location = self._file.path
         queries = load_queries("sqlite", "sqlite3")
         self._writer = GroupWriter(self._file, queries)
         self._readers = None if self._file.in_memory else ReaderPool(self._file, queries)
@@ -54,8 +56,8 @@ class SqliteEngine:
             self.write(index_batch)
 
     def check(self) -> list[str]:
-        self.refresh_search()
         try:
+            self.refresh_search()
             return self.write(_inconsistencies)
         except DatabaseDamaged as damage:
             # Some damage ends the very look at it.
@@ -103,6 +105,9 @@ def _copy(source: sqlite3.Connection, path: str) -> None:
 
 
 def _inconsistencies(tx: Transaction) -> list[str]:
+    # Others append between the refresh and this transaction; the index is compared with all of it.
+    while index_batch(tx):
+        pass
     execute = tx.connection.execute
     found = [row[0] for row in execute("pragma integrity_check(20)") if row[0] != "ok"]
     found += [f"foreign key broken: {tuple(row)}" for row in execute("pragma foreign_key_check")]
@@ -110,4 +115,5 @@ def _inconsistencies(tx: Transaction) -> list[str]:
         execute("insert into message_index (message_index, rank) values ('integrity-check', 1)")
     except sqlite3.DatabaseError as error:
         found.append(f"search index: {error}")
-    return found
+    # Only what can be read is worth a look at what it says.
+    return found or [row[0] for row in tx.queries.inconsistencies(tx.connection)]

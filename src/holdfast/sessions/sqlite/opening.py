@@ -67,7 +67,7 @@ def _prepare_path(path: str, *, create: bool) -> None:
 
 def _inspect(file: SqliteFile) -> None:
     """Refuse by a look that can't write: a writing connection would fold the file's log into it."""
-    uri = f"file:{quote(os.fsencode(os.path.abspath(file.path)))}?mode=ro"  # noqa: PTH100 - keeps links
+    uri = f"file:{quote(os.fsencode(file.path))}?mode=ro"
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=file.patience, isolation_level=None)
         try:

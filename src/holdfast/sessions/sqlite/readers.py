@@ -59,6 +59,8 @@ class ReaderPool:
 
     def close(self) -> None:
         """Close idle connections; one in use is closed by its reader when it is done."""
+        if os.getpid() != self._pid:
+            return
         self._closed.set()
         idle: list[sqlite3.Connection | None] = []
         with contextlib.suppress(Empty):

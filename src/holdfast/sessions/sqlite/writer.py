@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from holdfast.core.errors import StoreClosed
+from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile, match_expression
 from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
@@ -74,9 +74,10 @@ class GroupWriter:
                     self._finish(group)
                 if not group or behind > FAR_BEHIND:
                     batch = Work(index_batch)
-                    self._attempt([batch], savepoints=False)
+                    # Callers come first: while others hold the file, the batch is put off.
+                    self._attempt([batch], savepoints=False, patient=False)
                     # A short batch has caught up; one that failed is left to the next search.
-                    if (batch.result or 0) < BATCH:
+                    if (batch.result or 0) < BATCH and not isinstance(batch.error, StoreBusy):
                         indexed = self._connection.total_changes
         except sqlite3.Error:
             logger.exception("store.writer_died", extra={"store": self._file.path})
@@ -109,7 +110,7 @@ class GroupWriter:
             else:
                 logger.error("store.posted_work_failed", exc_info=work.error)
 
-    def _attempt(self, group: list[Work], *, savepoints: bool) -> bool:
+    def _attempt(self, group: list[Work], *, savepoints: bool, patient: bool = True) -> bool:
         """Run a group in one transaction; False when all of it was undone and must run again.
 
         A savepoint costs a copy of every page it guards. So a group runs without them first, and only
@@ -119,7 +120,7 @@ class GroupWriter:
         for work in group:
             work.error = work.result = None
         try:
-            self._file.patiently(lambda: self._connection.execute("begin immediate"))
+            self._begin(patient=patient)
         except sqlite3.Error as error:
             for work in group:
                 work.error = self._named(error)
@@ -138,6 +139,12 @@ class GroupWriter:
                 return False
             group[0].error = self._named(error)
         return True
+
+    def _begin(self, *, patient: bool) -> None:
+        if patient:
+            self._file.patiently(lambda: self._connection.execute("begin immediate"))
+        else:
+            self._connection.execute("begin immediate")
 
     def _run_in_savepoint(self, work: Work) -> None:
         self._connection.execute("savepoint one")

@@ -14,6 +14,9 @@ select id, session_id, mode, message, state, turn_id, addressed_to, key, created
 select id, session_id, mode, message, state, turn_id, addressed_to, key, created
   from inbox where session_id = :session_id and state = 'waiting' order by id limit :limit
 
+-- name: count_waiting_messages(session_id)$
+select count(*) from inbox where session_id = :session_id and state = 'waiting'
+
 -- name: sessions_with_waiting_messages()
 select distinct session_id from inbox where state = 'waiting' order by session_id
 

@@ -1,0 +1,37 @@
+"""Turns as rows: found, and locked where they are now. What happens in a turn is in `journal.py`."""
+
+from holdfast.core.errors import TurnNotFound, TurnNotRunning
+from holdfast.sessions.contract import Transaction, Turn
+from holdfast.sessions.transcripts import lock_session
+
+
+def find_turn(tx: Transaction, turn_id: str) -> Turn | None:
+    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    return None if row is None else Turn(*row)
+
+
+def require_turn(tx: Transaction, turn_id: str) -> Turn:
+    turn = find_turn(tx, turn_id)
+    if turn is None:
+        raise TurnNotFound(turn_id)
+    return turn
+
+
+def lock_turn(tx: Transaction, turn_id: str) -> Turn:
+    """Lock the session that the turn is in now."""
+    turn = require_turn(tx, turn_id)
+    while not tx.alone:
+        lock_session(tx, turn.session_id)
+        # A rotation may have moved the turn between the look and the lock.
+        current = require_turn(tx, turn_id)
+        if current.session_id == turn.session_id:
+            return current
+        turn = current
+    return turn
+
+
+def lock_running_turn(tx: Transaction, turn_id: str) -> Turn:
+    turn = lock_turn(tx, turn_id)
+    if turn.state != "running":
+        raise TurnNotRunning(turn_id, turn.state)
+    return turn
