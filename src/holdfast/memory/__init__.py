@@ -4,5 +4,6 @@ Read `contract.py` first.
 """
 
 from holdfast.memory.contract import CompletedTurn, MemoryProvider, ProviderStatus
+from holdfast.memory.lifecycle import SessionLifecycle
 
-__all__ = ["CompletedTurn", "MemoryProvider", "ProviderStatus"]
+__all__ = ["CompletedTurn", "MemoryProvider", "ProviderStatus", "SessionLifecycle"]
