@@ -24,7 +24,7 @@ AGENTS = ("a", "b", "c")
 
 sids = st.sampled_from(SESSIONS)
 names = st.sampled_from(AGENTS)
-maybe_names = st.sampled_from([None, None, *AGENTS])
+maybe_names = st.sampled_from([None, None, None, *AGENTS])
 failures: st.SearchStrategy[BaseException | bool] = st.sampled_from(
     [RuntimeError("the provider is down"), False, Died()]
 )
@@ -140,9 +140,10 @@ class LifecycleMachine(RuleBasedStateMachine):
         else:
             assert self.life.commit_session_memory(sid, agent, wait, timeout=0) is expected
 
-    @rule(sid=sids, name=names, broken=maybe_names, failure=failures)
-    def evict(self, sid: str, name: str, broken: str | None, failure: BaseException | bool) -> None:
+    @rule(sid=sids, other=maybe_names, broken=maybe_names, failure=failures)
+    def evict(self, sid: str, other: str | None, broken: str | None, failure: BaseException | bool) -> None:
         self.break_agent(broken, failure)
+        name = other or self.model.sessions[sid].registered or "a"
         closed: list[int] = []
         agent = self.agents[name]
 

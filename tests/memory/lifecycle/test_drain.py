@@ -72,6 +72,22 @@ def test_shutdown_commits_every_dirty_session_and_every_segment(world: World) ->
     assert world.life.drain_all_on_shutdown() == []
 
 
+@pytest.mark.clause("L7")
+def test_a_session_that_is_dirty_again_while_another_drains_is_drained_again(world: World) -> None:
+    quick = FakeAgent("quick")
+
+    class Slow(FakeAgent):
+        def commit_memory_session(self) -> bool | None:
+            until(lambda: not world.dirty("quick"))
+            world.complete("quick", quick)
+            return super().commit_memory_session()
+
+    world.complete("slow", Slow())
+    world.complete("quick", quick)
+    assert world.life.drain_all_on_shutdown() == []
+    assert (quick.calls, world.dirty("quick")) == (2, False)
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("down"), False, Died()])
 def test_a_session_that_fails_at_shutdown_stays_dirty_and_stops_no_other(
     world: World, failure: BaseException | bool

@@ -127,6 +127,24 @@ def test_what_another_process_has_committed_is_not_committed_again(database: Dat
     assert (mine.calls, theirs.calls) == (0, 1)
 
 
+def test_an_agent_is_not_closed_under_its_commit_even_if_another_process_was_faster(
+    database: Database,
+) -> None:
+    here, there = SessionLifecycle(started(database.open(), turns=1)), SessionLifecycle(database.open())
+    agent = FakeAgent()
+    here.mark_turn_completed(SID, agent)
+    agent.hold()
+    commit = beside(lambda: here.commit_session_memory(SID))
+    assert agent.entered.wait(LONG)
+    assert there.commit_session_memory(SID, FakeAgent("there")) is True
+    assert here.has_uncommitted_work(SID) is False
+    assert here.evict_agent(SID, agent, close=agent.close, timeout=0) is False
+    agent.release()
+    assert commit.result(LONG) is True
+    assert here.evict_agent(SID, agent, close=agent.close) is True
+    assert agent.closed_after == 1
+
+
 def test_a_mark_repeated_for_the_same_turn_is_the_same_generation(database: Database) -> None:
     life, agent = SessionLifecycle(started(database.open(), turns=1)), FakeAgent()
     assert [life.mark_turn_completed(SID, agent) for _ in range(3)] == [1, 1, 1]
