@@ -213,9 +213,8 @@ class SessionLifecycle:
         tried: set[str] = set()
         left = self._busy()
         while (todo := [sid for sid in left if sid not in tried]) and not self._is_past(deadline):
-            self._drain(todo, deadline)
+            tried |= set(todo) - self._drain(todo, deadline)
             left = self._busy()
-            tried.update(sid for sid in todo if sid in left)
         if left:
             logger.warning("lifecycle.left_uncommitted", extra={"sessions": left})
         return left
@@ -293,17 +292,21 @@ class SessionLifecycle:
         with self._lock:
             return [sid for sid, tracked in self._sessions.items() if tracked.is_busy()]
 
-    def _drain(self, sids: Sequence[str], deadline: float) -> None:
-        """Commit these sessions side by side, so that one that is stuck holds up no other."""
+    def _drain(self, sids: Sequence[str], deadline: float) -> set[str]:
+        """Commit these sessions side by side, so that one that is stuck holds up no other.
+
+        Returns those that were clean when their turn ended; they may be dirty again.
+        """
+        clean: set[str] = set()
         pool = DaemonPool("lifecycle-drain", workers=min(len(sids), DRAIN_WORKERS), backlog=len(sids))
         ends = {sid: threading.Event() for sid in sids}
         try:
             for sid, end in ends.items():
                 try:
-                    future = pool.submit(self._drain_session, sid, deadline)
+                    future = pool.submit(self._drain_session, sid, deadline, clean)
                 except PoolSaturated:
                     # An interpreter that is exiting starts no threads; this one still runs.
-                    self._drain_session(sid, deadline)
+                    self._drain_session(sid, deadline, clean)
                     end.set()
                 else:
                     future.add_done_callback(functools.partial(drained, sid, end))
@@ -311,11 +314,14 @@ class SessionLifecycle:
                 self._wait(end, deadline)
         finally:
             pool.close(0)
+        return clean
 
-    def _drain_session(self, sid: str, deadline: float) -> None:
-        while self._commit_oldest(sid, None, deadline).outcome is Outcome.COMMITTED:
-            if self._is_past(deadline):
-                break
+    def _drain_session(self, sid: str, deadline: float, clean: set[str]) -> None:
+        outcome = Outcome.COMMITTED
+        while outcome is Outcome.COMMITTED and not self._is_past(deadline):
+            outcome = self._commit_oldest(sid, None, deadline).outcome
+        if outcome is Outcome.CLEAN:
+            clean.add(sid)
 
     # what is known
 

@@ -37,7 +37,7 @@ def test_shutdown_gives_up_on_a_commit_that_is_stuck_and_says_so(
     world.complete("well", well)
     commit = in_flight(world, stuck, "stuck")
     drain = beside(life.drain_all_on_shutdown)
-    until(lambda: not world.dirty("well"))
+    until(lambda: not world.life.has_uncommitted_work("well"))
     assert clock.wait_for_waiters(2)
     clock.advance(10)
     assert drain.result(LONG) == ["stuck"]
@@ -78,7 +78,7 @@ def test_a_session_that_is_dirty_again_while_another_drains_is_drained_again(wor
 
     class Slow(FakeAgent):
         def commit_memory_session(self) -> bool | None:
-            until(lambda: not world.dirty("quick"))
+            until(lambda: not world.life.has_uncommitted_work("quick"))
             world.complete("quick", quick)
             return super().commit_memory_session()
 
