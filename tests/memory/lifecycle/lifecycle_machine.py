@@ -160,6 +160,9 @@ class LifecycleMachine(RuleBasedStateMachine):
         else:
             assert self.life.evict_agent(sid, agent, close=close, timeout=0) is expected
         assert closed == ([len(self.model.calls)] if expected else [])
+        if expected:  # the handle is gone: what is marked without an agent commits nothing
+            self.complete(sid, None)
+            self.commit(sid, None, False, None, False)
 
     @rule(sid=sids, name=maybe_names)
     def begin_commit(self, sid: str, name: str | None) -> None:
