@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.appending import Bout, growth_rows, level_rows, single_rows, thread_rows, worst_rows
+from bench.memory import memory_rows
 from bench.processes import process_rows
 from bench.reading import load_rows, search_rows, size_rows
 from bench.rounds import FULL, MILLI, QUICK, Scale
@@ -53,6 +54,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     empty = Bout(beside, scale, Texts())
     yield from growth_rows(empty, bout)
     empty.close()
+    say("memory")
+    yield from memory_rows(folder, scale)
     say("sizes")
     bout.settle()
     bout.close()

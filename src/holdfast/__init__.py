@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.core.settings import Settings
+    from holdfast.memory import MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.sessions import SessionDB
 
     __version__: str
 
-__all__ = ["SessionDB", "Settings", "__version__"]
+__all__ = [
+    "MemoryManager",
+    "MemoryProvider",
+    "SessionDB",
+    "SessionLifecycle",
+    "Settings",
+    "__version__",
+]
 
 _HOME = {
+    "MemoryManager": "holdfast.memory",
+    "MemoryProvider": "holdfast.memory",
+    "SessionLifecycle": "holdfast.memory",
     "SessionDB": "holdfast.sessions",
     "Settings": "holdfast.core.settings",
 }

@@ -8,7 +8,14 @@ import pytest
 
 import holdfast
 
-PUBLIC_NAMES = ["SessionDB", "Settings", "__version__"]
+PUBLIC_NAMES = [
+    "MemoryManager",
+    "MemoryProvider",
+    "SessionDB",
+    "SessionLifecycle",
+    "Settings",
+    "__version__",
+]
 
 
 def test_the_public_names_are_exactly_these() -> None:

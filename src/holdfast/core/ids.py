@@ -12,6 +12,8 @@ from holdfast.core.contract import Clock
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 LENGTH = 26
+PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
+SHIFTS = range(10 * (LENGTH // 2 - 1), -1, -10)
 RANDOM_BITS = 80
 STRIDE_BITS = 60
 
@@ -37,7 +39,7 @@ class IdFactory:
 
 def encode(number: int) -> str:
     """Write a number of up to 130 bits as 26 base-32 digits."""
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
+    return "".join([PAIRS[number >> shift & 1023] for shift in SHIFTS])
 
 
 new_id = IdFactory(SystemClock())

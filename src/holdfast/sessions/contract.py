@@ -48,6 +48,14 @@ class Engine(Protocol):
         """Run `work` in a transaction of its own; an exception undoes it and is raised here."""
         ...
 
+    def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        """Run `work` after everything written so far, and `then` once it is committed.
+
+        It is waited for only where that buys durability: in memory the call returns at once, and a failure
+        is logged. Whatever is read or written after this call finds the work done.
+        """
+        ...
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot."""
         ...

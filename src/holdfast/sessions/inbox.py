@@ -116,7 +116,7 @@ def _put(
         earlier = tx.queries.inbox_by_key(tx.connection, key=key)
         if earlier is not None:
             return _of_conversation(tx, _from_row(earlier), session_id)
-    end = _lock_live_end(tx, session_id)
+    end = lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)
     if addressed_to is not None:
@@ -138,7 +138,7 @@ def _of_conversation(tx: Transaction, earlier: InboxMessage, session_id: str) ->
     return earlier
 
 
-def _lock_live_end(tx: Transaction, session_id: str) -> str:
+def lock_live_end(tx: Transaction, session_id: str) -> str:
     end = live_end(tx, session_id)
     while True:
         lock_session(tx, end)

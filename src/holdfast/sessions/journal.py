@@ -5,18 +5,19 @@ completed, interrupted or failed. Completion stores the answer, the state, the s
 what is owed to each memory provider in one transaction.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotRunning
+from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotFound, TurnNotRunning
 from holdfast.core.ids import new_id
-from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable
+from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable, to_json
 from holdfast.sessions.contract import Engine, Lease, Transaction, Turn
-from holdfast.sessions.inbox import acknowledge
+from holdfast.sessions.inbox import acknowledge, lock_live_end
 from holdfast.sessions.leases import require_lease
 from holdfast.sessions.outbox import enqueue
-from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended
+from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
 from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 
 T = TypeVar("T")
@@ -91,6 +92,45 @@ class Journal:
 
         return self._write(work)
 
+    def record(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        providers: Sequence[str] = (),
+        handover: Sequence[Message] | None = None,
+        source: str = "library",
+        then: Callable[[], object] = lambda: None,
+    ) -> str:
+        """Store a turn that ran elsewhere, completed and owed to each provider; returns its id.
+
+        A session that the store doesn't know is created. `handover` is what providers get as the turn's
+        messages when it is more than `messages`. On disk when this returns, unless the store is in memory;
+        `then` is called once it is stored.
+        """
+        checked_name("a session id", session_id)
+        checked_name("a session's source", source)
+        names = [checked_name("a provider's name", name) for name in providers]
+        columns = [encode(message) for message in messages]
+        handed = None if handover is None else to_json(list(handover))
+        turn_id = new_id()
+
+        def work(tx: Transaction) -> None:
+            end = _live_end_or_new(tx, session_id, source)
+            generation = tx.queries.next_generation(tx.connection, session_id=end)
+            tx.queries.insert_completed_turn(
+                tx.connection, id=turn_id, session_id=end, generation=generation, handover=handed
+            )
+            for role, content, extra in columns:
+                tx.queries.insert_recorded_message(
+                    tx.connection, session_id=end, turn_id=turn_id, role=role, content=content, extra=extra
+                )
+            for name in names:
+                enqueue(tx, turn_id, name)
+
+        self._engine.write_later(work, then)
+        return turn_id
+
     def interrupt(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
         """End the turn as interrupted, keeping its partial work."""
         return self._end(turn_id, "interrupted", reason, messages)
@@ -123,6 +163,18 @@ class Journal:
             lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
         )
 
+    def handed_over(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
+        """A completed turn as providers get it: its own messages, what was handed over, and when."""
+
+        def work(tx: Transaction) -> tuple[list[Message], list[Message], int]:
+            row = tx.queries.turn_handover(tx.connection, id=turn_id)
+            if row is None:
+                raise TurnNotFound(turn_id)
+            own = decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+            return own, own if row[0] is None else json.loads(row[0]), row[1]
+
+        return self._engine.read(work)
+
     def _write(self, work: Callable[[Transaction], T]) -> T:
         lease = self._lease
         if lease is None:
@@ -148,6 +200,17 @@ class Journal:
             return _finish(tx, turn_id, state, reason, None)
 
         return self._write(work)
+
+
+def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
+    """The locked live end of the conversation, which begins here if the store doesn't know it."""
+    tx.queries.insert_session(
+        tx.connection, id=session_id, parent=None, relation=None, source=source, title=None
+    )
+    end = lock_live_end(tx, session_id)
+    if require_session(tx, end).ended is not None:
+        raise refuse_ended(tx, end)
+    return end
 
 
 def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) -> Turn:

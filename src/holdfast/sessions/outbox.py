@@ -66,15 +66,17 @@ class Outbox:
 
         self._engine.write(work)
 
-    def mark_delivered(self, delivery: Delivery) -> None:
-        """The provider has it."""
+    def mark_delivered(self, *deliveries: Delivery) -> None:
+        """The provider has them. Raises `LeaseLost`, and marks none, when one is no longer held."""
 
         def work(tx: Transaction) -> None:
-            settled = tx.queries.settle_claim(
-                tx.connection, id=delivery.id, lease=delivery.lease, state="delivered"
-            )
-            if not settled:
-                raise _lost(delivery)
+            for delivery in deliveries:
+                settled = tx.queries.settle_claim(
+                    tx.connection, id=delivery.id, lease=delivery.lease, state="delivered"
+                )
+                if not settled:
+                    raise _lost(delivery)
+                tx.queries.forget_handover(tx.connection, id=delivery.turn_id)
 
         self._engine.write(work)
 
@@ -135,6 +137,18 @@ class Outbox:
             return due
 
         return self._engine.read(work)
+
+    def last_open(self, provider: str) -> int:
+        """The newest delivery that is owed to a provider by now; 0 for none."""
+        return self._engine.read(lambda tx: int(tx.queries.last_delivery(tx.connection, provider=provider)))
+
+    def is_open(self, provider: str, *, last: int, session_id: str | None = None) -> bool:
+        """Whether a delivery up to `last` is still owed, in one session or in any."""
+        return self._engine.read(
+            lambda tx: bool(
+                tx.queries.open_until(tx.connection, provider=provider, session_id=session_id, last=last)
+            )
+        )
 
     def backlog(self, provider: str) -> Backlog:
         """How much is owed to a provider, and since when."""

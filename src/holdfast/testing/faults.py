@@ -47,6 +47,10 @@ class CrashingEngine:
         """Whether the next write will die; false again once one has."""
         return self._armed is not None
 
+    def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        self.write(work)
+        then()
+
     def write(self, work: Callable[[Transaction], T]) -> T:
         # Taken once per call: an engine may run `work` again, and it must die again then.
         moment, self._armed = self._armed, None

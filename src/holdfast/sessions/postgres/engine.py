@@ -35,6 +35,10 @@ class PostgresEngine:
     def write(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.write(work)
 
+    def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        self._transactions.write(work)
+        then()
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.read(work)
 

@@ -39,6 +39,13 @@ class SqliteEngine:
     def write(self, work: Callable[[Transaction], T]) -> T:
         return self._writer.write(work)
 
+    def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        if self._file.in_memory:
+            self._writer.post(work, then)
+        else:
+            self._writer.write(work)
+            then()
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         if self._readers is None:
             return self._writer.write(work)

@@ -16,10 +16,12 @@ LINGER_SECONDS = 0.0002
 class Work:
     """One caller's unit of work and, once `done` opens, its outcome."""
 
-    __slots__ = ("done", "error", "result", "run")
+    __slots__ = ("done", "error", "result", "run", "then")
 
-    def __init__(self, run: Callable[[Transaction], Any]) -> None:
+    def __init__(self, run: Callable[[Transaction], Any], then: Callable[[], object] | None = None) -> None:
         self.run = run
+        # With nobody waiting for the outcome, what to do after the commit.
+        self.then = then
         self.result: Any = None
         self.error: BaseException | None = None
         # A bare lock is the cheapest gate between two threads.

@@ -50,6 +50,12 @@ class GroupWriter:
         result: T = work.result
         return result
 
+    def post(self, run: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        """Run in a coming group, in order, and `then` after its commit; a failure is logged."""
+        work = Work(run, then)
+        if os.getpid() != self._pid or not self._queue.put(work):
+            raise StoreClosed(self._file.path)
+
     def close(self) -> None:
         """Finish what was submitted, then close the connection."""
         if os.getpid() == self._pid:
@@ -97,7 +103,12 @@ class GroupWriter:
             for work in group:
                 work.error = self._named(error)
         for work in group:
-            work.done.release()
+            if work.then is None:
+                work.done.release()
+            elif work.error is None:
+                work.then()
+            else:
+                logger.error("store.posted_work_failed", exc_info=work.error)
 
     def _attempt(self, group: list[Work], *, savepoints: bool, patient: bool = True) -> bool:
         """Run a group in one transaction; False when all of it was undone and must run again.

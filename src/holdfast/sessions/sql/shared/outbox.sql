@@ -40,6 +40,15 @@ select min(o.due) from outbox o
  where o.id in (select min(id) from outbox
                  where provider = :provider and state in ('owed', 'claimed') group by session_id)
 
+-- name: last_delivery(provider)$
+select coalesce(max(id), 0) from outbox where provider = :provider and state in ('owed', 'claimed')
+
+-- name: open_until(provider, session_id, last)$
+-- Whether a delivery up to that one is still open, in one session or (null) in any.
+select exists (select 1 from outbox
+                where provider = :provider and state in ('owed', 'claimed') and id <= :last
+                  and (cast(:session_id as text) is null or session_id = :session_id))
+
 -- name: count_open(provider)^
 select count(*), min(created) from outbox where provider = :provider and state in ('owed', 'claimed')
 

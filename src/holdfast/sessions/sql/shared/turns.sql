@@ -2,6 +2,24 @@
 insert into turns (id, session_id, state, started)
 select :id, id, 'running', store_now() from sessions where id = :session_id and ended is null
 
+-- name: insert_completed_turn(id, session_id, generation, handover)!
+-- A turn that ran elsewhere and is recorded whole.
+insert into turns (id, session_id, state, started, ended, generation, handover)
+values (:id, :session_id, 'completed', store_now(), store_now(), :generation, :handover)
+
+-- name: insert_recorded_message(session_id, turn_id, role, content, extra)!
+insert into messages (session_id, seq, turn_id, role, content, extra, created)
+values (:session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
+        :turn_id, :role, :content, :extra, store_now())
+
+-- name: turn_handover(id)^
+select handover, ended from turns where id = :id
+
+-- name: forget_handover(id)!
+update turns set handover = null
+ where id = :id and handover is not null
+   and not exists (select 1 from outbox where turn_id = :id and state not in ('delivered', 'dropped'))
+
 -- name: get_turn(id)^
 select id, session_id, state, started, ended, reason, generation from turns where id = :id
 

@@ -40,6 +40,8 @@ create table turns (
     ended      bigint,
     reason     text,
     generation bigint,
+    -- The messages as a library handed them over, as JSON; kept while the turn is owed to somebody.
+    handover   text,
     check ((state = 'running') = (ended is null)),
     check ((state = 'completed') = (generation is not null))
 );

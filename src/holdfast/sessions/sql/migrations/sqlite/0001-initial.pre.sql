@@ -36,6 +36,8 @@ create table turns (
     ended      integer,
     reason     text,
     generation integer,
+    -- The messages as a library handed them over, as JSON; kept while the turn is owed to somebody.
+    handover   text,
     check ((state = 'running') = (ended is null)),
     check ((state = 'completed') = (generation is not null))
 ) strict, without rowid;

@@ -1,0 +1,10 @@
+"""What is remembered in essence: providers, their lanes, the outbox drain and the lifecycle.
+
+Read `contract.py` first, then `manager.py` and `lifecycle.py`.
+"""
+
+from holdfast.memory.contract import CompletedTurn, MemoryProvider, ProviderStatus
+from holdfast.memory.lifecycle import SessionLifecycle
+from holdfast.memory.manager import MemoryManager
+
+__all__ = ["CompletedTurn", "MemoryManager", "MemoryProvider", "ProviderStatus", "SessionLifecycle"]

@@ -1,0 +1,126 @@
+"""What memory is: the provider contract, a completed turn as providers get it, and a lane's status.
+
+Read this first, then `manager.py`. A provider is plain blocking code: its calls run on lanes of their own,
+never on a turn. What it raises is caught there, recorded, retried and shown.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from holdfast.core.contract import Message
+
+Circuit = Literal["closed", "open"]
+"""Closed: deliveries flow. Open: the provider is down, and one probe at a time looks whether it is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedTurn:
+    """A completed turn, as it is delivered. The same turn has the same key, however often it comes."""
+
+    key: str
+    session_id: str
+    turn_id: str
+    user_content: str
+    assistant_content: str
+    messages: Sequence[Message]
+    completed: float
+    """When the turn was completed, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """How one provider stands: for the terminal, the page and metrics."""
+
+    provider: str
+    owed: int
+    oldest_owed_seconds: float | None
+    set_aside: int
+    delivered: int
+    """Turns delivered by this process."""
+    circuit: Circuit
+    last_error: str | None
+    recall_stuck: bool
+    """A recall is still out past its deadline; it is skipped until it returns."""
+
+
+class MemoryProvider(ABC):
+    """A memory backend. Only the first four methods must be written; the rest do nothing by default.
+
+    A provider may also have `sync_turns(turns: Sequence[CompletedTurn])`: it then gets completed turns in
+    batches, in order within a session, each with its stable key; raising means that none of the batch
+    counts as delivered, and all of it comes again.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """A short, stable name; what is owed is recorded under it."""
+
+    @abstractmethod
+    def is_available(self) -> bool:
+        """Whether the provider could work here: what it needs is installed and configured. No network."""
+
+    @abstractmethod
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        """Get ready. Called once, on the provider's own lane, before anything else."""
+
+    @abstractmethod
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """The tools this provider offers to the model, as OpenAI function schemas."""
+
+    def system_prompt_block(self) -> str:
+        """Text for the system prompt; empty for none."""
+        return ""
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """What is remembered about the query, as text for the prompt; empty for nothing."""
+        return ""
+
+    def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
+        """A hint that this query may be recalled next."""
+
+    def sync_turn(
+        self,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str = "",
+        messages: list[Message] | None = None,
+    ) -> None:
+        """Remember one completed turn. May come twice; raise when it failed."""
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        """Run one of the tools of `get_tool_schemas`; returns text for the model."""
+        raise NotImplementedError(f"{self.name} has no tool {tool_name!r}")
+
+    def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
+        """A turn begins."""
+
+    def on_session_end(self, messages: list[Message]) -> None:
+        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed."""
+
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """The conversation goes on in another session; flush what belongs to the old one first."""
+
+    def on_pre_compress(self, messages: list[Message]) -> str:
+        """Before these messages are summarised: text that the summary should keep."""
+        return ""
+
+    def on_memory_write(self, action: str, target: str, content: str, metadata: Any = None) -> None:
+        """A note was saved, changed or forgotten elsewhere."""
+
+    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:
+        """A subagent has finished its task."""
+
+    def shutdown(self) -> None:
+        """Let go of everything. Called once, on the provider's own lane, within the shutdown budget."""

@@ -1,0 +1,132 @@
+"""Finding providers: by entry point, by `module:Class`, or in a folder of plugins.
+
+A provider that can't be imported, lacks a method or answers nonsense is reported by name and left out. It
+never takes the program down.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from holdfast.core.errors import ProviderInvalid
+from holdfast.memory.contract import MemoryProvider
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINTS = "holdfast.memory_providers"
+MUST_HAVE = ("is_available", "initialize", "get_tool_schemas", "prefetch", "sync_turn", "shutdown")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The providers that can be used, and why the others can't."""
+
+    providers: list[MemoryProvider] = field(default_factory=list)
+    problems: list[ProviderInvalid] = field(default_factory=list)
+
+
+def load_providers(names: Sequence[str], plugins: Path | None = None) -> Loaded:
+    """Load providers by entry point or `module:Class`, and every plugin in the folder."""
+    loaded = Loaded()
+    for name in names:
+        _try(loaded, name, partial(_named_class, name))
+    for name, file in _plugin_files(plugins):
+        _try(loaded, name, partial(_plugin_class, name, file))
+    return loaded
+
+
+def _try(loaded: Loaded, name: str, find: Callable[[], Callable[[], object]]) -> None:
+    try:
+        provider = checked(name, find()())
+        _refuse_twin(loaded, name, provider)
+    except ProviderInvalid as problem:
+        loaded.problems.append(problem)
+    except BaseException as error:  # a plugin may raise anything, even leave
+        logger.warning("memory.provider_not_loaded", exc_info=True, extra={"provider": name})
+        loaded.problems.append(ProviderInvalid(name, f"{type(error).__name__}: {error}"))
+    else:
+        loaded.providers.append(provider)
+
+
+def _refuse_twin(loaded: Loaded, name: str, provider: MemoryProvider) -> None:
+    if provider.name in {each.name for each in loaded.providers}:
+        raise ProviderInvalid(name, f"there is one called {provider.name!r} already")
+
+
+def checked(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whatever a plugin made
+    """The provider, if it keeps the contract as far as a look can tell."""
+    missing = [each for each in MUST_HAVE if not callable(getattr(provider, each, None))]
+    if missing:
+        raise ProviderInvalid(name, f"it lacks {', '.join(missing)}")
+    called = getattr(provider, "name", None)
+    if not isinstance(called, str) or not called or not called.isprintable():
+        raise ProviderInvalid(name, f"its name is {called!r:.80}, not a short text")
+    schemas = provider.get_tool_schemas()
+    if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
+        raise ProviderInvalid(name, "get_tool_schemas should return a list of schemas")
+    if provider.is_available() is not True:
+        raise ProviderInvalid(name, "it says that it is not available here")
+    usable: MemoryProvider = provider
+    return usable
+
+
+def _named_class(name: str) -> Callable[[], object]:
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        found: Callable[[], object] = getattr(importlib.import_module(module), attribute)
+        return found
+    found_points = entry_points(group=ENTRY_POINTS, name=name)
+    if not found_points:
+        known = ", ".join(sorted(each.name for each in entry_points(group=ENTRY_POINTS))) or "none"
+        raise ProviderInvalid(name, f"no installed package offers it (known: {known}); or give module:Class")
+    loaded: Callable[[], object] = next(iter(found_points)).load()
+    return loaded
+
+
+def _plugin_files(folder: Path | None) -> Iterator[tuple[str, Path]]:
+    if folder is None or not folder.is_dir():
+        return
+    for place in sorted(folder.iterdir()):
+        if place.name.startswith((".", "_")):
+            continue
+        if place.suffix == ".py":
+            yield place.stem, place
+        elif (place / "__init__.py").is_file():
+            yield place.name, place / "__init__.py"
+
+
+def _plugin_class(name: str, file: Path) -> Callable[[], object]:
+    """The one provider class that a plugin defines."""
+    module = _import_file(f"holdfast_plugins.{name}", file)
+    classes = [
+        each
+        for _, each in inspect.getmembers(module, inspect.isclass)
+        if issubclass(each, MemoryProvider) and each.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        found = ", ".join(each.__name__ for each in classes) or "none"
+        raise ProviderInvalid(name, f"it should define one MemoryProvider class, and has {found}")
+    return classes[0]
+
+
+def _import_file(name: str, file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} can't be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,1 @@
+"""The built-in memory providers, each one file or one small folder."""

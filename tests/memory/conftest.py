@@ -1,0 +1,57 @@
+"""Fixtures for memory: a manager on every store, in memory, on SQLite and on PostgreSQL."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.memory import MemoryManager
+from holdfast.memory.retry import RetryPolicy
+from holdfast.sessions import SessionDB
+from tests.sessions.conftest import postgres
+from tests.sessions.stores import PostgresPlace
+
+__all__ = ["postgres"]
+
+STORES = ("memory", "sqlite", "postgres")
+QUICK = RetryPolicy(first_seconds=0.001, longest_seconds=0.01, most_attempts=5)
+
+MakeManager = Callable[..., MemoryManager]
+
+
+@pytest.fixture(params=STORES)
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], SessionDB | None]]:
+    """Opens the store of one test, as often as processes would; None for memory."""
+    opened: list[SessionDB] = []
+    url = f"sqlite:///{tmp_path}/holdfast.db"
+    place: PostgresPlace | None = None
+    if request.param == "postgres":
+        # On the real clock: retries come due by themselves.
+        place = PostgresPlace(request.getfixturevalue("postgres"))
+        url = place.url
+
+    def open_one() -> SessionDB | None:
+        if request.param == "memory":
+            return None
+        opened.append(SessionDB.open(url))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+    if place is not None:
+        place.drop()
+
+
+@pytest.fixture
+def make_manager(open_store: Callable[[], SessionDB | None]) -> Iterator[MakeManager]:
+    """Makes managers on the test's store, with quick retries, shut down when the test ends."""
+    made: list[MemoryManager] = []
+
+    def make(drain_seconds: float = 5.0) -> MemoryManager:
+        made.append(MemoryManager(open_store(), policy=QUICK, drain_seconds=drain_seconds))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.shutdown_all()

@@ -1,0 +1,246 @@
+"""D: a completed turn is never lost."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import BoundaryFailed, Undeliverable
+from holdfast.memory import CompletedTurn, MemoryManager
+from holdfast.sessions import SessionDB
+from holdfast.testing.providers import OneByOneProvider, RecordingProvider
+from tests.memory.conftest import QUICK, MakeManager
+from tests.memory.gates import DEADLINE, Gate, until
+
+
+def durable(open_store: Callable[[], SessionDB | None]) -> SessionDB:
+    store = open_store()
+    if store is None:
+        pytest.skip("a store in memory ends with its process")
+    return store
+
+
+@pytest.mark.clause("D1", "D9")
+def test_what_is_owed_at_shutdown_is_said_and_delivered_at_the_next_start(
+    open_store: Callable[[], SessionDB | None],
+) -> None:
+    store, provider = durable(open_store), RecordingProvider()
+
+    def refuse(_: Sequence[CompletedTurn]) -> None:
+        raise ConnectionError("down")
+
+    provider.before = refuse
+    memory = MemoryManager(store, policy=QUICK, drain_seconds=0.05)
+    memory.add_provider(provider)
+    for number in range(3):
+        memory.sync_all(f"{number}", "ok", session_id="s")
+    assert memory.shutdown_all() == ["3 turns are owed to recording; they will be sent at the next start"]
+    later, again = MemoryManager(durable(open_store), policy=QUICK), RecordingProvider()
+    later.add_provider(again)
+    assert later.flush_pending(30)
+    assert again.said() == ["0", "1", "2"]
+    later.shutdown_all()
+
+
+@pytest.mark.clause("D2")
+def test_a_turn_that_comes_twice_has_the_same_key(make_manager: MakeManager) -> None:
+    memory, provider = make_manager(), RecordingProvider()
+    keys: list[str] = []
+
+    def fail_after_storing(turns: Sequence[CompletedTurn]) -> None:
+        keys.extend(turn.key for turn in turns)
+        provider.by_key.update({turn.key: turn for turn in turns})
+        if len(keys) == 1:
+            raise ConnectionError("the answer was lost")
+
+    provider.before = fail_after_storing
+    memory.add_provider(provider)
+    memory.sync_all("one", "1", session_id="s")
+    assert memory.flush_pending(30)
+    assert len(keys) == 2
+    assert len(provider.by_key) == 1
+
+
+@pytest.mark.clause("D3")
+def test_a_turn_that_can_never_be_delivered_is_set_aside_and_blocks_nobody(
+    make_manager: MakeManager, open_store: Callable[[], SessionDB | None]
+) -> None:
+    store = durable(open_store)
+    memory, provider = MemoryManager(store, policy=QUICK), OneByOneProvider()
+
+    def refuse_bad(turns: Sequence[CompletedTurn]) -> None:
+        if turns[0].user_content == "bad":
+            raise Undeliverable("too large for this backend")
+
+    provider.before = refuse_bad
+    memory.add_provider(provider)
+    for text in ("good", "bad", "also good"):
+        memory.sync_all(text, "ok", session_id="s")
+    assert memory.flush_pending(30)
+    assert provider.said() == ["good", "also good"]
+    [letter] = store.outbox.list("set_aside")
+    assert "too large" in str(letter.last_error)
+    provider.before = lambda _: None
+    store.outbox.retry(letter.id)
+    memory.wake()
+    assert memory.flush_pending(30)
+    assert provider.said()[-1] == "bad"
+    memory.shutdown_all()
+
+
+@pytest.mark.clause("D3")
+def test_a_turn_that_fails_too_often_is_set_aside(make_manager: MakeManager) -> None:
+    memory, provider = make_manager(), OneByOneProvider()
+
+    def refuse_bad(turns: Sequence[CompletedTurn]) -> None:
+        if turns[0].user_content == "bad":
+            raise ValueError("can't parse this")
+
+    provider.before = refuse_bad
+    memory.add_provider(provider)
+    memory.sync_all("bad", "ok", session_id="s")
+    memory.sync_all("good", "ok", session_id="s")
+    assert memory.flush_pending(30)
+    assert provider.said() == ["good"]
+    assert memory.status()[0].set_aside == 1
+
+
+@pytest.mark.clause("D3", "M6")
+def test_other_sessions_pass_one_whose_head_waits_for_its_retry(make_manager: MakeManager) -> None:
+    memory, provider = make_manager(), OneByOneProvider()
+    broken = True
+
+    def fail_a(turns: Sequence[CompletedTurn]) -> None:
+        if broken and turns[0].session_id == "a":
+            raise ConnectionError("only for a")
+
+    provider.before = fail_a
+    memory.add_provider(provider)
+    memory.sync_all("a1", "ok", session_id="a")
+    memory.sync_all("a2", "ok", session_id="a")
+    memory.sync_all("b1", "ok", session_id="b")
+    until(lambda: provider.said() == ["b1"])
+    broken = False
+    assert memory.flush_pending(30)
+    assert provider.said("a") == ["a1", "a2"]
+
+
+@pytest.mark.clause("D7", "D8")
+def test_hooks_go_behind_what_their_session_is_owed(make_manager: MakeManager) -> None:
+    memory, provider, gate = make_manager(), RecordingProvider(), Gate()
+    order: list[str] = []
+
+    def deliver(turns: Sequence[CompletedTurn]) -> None:
+        gate()
+        order.extend(turn.user_content for turn in turns)
+
+    provider.before = deliver
+    provider.noted = order.append
+    provider.answers["q"] = "for the old session only"
+    memory.add_provider(provider)
+    memory.sync_all("one", "1", session_id="old")
+    memory.sync_all("two", "2", session_id="old")
+    memory.queue_prefetch_all("q", session_id="old")
+    memory.on_session_switch("new", parent_session_id="old", reset=False)
+    assert memory.prefetch_all("other", session_id="new", timeout=30) == ""
+    gate.open()
+    assert memory.flush_pending(30)
+    order = [each for each in order if each not in ("initialize", "prefetch")]
+    assert order == ["one", "two", "on_session_switch"]
+
+
+@pytest.mark.clause("D8")
+def test_a_provider_that_fails_at_a_boundary_is_named_to_whoever_commits(
+    make_manager: MakeManager,
+) -> None:
+    memory, good, bad = make_manager(), RecordingProvider("good"), RecordingProvider("bad")
+
+    def explode(_: list[object]) -> None:
+        raise RuntimeError("no extraction today")
+
+    bad.on_session_end = explode  # type: ignore[assignment,method-assign]
+    memory.add_provider(good)
+    memory.add_provider(bad)
+    with pytest.raises(BoundaryFailed, match="bad: RuntimeError: no extraction today") as failed:
+        memory.on_session_end("s", [{"role": "user", "content": "hi"}], timeout=DEADLINE)
+    assert list(failed.value.failures) == ["bad"]
+    assert ("on_session_end", [{"role": "user", "content": "hi"}]) in good.calls
+
+
+@pytest.mark.clause("D4", "D6")
+def test_after_shutdown_nothing_is_called_and_what_comes_stays_owed(
+    open_store: Callable[[], SessionDB | None],
+) -> None:
+    store, provider = durable(open_store), RecordingProvider()
+    memory = MemoryManager(store, policy=QUICK)
+    memory.add_provider(provider)
+    memory.sync_all("one", "1", session_id="s")
+    assert memory.flush_pending(30)
+    assert memory.shutdown_all() == []
+    assert memory.shutdown_all() == []
+    calls = list(provider.calls)
+    memory.sync_all("late", "2", session_id="s")
+    memory.queue_prefetch_all("q", session_id="s")
+    assert memory.prefetch_all("q", session_id="s", timeout=0.01) == ""
+    assert provider.said() == ["one"]
+    assert provider.calls == calls
+    assert store.outbox.backlog("recording").owed == 1
+    assert memory.flush_pending(0.01) is False
+
+
+CHILD = """
+import os, sys, threading
+from holdfast import SessionDB
+from holdfast.memory import MemoryManager
+from holdfast.testing.providers import RecordingProvider
+
+class Filing(RecordingProvider):
+    def sync_turns(self, turns):
+        with open(sys.argv[2], "a") as out:
+            out.writelines(turn.user_content + "\\n" for turn in turns)
+
+memory = MemoryManager(SessionDB(sys.argv[1]))
+provider = Filing("filing")
+ending = sys.argv[3]
+if ending == "wedged":
+    provider.sync_turns = lambda turns: threading.Event().wait()
+memory.add_provider(provider)
+for number in range(20):
+    memory.sync_all(str(number), "ok", session_id="s")
+print("handed over", flush=True)
+if ending == "os._exit":
+    os._exit(0)
+if ending == "sys.exit":
+    sys.exit(0)
+"""
+
+
+@pytest.mark.clause("D1", "D5", "D6", "M5", "X1")
+@pytest.mark.parametrize("ending", ["plain", "sys.exit", "os._exit", "wedged"])
+def test_however_a_process_ends_it_exits_and_every_turn_is_delivered_or_owed(
+    ending: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "holdfast.db", tmp_path / "out"
+    out.touch()
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path), str(out), ending],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    assert "handed over" in child.stdout
+    assert "cannot schedule" not in child.stderr
+    with SessionDB(path) as db:
+        delivered = out.read_text().split()
+        owed = db.outbox.backlog("filing").owed
+        assert len(set(delivered)) + owed >= 20
+        assert delivered == sorted(delivered, key=int)
+        if ending in ("plain", "sys.exit"):
+            assert (len(delivered), owed) == (20, 0)
+        if ending == "wedged":
+            assert owed == 20
+            assert "20 turns are owed to filing" in child.stderr
