@@ -143,7 +143,10 @@ NEVER = [
     "update sessions set id = '' where id = 'empty'",
     "delete from sessions where id = 's'",
     "insert into turns (id, session_id, state, started) values ('t2', 's', 'completed', 1)",
-    "insert into turns values ('t2', 's', 'completed', 1, 1, null, 1)",
+    (
+        "insert into turns (id, session_id, state, started, ended, generation)"
+        " values ('t2', 's', 'completed', 1, 1, 1)"
+    ),
     "insert into turns (id, session_id, state, started) values ('t2', 'nobody', 'running', 1)",
     "insert into messages (session_id, seq, role, content, created) values ('s', 9, 'user', 'x', 1)",
     "insert into messages (session_id, seq, role, content, created) values ('s', 0, 'user', 'x', 1)",

@@ -379,3 +379,15 @@ def test_ten_thousand_messages_are_indexed_and_found(db: SessionDB, session: str
         assert places(db.search(f"word{number}")) == {(session, number)}
     assert len(db.search("common", limit=20_000)) == 10_000
     assert db.check() == []
+
+
+def test_a_word_that_stands_many_times_in_long_texts_is_found_with_its_surroundings(db: SessionDB) -> None:
+    db.create_session("s", source="test")
+    log = "the warp core was running hot again and " * 5_000
+    for _ in range(3):
+        db.append_message("s", user(log))
+    for query in ("core", "run", '"warp core"'):
+        hits = db.search(query)
+        assert [hit.seq for hit in hits] == [0, 1, 2]
+        assert all(any(part.match for part in hit.snippet) for hit in hits)
+        assert all(len("".join(part.text for part in hit.snippet)) < 500 for hit in hits)

@@ -291,7 +291,7 @@ class ProviderUnavailable(Retryable):
         self.retry_after = retry_after
 
 
-class Undeliverable(HoldfastError):
+class Undeliverable(Refused):
     """A provider will never take this turn; it is set aside at once instead of tried again."""
 
 
@@ -311,7 +311,7 @@ class MemoryClosed(Refused):
         self.provider = provider
 
 
-class BoundaryFailed(HoldfastError):
+class BoundaryFailed(Retryable):
     """A provider failed at a boundary; the stretch stays uncommitted and is tried again."""
 
     def __init__(self, failures: dict[str, str]) -> None:

@@ -91,13 +91,20 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
         rows = tx.queries.search_words(tx.connection, words=words, **bound)
     else:
         rows = tx.queries.search_fragments(tx.connection, **bound)
-    return [_hit(row, terms.fragments) for row in rows]
+    return [_hit(row, terms) for row in rows]
 
 
-def _hit(row: Sequence[Any], fragments: tuple[str, ...]) -> SearchHit:
+def _hit(row: Sequence[Any], terms: Terms) -> SearchHit:
     session_id, seq, turn_id, role, created, source, title, marked, text = row
-    snippet = _excerpt(text, fragments) if marked is None else _marked(marked)
+    snippet = _excerpt(text, terms) if marked is None else _marked(marked)
     return SearchHit(session_id, seq, turn_id, role, created, source, title, snippet)
+
+
+def _first(text: str, needles: Sequence[str]) -> tuple[int, int] | None:
+    """Where the earliest of the needles stands."""
+    places = [(text.find(each), len(each)) for each in needles]
+    start, length = min((place for place in places if place[0] >= 0), default=(-1, 0))
+    return None if start < 0 else (start, start + length)
 
 
 def _listed(values: Sequence[str] | None) -> str | None:
@@ -116,13 +123,15 @@ def _marked(text: str) -> tuple[SnippetPart, ...]:
     return tuple(parts)
 
 
-def _excerpt(text: str, fragments: tuple[str, ...]) -> tuple[SnippetPart, ...]:
-    """The surroundings of the first fragment that stands in the text."""
+def _excerpt(text: str, terms: Terms) -> tuple[SnippetPart, ...]:
+    """The surroundings of the first term that stands in the text, a word also by its stem."""
     lowered = text.translate(ASCII_LOWER)
-    start, fragment = min((lowered.find(each), each) for each in fragments)
-    if start < 0:
+    words = [word.translate(ASCII_LOWER) for phrase in terms.phrases for word in phrase]
+    stems = [word[: max(3, len(word) - 3)] for word in words]
+    found = _first(lowered, [*terms.fragments, *words]) or _first(lowered, stems)
+    if found is None:
         return (SnippetPart(text[: 2 * AROUND], match=False),)
-    end = start + len(fragment)
+    start, end = found
     before = ("…" if start > AROUND else "") + text[max(0, start - AROUND) : start]
     after = text[end : end + AROUND] + ("…" if end + AROUND < len(text) else "")
     parts = (

@@ -41,9 +41,12 @@ update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, du
 returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
 
 -- name: search_words(words, fragments, roles, sources, sessions, since, until, limit)
--- Best match first. A filter is a JSON list; null means any.
+-- Best match first. A filter is a JSON list; null means any. FTS5's snippet costs the square of the number
+-- of matches in a text, so a long text is given out instead, up to where it is worth a look.
 select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title,
-       snippet(message_index, 0, char(2), char(3), '…', 24), null
+       case when length(m.content) <= 5000
+            then snippet(message_index, 0, char(2), char(3), '…', 24) end,
+       case when length(m.content) > 5000 then substr(m.content, 1, 200000) end
   from message_index
   join messages m on m.id = message_index.rowid
   join sessions s on s.id = m.session_id
