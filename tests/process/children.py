@@ -10,6 +10,11 @@ import threading
 from collections.abc import Callable
 
 DEADLINE = 30.0
+# A test run started in the background ignores these, and its children would inherit that.
+HEARING = (
+    "import signal as _s; _s.signal(_s.SIGINT, _s.default_int_handler);"
+    "[_s.signal(each, _s.SIG_DFL) for each in (_s.SIGTERM, _s.SIGHUP, _s.SIGQUIT)]\n"
+)
 
 
 class Child:
@@ -17,7 +22,7 @@ class Child:
 
     def __init__(self, script: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script)],
+            [sys.executable, "-c", HEARING + textwrap.dedent(script)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,5 +1,6 @@
 """The entry point: parse, run one command, say what went wrong in the user's words."""
 
+import os
 import sys
 from typing import TextIO
 
@@ -9,7 +10,18 @@ from holdfast.core.errors import HoldfastError
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    sys.exit(run(sys.argv[1:], sys.stderr))
+    try:
+        code = run(sys.argv[1:], sys.stderr)
+        sys.stdout.flush()
+    except KeyboardInterrupt as stop:
+        code = exit_code(stop)
+    except OSError as cause:
+        # Nobody reads the result any more, or its disk is full. What was asked for is done all the same.
+        sys.stderr.write(f"holdfast: the result can't be printed: {cause.strerror}\n")
+        code = 1
+        # The interpreter would try to flush it once more, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def run(arguments: list[str], stderr: TextIO) -> int:

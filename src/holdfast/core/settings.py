@@ -21,7 +21,10 @@ class StoreSettings(Slice):
         description="sqlite:///PATH or postgresql://HOST/DATABASE; empty: in the data folder",
     )
     patience_s: float = Field(
-        default=30.0, gt=0, description="how long a call waits for another process that holds the store"
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="how long a call waits for another process that holds the store",
     )
 
 
@@ -29,7 +32,7 @@ class ExitSettings(Slice):
     """How the program ends."""
 
     watchdog_s: float = Field(
-        default=30.0, gt=0, description="how long clean-up may take before the process is ended"
+        default=30.0, gt=0, le=86_400, description="how long clean-up may take before the process is ended"
     )
 
 

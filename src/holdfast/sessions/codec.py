@@ -7,7 +7,7 @@ into `extra`, which then wins over the column. Read `core/contract.py` for the m
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from holdfast.core.contract import Message
@@ -40,6 +40,20 @@ def checked_name(what: str, value: object) -> str:
     if isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and is_storable(value):
         return value
     raise InvalidInput(f"{what} must be 1 to {LONGEST_NAME} characters of plain text, not {value!r:.80}")
+
+
+def checked_names(what: str, values: object) -> list[str]:
+    """Several names; a single text is not a list of its letters."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidInput(f"{what} comes in a list, not as {values!r:.80}")
+    return [checked_name(what, value) for value in values]
+
+
+def checked_number(what: str, value: object) -> int:
+    """A whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise InvalidInput(f"{what} must be a whole number, not {value!r:.80}")
 
 
 def checked_limit(limit: int | None) -> int:

@@ -12,7 +12,16 @@ from typing import TypeVar
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotFound, TurnNotRunning
 from holdfast.core.ids import new_id
-from holdfast.sessions.codec import Columns, checked_name, decode_all, encode, is_storable, to_json
+from holdfast.sessions.codec import (
+    Columns,
+    checked_name,
+    checked_names,
+    checked_number,
+    decode_all,
+    encode,
+    is_storable,
+    to_json,
+)
 from holdfast.sessions.contract import Engine, Lease, Transaction, Turn
 from holdfast.sessions.inbox import acknowledge, lock_live_end
 from holdfast.sessions.leases import require_lease
@@ -49,7 +58,7 @@ class Journal:
         if (message is None) == (take is None):
             raise InvalidInput("a turn opens with a message or takes one from the inbox, not both")
         fresh = checked_name("a turn id", turn_id) if turn_id is not None else new_id()
-        first = encode(message) if take is None else take
+        first = encode(message) if take is None else checked_number("take", take)
         return self._write(lambda tx: _open(tx, session_id, fresh, first))
 
     def join(self, turn_id: str, take: int) -> Message:
@@ -77,7 +86,7 @@ class Journal:
         self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
     ) -> Turn:
         """End the turn with its final message; from here on it is owed to each provider."""
-        names = [checked_name("a provider's name", name) for name in providers]
+        names = checked_names("a provider's name", providers)
         columns = None if message is None else encode(message)
 
         def work(tx: Transaction) -> Turn:
@@ -110,7 +119,7 @@ class Journal:
         """
         checked_name("a session id", session_id)
         checked_name("a session's source", source)
-        names = [checked_name("a provider's name", name) for name in providers]
+        names = checked_names("a provider's name", providers)
         columns = [encode(message) for message in messages]
         handed = None if handover is None else to_json(list(handover))
         turn_id = new_id()

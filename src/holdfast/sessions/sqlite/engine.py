@@ -17,7 +17,8 @@ from holdfast.sessions.contract import Transaction
 from holdfast.sessions.queries import load_queries
 from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
-from holdfast.sessions.sqlite.indexing import index_batch, unindexed
+from holdfast.sessions.sqlite.forks import note_closed, note_opened
+from holdfast.sessions.sqlite.indexing import index_batch, last_indexed, last_message
 from holdfast.sessions.sqlite.readers import ReaderPool
 from holdfast.sessions.sqlite.writer import GroupWriter
 
@@ -35,6 +36,7 @@ class SqliteEngine:
         queries = load_queries("sqlite", "sqlite3")
         self._writer = GroupWriter(self._file, queries)
         self._readers = None if self._file.in_memory else ReaderPool(self._file, queries)
+        self._opened = None if self._file.in_memory else note_opened(self._file.path)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         return self._writer.write(work)
@@ -52,7 +54,9 @@ class SqliteEngine:
         return self._readers.read(work)
 
     def refresh_search(self) -> None:
-        while self.read(unindexed):
+        last = self.read(last_message)
+        # Up to here and no further: others may append faster than this indexes.
+        while self.read(last_indexed) < last:
             self.write(index_batch)
 
     def check(self) -> list[str]:
@@ -73,7 +77,11 @@ class SqliteEngine:
         unfinished = f"{target}.{new_id()}.unfinished"
         try:
             self.read(lambda tx: _copy(tx.connection, unfinished))
-            Path(unfinished).rename(target)
+            _place(unfinished, target)
+        except FileExistsError as cause:
+            raise BackupRefused(
+                f"{target} already exists and was left as it is; choose a new name"
+            ) from cause
         except (OSError, StoreFailure) as cause:
             raise BackupRefused(f"no backup was written to {target}: {cause}") from cause
         finally:
@@ -85,6 +93,9 @@ class SqliteEngine:
         if self._readers is not None:
             self._readers.close()
         self._writer.close()
+        if self._opened is not None:
+            note_closed(self._opened)
+            self._opened = None
 
 
 def _copy(source: sqlite3.Connection, path: str) -> None:
@@ -102,6 +113,16 @@ def _copy(source: sqlite3.Connection, path: str) -> None:
         target.close()
     with Path(path).open("rb") as written:
         os.fsync(written.fileno())
+
+
+def _place(unfinished: str, target: str) -> None:
+    """Give the finished copy its name, unless somebody else has taken it meanwhile."""
+    os.link(unfinished, target)
+    folder = os.open(Path(target).absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _inconsistencies(tx: Transaction) -> list[str]:

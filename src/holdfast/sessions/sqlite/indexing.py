@@ -18,6 +18,16 @@ def unindexed(tx: Transaction) -> bool:
     return bool(tx.queries.unindexed_messages(tx.connection))
 
 
+def last_message(tx: Transaction) -> int:
+    """The newest message that a search could find."""
+    return int(tx.queries.last_searchable_message(tx.connection))
+
+
+def last_indexed(tx: Transaction) -> int:
+    """Where the index ends."""
+    return int(tx.queries.last_indexed_message(tx.connection))
+
+
 def index_batch(tx: Transaction) -> bool:
     """Index the oldest messages that are missing; returns whether more are."""
     tx.queries.index_messages(tx.connection, most=BATCH, most_characters=MOST_CHARACTERS)

@@ -13,6 +13,7 @@ from holdfast.core.errors import DatabaseDamaged, NotADatabase, StoreTooOld, Sto
 from holdfast.sessions.migrations import pending_steps
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.errors import error_code, translate
+from holdfast.sessions.sqlite.forks import refuse_forked
 
 APPLICATION_ID = 0x484F4C44
 OLDEST_SQLITE = (3, 37, 0)
@@ -25,6 +26,7 @@ def open_database(file: SqliteFile) -> sqlite3.Connection:
     try:
         if not file.in_memory:
             _prepare_path(file.path, create=file.create)
+            refuse_forked(file.path)
             _inspect(file)
         connection = file.connect()
     except sqlite3.Error as error:
@@ -49,6 +51,8 @@ def _prepare_path(path: str, *, create: bool) -> None:
         if place.is_dir():
             raise StoreUnopenable(path, "it is a folder, not a file")
         if place.exists():
+            if not place.is_file():
+                raise StoreUnopenable(path, "it is not a regular file")
             # SQLite takes a file of one byte for an empty one.
             if place.stat().st_size == 1:
                 raise NotADatabase(path)

@@ -44,8 +44,8 @@ class ReaderPool:
                 raise StoreClosed(self._file.path)
             if connection is None:
                 connection = self._file.connect(read_only=True)
-            connection.execute("begin")
             try:
+                connection.execute("begin")
                 return work(Transaction(connection, self._queries, match_expression, alone=True))
             finally:
                 if connection.in_transaction:
@@ -53,6 +53,10 @@ class ReaderPool:
         except (sqlite3.Error, *UNBINDABLE) as error:
             raise translate(error, self._file.path, self._file.patience) from error
         finally:
+            if connection is not None and connection.in_transaction:
+                # Whatever interrupted the clean-up: the next reader starts afresh.
+                connection.close()
+                connection = None
             self._idle.put(connection)
             if self._closed.is_set():
                 self.close()

@@ -7,6 +7,7 @@ after the commit, so an answer means the data is on disk.
 import logging
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.05
+NOTICE_SECONDS = 0.5
 
 
 class GroupWriter:
@@ -44,7 +46,10 @@ class GroupWriter:
         # The writer thread doesn't exist in a forked child.
         if os.getpid() != self._pid or not self._queue.put(work):
             raise StoreClosed(self._file.path)
-        work.done.acquire()
+        while not work.done.acquire(timeout=NOTICE_SECONDS):
+            # When the interpreter exits, this thread's partner is frozen and never answers.
+            if sys.is_finalizing():
+                raise StoreClosed(self._file.path)
         if work.error is not None:
             raise work.error
         result: T = work.result
@@ -60,7 +65,8 @@ class GroupWriter:
         """Finish what was submitted, then close the connection."""
         if os.getpid() == self._pid:
             self._queue.close()
-            self._thread.join()
+            while self._thread.is_alive() and not sys.is_finalizing():
+                self._thread.join(NOTICE_SECONDS)
 
     def _serve(self) -> None:
         indexed = 0

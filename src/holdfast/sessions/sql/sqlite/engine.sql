@@ -1,3 +1,9 @@
+-- name: last_searchable_message()$
+select coalesce(max(id), 0) from searchable_messages
+
+-- name: last_indexed_message()$
+select coalesce(max(id), 0) from message_index_docsize
+
 -- name: unindexed_messages()$
 -- Whether the search index is behind the messages.
 select exists (select 1 from searchable_messages

@@ -1,0 +1,156 @@
+"""Calls that are wrong, come at a bad moment or from a bad place: a clear error, and nothing lost."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from holdfast.core.errors import BackupRefused, InvalidInput, StoreUnopenable
+from holdfast.sessions import SessionDB
+from tests.sessions.steps import assistant, together, user
+
+DEADLINE = 60
+
+
+@pytest.mark.parametrize("take", ["abc", b"abc", ["a", "b", "c"], 1.0, True])
+def test_what_is_taken_from_the_inbox_is_named_by_its_number(db: SessionDB, take: object) -> None:
+    db.create_session("s", source="test")
+    with pytest.raises(InvalidInput, match="whole number"):
+        db.turns.open("s", take=cast(Any, take))
+    assert db.get_messages("s") == []
+    assert db.turns.unfinished() == []
+
+
+@pytest.mark.parametrize("providers", ["local", {"local": 1}, 3])
+def test_providers_come_in_a_list(db: SessionDB, providers: object) -> None:
+    db.create_session("s", source="test")
+    turn = db.turns.open("s", user("hi"))
+    with pytest.raises(InvalidInput, match="in a list"):
+        db.turns.complete(turn.id, assistant("ho"), providers=cast(Any, providers))
+    assert db.turns.complete(turn.id, assistant("ho"), providers=["local"]).state == "completed"
+    assert [each.provider for each in db.outbox.list("owed")] == ["local"]
+
+
+def test_a_store_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreUnopenable, match="not a regular file"):
+        SessionDB(tmp_path / "pipe")
+
+
+def append_in_a_child(path: str, answer: "multiprocessing.connection.Connection[str, str]") -> None:
+    try:
+        with SessionDB(path) as db:
+            db.append_message("s", user("from the child"))
+        answer.send("stored")
+    except StoreUnopenable as refused:
+        answer.send(str(refused))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("open_in_parent", [True, False])
+def test_a_forked_child_opens_no_file_that_its_parent_has_open(tmp_path: Path, open_in_parent: bool) -> None:
+    path = str(tmp_path / "holdfast.db")
+    db = SessionDB(path)
+    db.create_session("s", source="test")
+    if not open_in_parent:
+        db.close()
+    here, there = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=append_in_a_child, args=(path, there))
+    child.start()
+    assert here.poll(DEADLINE)
+    said = here.recv()
+    child.join(DEADLINE)
+    db.close()
+    with SessionDB(path) as again:
+        texts = [message.get("content") for message in again.get_messages("s")]
+    if open_in_parent:
+        assert "forked from one that has it open" in said
+        assert texts == []
+    else:
+        assert (said, texts) == ("stored", ["from the child"])
+
+
+def test_of_two_backups_to_one_name_one_is_refused(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "holdfast.db") as db:
+        db.create_session("s", source="test")
+
+        def backup() -> str:
+            try:
+                db.backup(tmp_path / "copy.db")
+            except BackupRefused:
+                return "refused"
+            return "written"
+
+        for _ in range(5):
+            assert sorted(map(str, together(backup, backup))) == ["refused", "written"]
+            (tmp_path / "copy.db").unlink()
+        assert [each.name for each in tmp_path.iterdir() if "unfinished" in each.name] == []
+
+
+def test_a_search_ends_while_others_append_without_a_pause(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "holdfast.db") as db:
+        db.create_session("s", source="test")
+        db.append_message("s", user("needle"))
+        stop = threading.Event()
+
+        def append() -> None:
+            while not stop.is_set():
+                db.append_messages("s", [user("hay " * 20)] * 300)
+
+        appending = threading.Thread(target=append)
+        appending.start()
+        try:
+            assert [hit.seq for hit in db.search("needle")] == [0]
+        finally:
+            stop.set()
+            appending.join()
+
+
+def test_an_interrupt_in_a_read_leaves_later_reads_whole(tmp_path: Path) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    with SessionDB(tmp_path / "holdfast.db") as db:
+        db.create_session("s", source="test")
+        for _ in range(20):
+            with pytest.raises(Interrupted):
+                db._engine.read(interrupt)  # noqa: SLF001 - a unit of work that is cut short
+        assert db.get_session("s") is not None
+
+
+LATE: dict[str, str] = {
+    "a write": "lambda: db.append_message('s', {'role': 'user', 'content': 'late'})",
+    "a close": "db.close",
+    "a close that holds a lock": "lambda: (db.close())",
+}
+
+
+@pytest.mark.clause("X1")
+@pytest.mark.parametrize("late", LATE)
+def test_a_call_from_a_destructor_at_exit_does_not_hold_the_process(late: str, tmp_path: Path) -> None:
+    script = f"""
+import sys
+from holdfast import SessionDB
+db = SessionDB({str(tmp_path / "holdfast.db")!r})
+db.create_session("s", source="test")
+{"db.try_acquire_compression_lock('s', 'me')" if "lock" in late else ""}
+class Late:
+    def __init__(self, call): self.call = call
+    def __del__(self): self.call()
+sys.kept = Late({LATE[late]})
+print("ready", flush=True)
+"""
+    child = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
+    assert child.stdout == "ready\n"
+    with SessionDB(tmp_path / "holdfast.db") as db:
+        assert db.get_session("s") is not None
