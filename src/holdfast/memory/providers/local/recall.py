@@ -1,0 +1,183 @@
+"""Recall: full text and vectors merged into one order, with what a question says about its speaker.
+
+Each side names its best passages; every named one gets both scores, each brought to the range 0 to 1.
+Adding ranks instead, as is often done, made the result worse than full text alone. `make bench-recall`
+measures all of this.
+"""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from holdfast.memory.providers.local.lexical import Place, lexical_scores
+from holdfast.memory.providers.local.passages import ASSISTANT, MICRO, USER, storable
+from holdfast.memory.providers.local.store import MemoryStore, load_queries
+from holdfast.memory.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
+
+if TYPE_CHECKING:
+    from holdfast.memory.providers.local.embedding import Embedder
+    from holdfast.memory.providers.local.vectors import VectorMatrix
+
+logger = logging.getLogger(__name__)
+
+Way = Literal["hybrid", "text", "vectors"]
+
+CANDIDATES = 100
+SHARE_OF_VECTORS = 0.4
+SPEAKER_BONUS = 0.2
+# Below this a passage that shares no word with the question has nothing to do with it.
+LEAST_SIMILARITY = 0.15
+LONGEST_QUERY = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One passage that was found."""
+
+    id: int
+    kind: Literal["turn", "note"]
+    session_id: str
+    turn_key: str | None
+    turn_id: str | None
+    speaker: str
+    text: str
+    created: float
+    score: float
+    place: Place
+
+
+class Candidates(NamedTuple):
+    """What each side found, by place."""
+
+    text: dict[Place, float]
+    vectors: dict[Place, float]
+
+
+class Recall:
+    """Finds passages. With no embedder it works on full text alone."""
+
+    def __init__(
+        self, store: MemoryStore, embedder: "Embedder | None", matrix: "VectorMatrix | None"
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._matrix = matrix
+        self._queries = load_queries()
+
+    def search(self, query: str, limit: int, *, session_id: str = "", way: Way = "hybrid") -> list[Memory]:
+        """The best passages first. A turn of this session that asked just this is left out."""
+        asked = storable(query[:LONGEST_QUERY])
+        if not asked or limit <= 0:
+            return []
+        vector = self._vector(asked) if way != "text" else None
+        return self._store.read(
+            lambda connection: self._search(connection, asked, vector, limit, session_id, way)
+        )
+
+    def warm_up(self) -> None:
+        """Load the model and the vectors, so that the first question doesn't wait for them."""
+        if self._matrix is not None:
+            self._vector("warm")
+            self._store.read(self._matrix.refresh)
+
+    def at(self, places: Iterable[Place]) -> list[Memory]:
+        """What stands at these places."""
+        return self._store.read(lambda connection: list(self._fetch(connection, dict.fromkeys(places, 0.0))))
+
+    def _search(
+        self,
+        connection: sqlite3.Connection,
+        query: str,
+        vector: Any,  # noqa: ANN401 - numpy may not be installed
+        limit: int,
+        session_id: str,
+        way: Way,
+    ) -> list[Memory]:
+        text = {} if way == "vectors" else lexical_scores(connection, self._queries, query)
+        found = merge(Candidates(text, self._near(connection, vector, _best(text))))
+        favoured = self._favoured(connection, query)
+        asked = self._queries.asked_turns(connection, session_id=storable(session_id), text=query)
+        current = {row[0] for row in asked}
+        memories = [
+            memory if memory.speaker not in favoured else _raised(memory)
+            for memory in self._fetch(connection, found)
+            if memory.turn_key is None or memory.turn_key not in current
+        ]
+        memories.sort(key=lambda memory: (-memory.score, -memory.created, -memory.id))
+        return memories[:limit]
+
+    def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
+        if self._embedder is None:
+            return None
+        try:
+            return self._embedder.embed([query])[0]
+        except Exception:
+            # A plugin call: full text answers without it.
+            logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
+            return None
+
+    def _near(self, connection: sqlite3.Connection, vector: Any, also: list[Place]) -> dict[Place, float]:  # noqa: ANN401
+        if vector is None or self._matrix is None:
+            return {}
+        self._matrix.refresh(connection)
+        named = set(also)
+        near = self._matrix.nearest(vector, CANDIDATES, also)
+        return {place: score for place, score in near.items() if score >= LEAST_SIMILARITY or place in named}
+
+    def _favoured(self, connection: sqlite3.Connection, query: str) -> set[str]:
+        """The speakers that the question names; "I" is the user and "you" the assistant."""
+        names = json.dumps(names_in(query))
+        favoured = {row[0] for row in self._queries.known_speakers(connection, names=names)}
+        said = set(all_words(query))
+        if said & FIRST_PERSON:
+            favoured.add(USER)
+        if said & SECOND_PERSON:
+            favoured.add(ASSISTANT)
+        return favoured
+
+    def _fetch(self, connection: sqlite3.Connection, scores: dict[Place, float]) -> Iterable[Memory]:
+        places = json.dumps(list(scores))
+        for row in self._queries.passages_at(connection, places=places):
+            passage_id, session_no, place, kind, session, turn_key, turn_id, speaker, text, created = row
+            where = (session_no, place)
+            yield Memory(
+                passage_id,
+                kind,
+                session,
+                turn_key,
+                turn_id,
+                speaker,
+                text,
+                created / MICRO,
+                scores[where],
+                where,
+            )
+
+
+def merge(found: Candidates) -> dict[Place, float]:
+    """One score from two. A place that one side did not score has nothing from it."""
+    if not found.vectors:
+        top = max(found.text.values(), default=0.0) or 1.0
+        return {place: found.text[place] / top for place in _best(found.text)}
+    low, high = min(found.vectors.values()), max(found.vectors.values())
+    top = max(found.text.values(), default=0.0) or 1.0
+    return {
+        place: (1 - SHARE_OF_VECTORS) * found.text.get(place, 0.0) / top
+        + SHARE_OF_VECTORS * _within(found.vectors.get(place, low), low, high)
+        for place in {*_best(found.text), *found.vectors}
+    }
+
+
+def _within(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 1.0
+
+
+def _best(scores: dict[Place, float]) -> list[Place]:
+    return sorted(scores, key=lambda place: -scores[place])[:CANDIDATES]
+
+
+def _raised(memory: Memory) -> Memory:
+    return replace(memory, score=memory.score + SPEAKER_BONUS)
