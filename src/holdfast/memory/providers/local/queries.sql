@@ -78,11 +78,21 @@ select stamp, passage_id from removals where stamp > :stamp order by stamp
 -- name: count_hits(word)$
 select count(*) from passage_index where passage_index match :word
 
--- name: word_hits(word, most)
-select p.id, p.session_no, p.place, h.score
-  from (select rowid, -bm25(passage_index) as score from passage_index
-         where passage_index match :word order by rank limit :most) h
+-- name: any_word_hits(words, most)
+select p.session_no, p.place
+  from (select rowid from passage_index where passage_index match :words order by rank limit :most) h
   join passages p on p.id = h.rowid
+
+-- name: ids_at(places)
+-- For a JSON list of [session number, place].
+select p.id, p.session_no, p.place from json_each(:places) j
+  join passages p on p.session_no = json_extract(j.value, '$[0]')
+                  and p.place = json_extract(j.value, '$[1]')
+
+-- name: word_hits(word, ids)
+-- The plus sign keeps SQLite from asking the index once for each id.
+select rowid, -bm25(passage_index) from passage_index
+ where passage_index match :word and +rowid in (select value from json_each(:ids))
 
 -- name: known_speakers(names)
 select value from json_each(:names) n where exists (select 1 from passages where speaker = n.value)

@@ -9,10 +9,12 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from holdfast.memory.providers.local.lexical import Place, lexical_scores
+from holdfast.memory.providers.local.lexical import FullText, Place
 from holdfast.memory.providers.local.passages import ASSISTANT, MICRO, USER, storable
 from holdfast.memory.providers.local.store import MemoryStore, load_queries
 from holdfast.memory.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
@@ -96,14 +98,14 @@ class Recall:
         session_id: str,
         way: Way,
     ) -> list[Memory]:
-        text = {} if way == "vectors" else lexical_scores(connection, self._queries, query)
+        text = {} if way == "vectors" else FullText(connection, self._queries).scores(query)
         found = merge(Candidates(text, self._near(connection, vector, _best(text))))
         favoured = self._favoured(connection, query)
         asked = self._queries.asked_turns(connection, session_id=storable(session_id), text=query)
         current = {row[0] for row in asked}
         memories = [
-            memory if memory.speaker not in favoured else _raised(memory)
-            for memory in self._fetch(connection, found)
+            memory
+            for memory in self._fetch(connection, found, favoured)
             if memory.turn_key is None or memory.turn_key not in current
         ]
         memories.sort(key=lambda memory: (-memory.score, -memory.created, -memory.id))
@@ -138,7 +140,12 @@ class Recall:
             favoured.add(ASSISTANT)
         return favoured
 
-    def _fetch(self, connection: sqlite3.Connection, scores: dict[Place, float]) -> Iterable[Memory]:
+    def _fetch(
+        self,
+        connection: sqlite3.Connection,
+        scores: dict[Place, float],
+        favoured: AbstractSet[str] = frozenset(),
+    ) -> Iterable[Memory]:
         places = json.dumps(list(scores))
         for row in self._queries.passages_at(connection, places=places):
             passage_id, session_no, place, kind, session, turn_key, turn_id, speaker, text, created = row
@@ -152,7 +159,7 @@ class Recall:
                 speaker,
                 text,
                 created / MICRO,
-                scores[where],
+                scores[where] + (SPEAKER_BONUS if speaker in favoured else 0.0),
                 where,
             )
 
@@ -176,8 +183,4 @@ def _within(value: float, low: float, high: float) -> float:
 
 
 def _best(scores: dict[Place, float]) -> list[Place]:
-    return sorted(scores, key=lambda place: -scores[place])[:CANDIDATES]
-
-
-def _raised(memory: Memory) -> Memory:
-    return replace(memory, score=memory.score + SPEAKER_BONUS)
+    return nlargest(CANDIDATES, scores, key=scores.__getitem__)

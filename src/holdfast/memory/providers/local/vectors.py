@@ -19,7 +19,11 @@ GROWTH = 1.3
 NOBODY = -1
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
+# How many are looked at closer: one of the best has mostly a near neighbour, or is near by itself.
+NEAREST = 300
+
 Floats = np.ndarray[Any, np.dtype[np.float32]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class VectorMatrix:
@@ -64,22 +68,28 @@ class VectorMatrix:
             count = len(self._places)
             if not count:
                 return {}
-            scores = self._scores(query, count)
-            best = np.argpartition(-scores, min(most, count) - 1)[:most]
-            rows = {int(row) for row in best if self._alive[row]}
-            rows.update(self._row_of[place] for place in also if place in self._row_of)
-            return {self._places[row]: float(scores[row]) for row in rows}
+            own = np.append(self._rows[:count] @ query, np.float32(0))
+            best = np.argpartition(-own[:count], min(NEAREST, count) - 1)[:NEAREST]
+            named = [self._row_of[place] for place in also if place in self._row_of]
+            rows = np.unique(np.concatenate([best, *self._links[:, best], np.array(named, dtype=np.int64)]))
+            rows = rows[rows != NOBODY]
+            rows = rows[self._alive[rows]]
+            scores = self._mixed(own, rows)
+            kept = {int(rows[place]) for place in np.argsort(-scores)[:most]}.union(named)
+            return {
+                self._places[row]: float(score)
+                for row, score in zip(rows, scores, strict=True)
+                if row in kept
+            }
 
-    def _scores(self, query: Floats, count: int) -> Floats:
-        # The extra last row is nobody's: it scores nothing, and is its own neighbour.
-        own = np.zeros(count + 1, dtype=np.float32)
-        np.dot(self._rows[:count], query, out=own[:count])
-        mixed = own.copy()
+    def _mixed(self, own: Floats, rows: Rows) -> Floats:
+        """These rows' scores with their neighbours' share. The extra last score is nobody's: nothing."""
+        mixed = own[rows]
         for links in self._links:
-            near = np.append(links[:count], NOBODY)
-            mixed += NEIGHBOUR_WEIGHTS[0] * own[near] + NEIGHBOUR_WEIGHTS[1] * own[near[near]]
-        mixed[:count][~self._alive[:count]] = -np.inf
-        return mixed[:count]
+            near = links[rows]
+            next_to_near = np.where(near == NOBODY, NOBODY, links[near])
+            mixed += NEIGHBOUR_WEIGHTS[0] * own[near] + NEIGHBOUR_WEIGHTS[1] * own[next_to_near]
+        return mixed
 
     def _take_in(self, fresh: list[Any]) -> None:
         vectors = np.frombuffer(b"".join(row[4] for row in fresh), dtype=np.float16).reshape(len(fresh), -1)
