@@ -80,3 +80,11 @@ def test_a_changed_text_is_found_by_its_new_vector(open_memory: OpenMemory) -> N
     memory.correct_note(note, "likes coffee")
     found = {each.text: each.score for each in memory.search("coffee", way="vectors")}
     assert list(found) == ["likes coffee"]
+
+
+def test_a_name_counts_as_the_speaker_and_not_as_the_matter(open_memory: OpenMemory) -> None:
+    embedder = HashingEmbedder()
+    memory = open_memory(embedder)
+    memory.sync_turns([turn(1, "Ann: I bake bread"), turn(9, "Bob: I bake pies")])
+    memory.search("What are Bob's pies like?")
+    assert embedder.embedded == ["I bake pies", "I bake bread", "What are pies like?"]

@@ -58,6 +58,11 @@ def author_of(text: str) -> str:
     return named[1].lower() if named else USER
 
 
+def without_author(speaker: str, text: str) -> str:
+    """What was said, without the name it begins with in a group chat."""
+    return text[len(speaker) + 2 :] if text.lower().startswith(f"{speaker}: ") else text
+
+
 def storable(text: str) -> str:
     """Without the characters that SQLite or UTF-8 can't hold."""
     return UNSTORABLE.sub(" ", text).strip()

@@ -18,7 +18,7 @@ from holdfast.core.errors import StoreClosed
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
-from holdfast.memory.providers.local.passages import moment
+from holdfast.memory.providers.local.passages import moment, without_author
 from holdfast.memory.providers.local.recall import Memory, Recall, Way
 from holdfast.memory.providers.local.store import MemoryStore, load_queries
 from holdfast.memory.providers.local.tools import TOOLS, run_tool, tool_schemas
@@ -205,9 +205,11 @@ class LocalMemory(MemoryProvider):
             for _ in range(CAUGHT_UP_AT_MOST // EMBEDDED_AT_ONCE):
                 waiting = store.without_vector(EMBEDDED_AT_ONCE)
                 if waiting:
-                    vectors = self._embedder.embed([text for _, text in waiting]).astype("float16")
+                    said = [without_author(speaker, text) for _, speaker, text in waiting]
+                    vectors = self._embedder.embed(said).astype("float16")
                     made = [
-                        (pid, text, row.tobytes()) for (pid, text), row in zip(waiting, vectors, strict=True)
+                        (pid, text, row.tobytes())
+                        for (pid, _, text), row in zip(waiting, vectors, strict=True)
                     ]
                     store.add_vectors(self._embedder.model, made)
                 if len(waiting) < EMBEDDED_AT_ONCE:

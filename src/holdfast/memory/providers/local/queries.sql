@@ -51,7 +51,7 @@ insert into unembedded (passage_id) select passage_id from vectors where model <
     on conflict do nothing
 
 -- name: without_vector(most)
-select p.id, p.text from unembedded u join passages p on p.id = u.passage_id order by p.id desc limit :most
+select p.id, p.speaker, p.text from unembedded u join passages p on p.id = u.passage_id order by p.id desc limit :most
 
 -- name: count_without_vector()$
 select count(*) from unembedded

@@ -7,15 +7,15 @@ measures all of this.
 
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.memory.providers.local.lexical import FullText, Place
-from holdfast.memory.providers.local.passages import ASSISTANT, MICRO, USER, storable
+from holdfast.memory.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable
 from holdfast.memory.providers.local.store import MemoryStore, load_queries
 from holdfast.memory.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
 
@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 Way = Literal["hybrid", "text", "vectors"]
 
 CANDIDATES = 100
-SHARE_OF_VECTORS = 0.4
+ROLES = frozenset({USER, ASSISTANT, NOTE})
+SHARE_OF_VECTORS = 0.5
 SPEAKER_BONUS = 0.2
 # Below this a passage that shares no word with the question has nothing to do with it.
 LEAST_SIMILARITY = 0.15
@@ -49,6 +50,17 @@ class Memory:
     created: float
     score: float
     place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and what it says about who spoke."""
+
+    text: str
+    speakers: frozenset[str]
+    vector: Any
+    session_id: str
+    way: Way
 
 
 class Candidates(NamedTuple):
@@ -74,10 +86,10 @@ class Recall:
         asked = storable(query[:LONGEST_QUERY])
         if not asked or limit <= 0:
             return []
-        vector = self._vector(asked) if way != "text" else None
-        return self._store.read(
-            lambda connection: self._search(connection, asked, vector, limit, session_id, way)
-        )
+        named = self._store.read(lambda connection: self._named(connection, asked))
+        vector = None if way == "text" else self._vector(without_names(asked, named - ROLES))
+        question = Question(asked, named | persons(asked), vector, storable(session_id), way)
+        return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
     def warm_up(self) -> None:
         """Load the model and the vectors, so that the first question doesn't wait for them."""
@@ -89,27 +101,19 @@ class Recall:
         """What stands at these places."""
         return self._store.read(lambda connection: list(self._fetch(connection, dict.fromkeys(places, 0.0))))
 
-    def _search(
-        self,
-        connection: sqlite3.Connection,
-        query: str,
-        vector: Any,  # noqa: ANN401 - numpy may not be installed
-        limit: int,
-        session_id: str,
-        way: Way,
-    ) -> list[Memory]:
-        text = {} if way == "vectors" else FullText(connection, self._queries).scores(query)
-        found = merge(Candidates(text, self._near(connection, vector, _best(text))))
-        favoured = self._favoured(connection, query)
-        asked = self._queries.asked_turns(connection, session_id=storable(session_id), text=query)
+    def _search(self, connection: sqlite3.Connection, question: Question) -> list[Memory]:
+        text = {}
+        if question.way != "vectors":
+            text = FullText(connection, self._queries).scores(question.text)
+        found = merge(Candidates(text, self._near(connection, question.vector, _best(text))))
+        asked = self._queries.asked_turns(connection, session_id=question.session_id, text=question.text)
         current = {row[0] for row in asked}
         memories = [
             memory
-            for memory in self._fetch(connection, found, favoured)
+            for memory in self._fetch(connection, found, question.speakers)
             if memory.turn_key is None or memory.turn_key not in current
         ]
-        memories.sort(key=lambda memory: (-memory.score, -memory.created, -memory.id))
-        return memories[:limit]
+        return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
 
     def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
         if self._embedder is None:
@@ -129,22 +133,16 @@ class Recall:
         near = self._matrix.nearest(vector, CANDIDATES, also)
         return {place: score for place, score in near.items() if score >= LEAST_SIMILARITY or place in named}
 
-    def _favoured(self, connection: sqlite3.Connection, query: str) -> set[str]:
-        """The speakers that the question names; "I" is the user and "you" the assistant."""
+    def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
+        """The speakers that the question names."""
         names = json.dumps(names_in(query))
-        favoured = {row[0] for row in self._queries.known_speakers(connection, names=names)}
-        said = set(all_words(query))
-        if said & FIRST_PERSON:
-            favoured.add(USER)
-        if said & SECOND_PERSON:
-            favoured.add(ASSISTANT)
-        return favoured
+        return frozenset(row[0] for row in self._queries.known_speakers(connection, names=names))
 
     def _fetch(
         self,
         connection: sqlite3.Connection,
         scores: dict[Place, float],
-        favoured: AbstractSet[str] = frozenset(),
+        favoured: frozenset[str] = frozenset(),
     ) -> Iterable[Memory]:
         places = json.dumps(list(scores))
         for row in self._queries.passages_at(connection, places=places):
@@ -162,6 +160,22 @@ class Recall:
                 scores[where] + (SPEAKER_BONUS if speaker in favoured else 0.0),
                 where,
             )
+
+
+def persons(query: str) -> frozenset[str]:
+    """Who is meant without a name: "I" is the user and "you" the assistant."""
+    said = set(all_words(query))
+    meant = {USER: FIRST_PERSON, ASSISTANT: SECOND_PERSON}
+    return frozenset(speaker for speaker, words in meant.items() if said & words)
+
+
+def without_names(query: str, names: frozenset[str]) -> str:
+    """The question without the speakers it names: they count by themselves, the vector is for the matter."""
+    if not names:
+        return query
+    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    rest = re.sub(rf"\b({either})(['\u2019`]s)?\b", " ", query, flags=re.IGNORECASE)
+    return " ".join(rest.split()) if any(char.isalnum() for char in rest) else query
 
 
 def merge(found: Candidates) -> dict[Place, float]:

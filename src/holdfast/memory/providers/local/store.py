@@ -123,8 +123,8 @@ class MemoryStore:
         with self._write() as connection:
             self._queries.await_vectors(connection, model=model)
 
-    def without_vector(self, most: int) -> list[tuple[int, str]]:
-        """The newest passages that have no vector yet."""
+    def without_vector(self, most: int) -> list[tuple[int, str, str]]:
+        """The newest passages that have no vector yet: id, speaker and text."""
         return self.read(lambda connection: list(self._queries.without_vector(connection, most=most)))
 
     def add_vectors(self, model: str, made: Sequence[tuple[int, str, bytes]]) -> None:
