@@ -30,7 +30,7 @@ Way = Literal["hybrid", "text", "vectors"]
 CANDIDATES = 100
 ROLES = frozenset({USER, ASSISTANT, NOTE})
 SHARE_OF_VECTORS = 0.5
-SPEAKER_BONUS = 0.2
+SPEAKER_BONUS = 0.3
 # Below this a passage that shares no word with the question has nothing to do with it.
 LEAST_SIMILARITY = 0.15
 LONGEST_QUERY = 4000
