@@ -88,3 +88,9 @@ def test_a_name_counts_as_the_speaker_and_not_as_the_matter(open_memory: OpenMem
     memory.sync_turns([turn(1, "Ann: I bake bread"), turn(9, "Bob: I bake pies")])
     memory.search("What are Bob's pies like?")
     assert embedder.embedded == ["I bake pies", "I bake bread", "What are pies like?"]
+
+
+def test_a_large_batch_gets_all_its_vectors(open_memory: OpenMemory) -> None:
+    memory = open_memory(HashingEmbedder())
+    memory.sync_turns([turn(number, f"fact {number}") for number in range(700)])
+    assert memory.describe().without_vector == 0

@@ -95,8 +95,7 @@ class LocalMemory(MemoryProvider):
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Store the turns, each once by its key; raises when that failed. Then make their vectors."""
         store, _ = self._opened()
-        store.add_turns(turns)
-        self._embed_missing(store)
+        self._embed_missing(store, store.add_turns(turns))
 
     def sync_turn(
         self,
@@ -197,12 +196,15 @@ class LocalMemory(MemoryProvider):
 
         return VectorMatrix(load_queries(), self._embedder.model)
 
-    def _embed_missing(self, store: MemoryStore) -> None:
-        """Make vectors for what has none. The text is kept already, so a failure costs only the vectors."""
+    def _embed_missing(self, store: MemoryStore, fresh: int = 1) -> None:
+        """Make vectors for what is fresh, and for some of what still has none.
+
+        The text is kept already, so a failure costs only the vectors.
+        """
         if self._embedder is None:
             return
         try:
-            for _ in range(CAUGHT_UP_AT_MOST // EMBEDDED_AT_ONCE):
+            for _ in range((fresh + CAUGHT_UP_AT_MOST) // EMBEDDED_AT_ONCE):
                 waiting = store.without_vector(EMBEDDED_AT_ONCE)
                 if waiting:
                     said = [without_author(speaker, text) for _, speaker, text in waiting]

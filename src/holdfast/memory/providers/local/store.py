@@ -70,11 +70,13 @@ class MemoryStore:
     def path(self) -> str:
         return self._file.path
 
-    def add_turns(self, turns: Sequence[CompletedTurn]) -> None:
-        """Store the turns in one transaction. One that is there already is overwritten by its key."""
+    def add_turns(self, turns: Sequence[CompletedTurn]) -> int:
+        """Store the turns in one transaction and return how many passages they make.
+
+        One that is there already is overwritten by its key.
+        """
         with self._write() as connection:
-            for turn in turns:
-                self._add_turn(connection, turn)
+            return sum(self._add_turn(connection, turn) for turn in turns)
 
     def add_note(self, text: str) -> int:
         """Store a note and return its id."""
@@ -167,9 +169,9 @@ class MemoryStore:
                 self._writer.close()
                 self._writer = None
 
-    def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> None:
+    def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
         if self._queries.is_forgotten(connection, turn_key=turn.key):
-            return
+            return 0
         fresh = turn_passages(turn, self._zone)
         stored = list(self._queries.turn_parts(connection, turn_key=turn.key))
         session = self._session_no(connection, turn.session_id)
@@ -189,6 +191,7 @@ class MemoryStore:
                 )
         for passage_id, *_ in stored[len(fresh) :]:
             self._queries.drop_passage(connection, id=passage_id)
+        return len(fresh)
 
     def _insert(
         self,
