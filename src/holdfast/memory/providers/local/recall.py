@@ -32,7 +32,7 @@ ROLES = frozenset({USER, ASSISTANT, NOTE})
 SHARE_OF_VECTORS = 0.5
 SPEAKER_BONUS = 0.3
 # Below this a passage that shares no word with the question has nothing to do with it.
-LEAST_SIMILARITY = 0.15
+LEAST_SIMILARITY = 0.1
 LONGEST_QUERY = 4000
 
 
