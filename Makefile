@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests bench guarantees lock format sync clean
+.PHONY: help test check static fast-tests bench bench-recall guarantees lock format sync clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -27,6 +27,9 @@ fast-tests: sync
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md
+
+bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
+	$(RUN) -m bench.recall
 
 guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
 	@$(RUN) -m tools.guarantees

@@ -1,0 +1,158 @@
+"""`python -m bench.recall`: does memory find what it was told? Evidence recall, and time at 100,000 turns.
+
+python -m bench.recall                 the conversations in ../shared/data
+python -m bench.recall --data FOLDER   others of the same shape
+
+A conversation is handed over turn by turn, as the lanes do, and then asked its questions. Recall at k: the
+share of a question's evidence among the first k turns found. The data are measured, never kept here.
+"""
+
+import argparse
+import json
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from bench.recall_latency import latency_lines
+from holdfast.core.clock import SystemClock
+from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.providers.local import LocalMemory
+from holdfast.memory.providers.local.embedding import missing_packages
+from holdfast.memory.providers.local.words import query_words, quoted
+
+DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+DEPTHS = (5, 10, 20)
+CATEGORIES = {0: "all", 1: "1 several turns", 2: "2 time", 3: "3 inference", 4: "4 one turn"}
+Finder = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One question: its category, its recall at each depth, and how long it took."""
+
+    category: int
+    recall: tuple[float, ...]
+    milliseconds: float
+
+
+def spoken_at(date: str) -> float:
+    """Seconds since the epoch for "1:56 pm on 8 May, 2023"."""
+    return datetime.strptime(date, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).timestamp()
+
+
+def handed_over(conversation: dict[str, Any]) -> Iterator[CompletedTurn]:
+    """Each utterance as a completed turn with no answer: the unit that the evidence names."""
+    for turn in conversation["turns"]:
+        session = f"{conversation['name']}/{turn['session']}"
+        key = f"{conversation['name']}/{turn['id']}"
+        yield CompletedTurn(key, session, turn["id"], turn["text"], "", [], spoken_at(turn["date"]))
+
+
+def plain_bm25(conversation: dict[str, Any]) -> tuple[Finder, Callable[[], None]]:
+    """The control: FTS5 as anybody would use it, one turn a document, stop words dropped, OR."""
+    control = sqlite3.connect(":memory:")
+    control.execute(
+        "create virtual table turns using fts5 (id unindexed, text, tokenize = 'porter unicode61')"
+    )
+    rows = [(turn["id"], turn["text"]) for turn in conversation["turns"]]
+    control.executemany("insert into turns (id, text) values (?, ?)", rows)
+
+    def find(question: str) -> list[str]:
+        match = " or ".join(quoted(word) for word in query_words(question)).replace(" or ", " OR ")
+        found = control.execute(
+            "select id from turns where turns match ? order by rank limit ?", (match, max(DEPTHS))
+        )
+        return [row[0] for row in found]
+
+    return find, control.close
+
+
+def finder(memory: LocalMemory, way: str) -> Finder:
+    def find(question: str) -> list[str]:
+        found = memory.search(question, 2 * max(DEPTHS), way=way)  # type: ignore[arg-type]
+        return list(dict.fromkeys(each.turn_id for each in found if each.turn_id is not None))
+
+    return find
+
+
+def asked(conversation: dict[str, Any], find: Finder) -> Iterator[Answered]:
+    for question in conversation["questions"]:
+        begun = time.perf_counter()
+        found = find(question["question"])
+        taken = (time.perf_counter() - begun) * 1000
+        evidence = set(question["evidence"])
+        shares = tuple(len(evidence.intersection(found[:depth])) / len(evidence) for depth in DEPTHS)
+        yield Answered(question["category"], shares, taken)
+
+
+def measure(conversations: Sequence[dict[str, Any]]) -> dict[str, list[Answered]]:
+    """Every system over every conversation, each conversation in a memory of its own."""
+    results: dict[str, list[Answered]] = {}
+    ways = {"full text alone": "text"}
+    if not missing_packages():
+        ways |= {"embeddings alone": "vectors", "hybrid": "hybrid"}
+    for conversation in conversations:
+        say(f"{conversation['name']}: {len(conversation['turns'])} turns")
+        find, close = plain_bm25(conversation)
+        results.setdefault("plain BM25 (control)", []).extend(asked(conversation, find))
+        close()
+        with tempfile.TemporaryDirectory(prefix="holdfast-recall-") as folder:
+            memory = LocalMemory(Path(folder) / "memory.db", clock=SystemClock(), zone=UTC)
+            turns = list(handed_over(conversation))
+            for begin in range(0, len(turns), 50):
+                memory.sync_turns(turns[begin : begin + 50])
+            memory.initialize("")
+            for name, way in ways.items():
+                results.setdefault(name, []).extend(asked(conversation, finder(memory, way)))
+            memory.shutdown()
+    return results
+
+
+def recall_lines(results: dict[str, list[Answered]]) -> Iterator[str]:
+    yield "| system | questions | R@5 | R@10 | R@20 | ms/query |"
+    yield "|---|---|---|---|---|---|"
+    for category, label in CATEGORIES.items():
+        for system, answers in results.items():
+            chosen = [each for each in answers if category in (0, each.category)]
+            if chosen:
+                shares = " | ".join(
+                    f"{100 * mean(each.recall[depth] for each in chosen):.1f}" for depth in range(len(DEPTHS))
+                )
+                taken = mean(each.milliseconds for each in chosen)
+                yield f"| {system}, {label} | {len(chosen)} | {shares} | {taken:.1f} |"
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="a folder of conversations")
+    parser.add_argument("--turns", type=int, default=100_000, help="turns for the latency; 0 leaves it out")
+    chosen = parser.parse_args(arguments)
+    if missing_packages():
+        print(
+            f"Embeddings were skipped: {', '.join(missing_packages())} not installed (extra: embeddings).\n"
+        )
+    sources = sorted(chosen.data.glob("*.json")) if chosen.data.is_dir() else []
+    conversations = [json.loads(source.read_text(encoding="utf-8")) for source in sources]
+    if conversations:
+        print("\n".join(recall_lines(measure(conversations))))
+    else:
+        print(f"Evidence recall was skipped: {chosen.data} has no conversations.")
+    if chosen.turns:
+        print()
+        print("\n".join(latency_lines(chosen.turns, say)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,258 @@
+"""The memory's file: passages, their index and their vectors. Safe for threads and for several processes.
+
+One connection writes and one reads (WAL), so a long write never delays recall. The tables and the triggers
+that keep index and vectors in step are in `schema.sql`.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import aiosql
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import InvalidInput, StoreClosed
+from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.providers.local.opening import open_memory
+from holdfast.memory.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
+from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
+
+T = TypeVar("T")
+
+NOTES_SESSION = ""
+LONGEST_NOTE = 4000
+# Wider than any neighbourhood, so that notes are nobody's neighbours.
+NOTE_STRIDE = 10
+
+
+@cache
+def load_queries() -> Any:  # noqa: ANN401 - aiosql's are dynamic
+    source = files("holdfast.memory.providers.local").joinpath("queries.sql")
+    return aiosql.from_str(source.read_text(encoding="utf-8"), "sqlite3")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much is remembered."""
+
+    turns: int
+    """Passages of turns; a turn has one or more."""
+    notes: int
+
+
+class MemoryStore:
+    """Everything that touches the file."""
+
+    def __init__(
+        self, path: str, *, clock: Clock, zone: tzinfo | None = None, patience: float = 30.0
+    ) -> None:
+        self._clock = clock
+        self._zone = zone
+        self._file = SqliteFile(path, clock, patience)
+        self._queries = load_queries()
+        self._writing = threading.Lock()  # guards _writer: a connection serves one thread at a time
+        self._reading = threading.Lock()  # guards _reader
+        self._writer: sqlite3.Connection | None = open_memory(self._file)
+        try:
+            self._reader: sqlite3.Connection | None = self._file.connect(read_only=True)
+        except sqlite3.Error as error:
+            self._writer.close()
+            raise translate(error, path, patience) from error
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    def add_turns(self, turns: Sequence[CompletedTurn]) -> int:
+        """Store the turns in one transaction and return how many passages they make.
+
+        One that is there already is overwritten by its key.
+        """
+        with self._write() as connection:
+            return sum(self._add_turn(connection, turn) for turn in turns)
+
+    def add_note(self, text: str) -> int:
+        """Store a note and return its id."""
+        note = self._note(text)
+        with self._write() as connection:
+            session = self._session_no(connection, NOTES_SESSION)
+            number = int(self._queries.next_note(connection))
+            self._insert(connection, note, session_no=session, place=number * NOTE_STRIDE)
+            return number
+
+    def change_note(self, note_id: int, text: str) -> bool:
+        """Give a note another text; False when there is no such note."""
+        note = self._note(text)
+        with self._write() as connection:
+            changed = self._queries.change_note(
+                connection,
+                id=note_id,
+                text=note.text,
+                day=note.day,
+                unspaced=note.unspaced,
+                created=note.created,
+            )
+            if changed:
+                self._queries.merge_index(connection)
+        if changed:
+            self._clean_log()
+        return bool(changed)
+
+    def forget(self, passage_id: int) -> bool:
+        """Remove a note, or the whole turn of a passage: text, index and vectors. False: there is none."""
+        with self._write() as connection:
+            found = self._queries.turn_key_of(connection, id=passage_id)
+            if found is None:
+                return False
+            if found[1] is None:
+                self._queries.drop_passage(connection, id=passage_id)
+            else:
+                self._queries.drop_turn(connection, turn_key=found[1])
+                self._queries.mark_forgotten(connection, turn_key=found[1])
+            self._queries.merge_index(connection)
+        self._clean_log()
+        return True
+
+    def await_vectors(self, model: str) -> None:
+        """Have the vectors of any other model made anew."""
+        with self._write() as connection:
+            self._queries.await_vectors(connection, model=model)
+
+    def without_vector(self, most: int) -> list[tuple[int, str, str]]:
+        """The newest passages that have no vector yet: id, speaker and text."""
+        return self.read(lambda connection: list(self._queries.without_vector(connection, most=most)))
+
+    def add_vectors(self, model: str, made: Sequence[tuple[int, str, bytes]]) -> None:
+        """Store vectors for (passage, the text that was embedded)."""
+        with self._write() as connection:
+            for passage_id, text, vector in made:
+                self._queries.drop_vector(connection, passage_id=passage_id)
+                added = self._queries.add_vector(
+                    connection, passage_id=passage_id, text=text, model=model, vector=vector
+                )
+                if added:
+                    self._queries.mark_embedded(connection, passage_id=passage_id)
+
+    def counts(self) -> Counts:
+        return Counts(*self.read(self._queries.count_passages))
+
+    def count_without_vector(self) -> int:
+        return int(self.read(self._queries.count_without_vector))
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a piece of reading on one snapshot."""
+        with self._reading, self._translated():
+            if self._reader is None:
+                raise StoreClosed(self.path)
+            self._reader.execute("begin")
+            try:
+                return work(self._reader)
+            finally:
+                if self._reader.in_transaction:
+                    self._reader.execute("rollback")
+
+    def close(self) -> None:
+        """Close both connections; a call that runs is finished first. May be called again."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
+        if self._queries.is_forgotten(connection, turn_key=turn.key):
+            return 0
+        fresh = turn_passages(turn, self._zone)
+        stored = list(self._queries.turn_parts(connection, turn_key=turn.key))
+        session = self._session_no(connection, turn.session_id)
+        for part, each in enumerate(fresh):
+            if part >= len(stored):
+                place = int(self._queries.next_place(connection, session_no=session))
+                self._insert(connection, each, session_no=session, place=place, turn=turn, part=part)
+            elif stored[part][2:] != (each.speaker, each.text):
+                self._queries.change_passage(
+                    connection,
+                    id=stored[part][0],
+                    speaker=each.speaker,
+                    text=each.text,
+                    day=each.day,
+                    unspaced=each.unspaced,
+                    created=each.created,
+                )
+        for passage_id, *_ in stored[len(fresh) :]:
+            self._queries.drop_passage(connection, id=passage_id)
+        return len(fresh)
+
+    def _insert(
+        self,
+        connection: sqlite3.Connection,
+        each: Passage,
+        *,
+        session_no: int,
+        place: int,
+        turn: CompletedTurn | None = None,
+        part: int = 0,
+    ) -> None:
+        self._queries.add_passage(
+            connection,
+            kind="note" if turn is None else "turn",
+            session_no=session_no,
+            place=place,
+            turn_key=None if turn is None else turn.key,
+            part=part,
+            turn_id=None if turn is None else turn.turn_id,
+            speaker=each.speaker,
+            text=each.text,
+            day=each.day,
+            unspaced=each.unspaced,
+            created=each.created,
+        )
+
+    def _session_no(self, connection: sqlite3.Connection, session_id: str) -> int:
+        self._queries.add_session(connection, id=session_id)
+        return int(self._queries.session_no(connection, id=session_id))
+
+    def _note(self, text: str) -> Passage:
+        kept = storable(text)
+        if not kept or len(kept) > LONGEST_NOTE:
+            raise InvalidInput(f"a note has 1 to {LONGEST_NOTE} characters, not {len(kept)}")
+        return passage(NOTE, kept, self._clock.now(), self._zone)
+
+    def _clean_log(self) -> None:
+        """Move the log into the file and empty it; while others read, the next checkpoint does."""
+        with self._writing, self._translated():
+            if self._writer is not None:
+                self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, which other processes see whole or not at all."""
+        with self._writing, self._translated():
+            connection = self._writer
+            if connection is None:
+                raise StoreClosed(self.path)
+            self._file.patiently(lambda: connection.execute("begin immediate"))
+            try:
+                yield connection
+                connection.execute("commit")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, *UNBINDABLE) as error:
+            raise translate(error, self.path, self._file.patience) from error

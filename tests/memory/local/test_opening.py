@@ -1,0 +1,110 @@
+"""A file that can't be used is refused by name and left as it is; a memory closes cleanly."""
+
+import gc
+import sqlite3
+import stat
+import warnings
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from holdfast.core.errors import DatabaseDamaged, NotADatabase, SchemaTooNew, StoreInvalid, StoreUnopenable
+from tests.memory.local.conftest import OpenMemory
+from tests.memory.local.turns import turn
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(path: Path, open_memory: OpenMemory) -> None:
+    path.write_bytes(b"Dear diary, " * 500)
+    with pytest.raises(NotADatabase):
+        open_memory().initialize("s1")
+    assert path.read_bytes() == b"Dear diary, " * 500
+
+
+def test_somebody_elses_database_is_refused_and_kept(path: Path, open_memory: OpenMemory) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("create table theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(NotADatabase):
+        open_memory().sync_turns([turn(1, "hello")])
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused_by_name(path: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.sync_turns([turn(1, "hello")])
+    memory.shutdown()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute("update meta set value = '2' where key = 'schema'")
+        newer.commit()
+    with pytest.raises(SchemaTooNew):
+        open_memory().initialize("s1")
+
+
+def test_a_damaged_file_is_reported_by_name(path: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.sync_turns([turn(number, f"words of turn {number} " * 40) for number in range(100)])
+    memory.shutdown()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\x5a" * (len(whole) - 4096))
+    with pytest.raises(DatabaseDamaged):
+        open_memory().search("words turn")
+
+
+def test_a_truncated_file_is_reported_by_name(path: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.sync_turns([turn(number, f"words of turn {number} " * 40) for number in range(100)])
+    memory.shutdown()
+    path.write_bytes(path.read_bytes()[: 5 * 4096])
+    with pytest.raises(StoreInvalid):
+        open_memory().search("words turn")
+
+
+def test_a_folder_is_refused_by_name(path: Path, open_memory: OpenMemory) -> None:
+    path.mkdir()
+    with pytest.raises(StoreUnopenable):
+        open_memory().initialize("s1")
+
+
+def test_only_its_owner_can_read_the_file(path: Path, open_memory: OpenMemory) -> None:
+    open_memory().initialize("s1")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_nothing_is_opened_before_it_is_used(path: Path, open_memory: OpenMemory) -> None:
+    assert open_memory().is_available()
+    assert not path.exists()
+
+
+def test_a_memory_that_was_shut_down_leaves_no_open_connection(path: Path, open_memory: OpenMemory) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        memory = open_memory()
+        memory.sync_turns([turn(1, "hello")])
+        memory.prefetch("hello")
+        memory.shutdown()
+        del memory
+        gc.collect()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_threads_write_and_recall_at_once(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(20):
+                memory.sync_turns([turn(number, f"{name} topic{number}", session=name)])
+                assert f"{name} topic{number}" in memory.prefetch(f"{name} topic{number}", session_id="other")
+        except BaseException as failure:  # noqa: BLE001 - told to the test's own thread
+            failures.append(failure)
+
+    threads = [Thread(target=work, args=(f"thread{slot}",)) for slot in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert memory.describe().passages == 80
