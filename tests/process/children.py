@@ -13,7 +13,7 @@ DEADLINE = 30.0
 # A test run started in the background ignores these, and its children would inherit that.
 HEARING = (
     "import signal as _s; _s.signal(_s.SIGINT, _s.default_int_handler);"
-    "[_s.signal(each, _s.SIG_DFL) for each in (_s.SIGTERM, _s.SIGHUP, _s.SIGQUIT)]\n"
+    "[_s.signal(each, _s.SIG_DFL) for each in (_s.SIGTERM, _s.SIGHUP, _s.SIGQUIT)];"
 )
 
 
