@@ -65,6 +65,7 @@ def run_lives(folder: Path, lives: int) -> None:
     sys.stdout.write(report)
 
 
+@pytest.mark.slow
 @pytest.mark.clause("D1", "D2", "M6")
 def test_after_a_few_kills_every_turn_reaches_every_provider(tmp_path: Path) -> None:
     run_lives(tmp_path, lives=5)
