@@ -143,7 +143,12 @@ def _belonging_to(folder: Path) -> dict[str, Any]:
     """How a process of the server runs: at home in its folder, and never as root."""
     settings: dict[str, Any] = {
         "cwd": folder,
-        "env": {"HOME": str(folder), "PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+        "env": {
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+        },
     }
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")

@@ -154,3 +154,17 @@ print("ready", flush=True)
     assert child.stdout == "ready\n"
     with SessionDB(tmp_path / "holdfast.db") as db:
         assert db.get_session("s") is not None
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 1e12])
+def test_a_claim_and_a_lease_last_a_sensible_time(db: SessionDB, seconds: float) -> None:
+    lease = db.leases.acquire("name", "me", ttl_seconds=10)
+    assert lease is not None
+    for call in (
+        lambda: db.outbox.claim("p", lease_seconds=seconds),
+        lambda: db.leases.acquire("other", "me", ttl_seconds=seconds),
+        lambda: db.leases.renew(lease, ttl_seconds=seconds),
+    ):
+        with pytest.raises(InvalidInput, match="more than 0 s"):
+            call()
+    assert db.leases.current("name") == lease

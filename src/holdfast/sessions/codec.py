@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, cast
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions.contract import SECOND
 
 PLAIN = {"role", "content"}
 DEEPEST = 100
 LARGEST = 2**62
 """A limit, a sequence number or a moment past any that occurs."""
 LONGEST_NAME = 500
+LONGEST_SECONDS = 10 * 366 * 86_400
 # PostgreSQL stores no NUL, and neither engine stores half a surrogate pair.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -54,6 +56,15 @@ def checked_number(what: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise InvalidInput(f"{what} must be a whole number, not {value!r:.80}")
+
+
+def checked_seconds(what: str, value: float) -> int:
+    """A span of time in the store's unit."""
+    if not 0 < value <= LONGEST_SECONDS:
+        raise InvalidInput(
+            f"{what} must be more than 0 s and at most {LONGEST_SECONDS:,} s, not {value!r:.80}"
+        )
+    return int(value * SECOND)
 
 
 def checked_limit(limit: int | None) -> int:

@@ -4,12 +4,11 @@ Each new holder gets a larger token (fencing): whoever lost a lease can't pass f
 `LeaseKeeper` in `lease_keeper.py` renews the leases of a living process.
 """
 
-import math
 from hashlib import sha256
 
-from holdfast.core.errors import InvalidInput, LeaseLost
-from holdfast.sessions.codec import LONGEST_NAME, checked_name
-from holdfast.sessions.contract import SECOND, Engine, Lease, Transaction
+from holdfast.core.errors import LeaseLost
+from holdfast.sessions.codec import LONGEST_NAME, checked_name, checked_seconds
+from holdfast.sessions.contract import Engine, Lease, Transaction
 
 
 class Leases:
@@ -22,9 +21,7 @@ class Leases:
         """The lease, or None while somebody holds it (the same holder included)."""
         checked_name("a lease's name", name)
         checked_name("a lease's holder", holder)
-        if not 0 < ttl_seconds < math.inf:
-            raise InvalidInput(f"a lease must last longer than 0 s, not {ttl_seconds:g} s")
-        ttl_us = int(ttl_seconds * SECOND)
+        ttl_us = checked_seconds("a lease", ttl_seconds)
 
         def work(tx: Transaction) -> Lease | None:
             row = tx.queries.acquire_lease(tx.connection, name=name, holder=holder, ttl_us=ttl_us)
@@ -34,7 +31,7 @@ class Leases:
 
     def renew(self, lease: Lease, *, ttl_seconds: float) -> Lease:
         """Hold on for another `ttl_seconds`; raises `LeaseLost` when it ran out or was taken."""
-        ttl_us = int(ttl_seconds * SECOND)
+        ttl_us = checked_seconds("a lease", ttl_seconds)
 
         def work(tx: Transaction) -> Lease:
             row = tx.queries.renew_lease(

@@ -15,7 +15,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
-from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, to_json
+from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, checked_seconds, to_json
 from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
 from holdfast.sessions.turns import lock_turn, require_turn
 
@@ -41,7 +41,7 @@ class Outbox:
         """Take up to `limit` deliveries that are due, in order within each session."""
         checked_limit(limit)
         lease = new_id()
-        lease_us = int(lease_seconds * SECOND)
+        lease_us = checked_seconds("a claim", lease_seconds)
 
         def work(tx: Transaction) -> list[Delivery]:
             claimed: list[Delivery] = []
@@ -58,9 +58,9 @@ class Outbox:
 
     def extend(self, delivery: Delivery, *, lease_seconds: float) -> None:
         """Prolong a claim: every delivery under the same lease is kept from others that much longer."""
+        lease_us = checked_seconds("a claim", lease_seconds)
 
         def work(tx: Transaction) -> None:
-            lease_us = int(lease_seconds * SECOND)
             if not tx.queries.extend_claim(tx.connection, lease=delivery.lease, lease_us=lease_us):
                 raise _lost(delivery)
 
