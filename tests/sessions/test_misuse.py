@@ -2,16 +2,22 @@
 
 import multiprocessing
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import BackupRefused, InvalidInput, StoreUnopenable
 from holdfast.sessions import SessionDB
+from holdfast.sessions.queries import load_queries
+from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.readers import ReaderPool
+from holdfast.sessions.transcripts import find_session
 from tests.sessions.steps import assistant, together, user
 
 DEADLINE = 60
@@ -111,25 +117,50 @@ def test_a_search_ends_while_others_append_without_a_pause(tmp_path: Path) -> No
             appending.join()
 
 
+class Interrupted(BaseException):
+    pass
+
+
+class InterruptedConnection(sqlite3.Connection):
+    """Begins a transaction, and is interrupted, once, before anybody hears of it."""
+
+    interrupted = False
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as sqlite3 has it
+        result = super().execute(sql, *parameters)
+        if sql == "begin" and not self.interrupted:
+            self.interrupted = True
+            raise Interrupted
+        return result
+
+
+class InterruptedFile(SqliteFile):
+    """Its first connection is interrupted, the later ones are whole."""
+
+    made: ClassVar[list[sqlite3.Connection]] = []
+
+    def connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        if self.made:
+            return super().connect(read_only=read_only)
+        self.made.append(sqlite3.connect(self.path, factory=InterruptedConnection, isolation_level=None))
+        return self.made[0]
+
+
 def test_an_interrupt_in_a_read_leaves_later_reads_whole(tmp_path: Path) -> None:
-    class Interrupted(BaseException):
-        pass
-
-    def interrupt(*_: object) -> None:
-        raise Interrupted
-
-    with SessionDB(tmp_path / "holdfast.db") as db:
+    path = str(tmp_path / "holdfast.db")
+    with SessionDB(path) as db:
         db.create_session("s", source="test")
-        for _ in range(20):
-            with pytest.raises(Interrupted):
-                db._engine.read(interrupt)  # noqa: SLF001 - a unit of work that is cut short
-        assert db.get_session("s") is not None
+    readers = ReaderPool(InterruptedFile(path, SystemClock(), 5), load_queries("sqlite", "sqlite3"))
+    with pytest.raises(Interrupted):
+        readers.read(lambda tx: find_session(tx, "s"))
+    assert readers.read(lambda tx: find_session(tx, "s")) is not None
+    readers.close()
 
 
-LATE: dict[str, str] = {
-    "a write": "lambda: db.append_message('s', {'role': 'user', 'content': 'late'})",
-    "a close": "db.close",
-    "a close that holds a lock": "lambda: (db.close())",
+LATE = {
+    "a write": "self.db.append_message('s', {'role': 'user', 'content': 'late'})",
+    "a close": "self.db.close()",
+    "a close that holds a lock": "self.db.close()",
 }
 
 
@@ -137,15 +168,14 @@ LATE: dict[str, str] = {
 @pytest.mark.parametrize("late", LATE)
 def test_a_call_from_a_destructor_at_exit_does_not_hold_the_process(late: str, tmp_path: Path) -> None:
     script = f"""
-import sys
 from holdfast import SessionDB
 db = SessionDB({str(tmp_path / "holdfast.db")!r})
 db.create_session("s", source="test")
 {"db.try_acquire_compression_lock('s', 'me')" if "lock" in late else ""}
 class Late:
-    def __init__(self, call): self.call = call
-    def __del__(self): self.call()
-sys.kept = Late({LATE[late]})
+    def __init__(self, db): self.db = db
+    def __del__(self): {LATE[late]}
+late = Late(db)
 print("ready", flush=True)
 """
     child = subprocess.run(
