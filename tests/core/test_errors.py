@@ -12,6 +12,7 @@ from holdfast.core.errors import (
     HoldfastError,
     ImportRefused,
     InvalidInput,
+    ModelFailure,
     NotADatabase,
     OutcomeUnknown,
     Refused,
@@ -37,7 +38,7 @@ ALL = [
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_every_error_is_a_holdfast_error_with_a_place_in_the_tree(kind: type[Exception]) -> None:
     assert issubclass(kind, HoldfastError)
-    groups = (Refused, Retryable, StoreFailure, InvalidInput)
+    groups = (Refused, Retryable, StoreFailure, ModelFailure, InvalidInput)
     assert kind is HoldfastError or issubclass(kind, groups) or kind.__name__ == "PoolClosed"
 
 

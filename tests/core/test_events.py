@@ -15,6 +15,8 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(),
     int: st.integers(),
     bool: st.booleans(),
+    float: st.floats(allow_nan=False),
+    tuple[str, ...]: st.lists(st.text()).map(tuple),
 }
 
 

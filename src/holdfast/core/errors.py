@@ -2,7 +2,7 @@
 
 Every error raised on purpose is a `HoldfastError`. `Retryable`: the same call may succeed later.
 `Refused`: the call doesn't fit the state it met, and the state is unchanged. `StoreFailure`: the store
-can't serve, and says what was kept and what to do next.
+can't serve, and says what was kept and what to do next. `ModelFailure`: a language model gave no answer.
 """
 
 
@@ -318,3 +318,92 @@ class BoundaryFailed(Retryable):
         said = "; ".join(f"{name}: {problem}" for name, problem in failures.items())
         super().__init__(f"not committed to memory: {said}")
         self.failures = failures
+
+
+# models
+
+
+class ModelFailure(HoldfastError):
+    """A language model gave no usable answer."""
+
+
+class ModelUnreachable(ModelFailure, Retryable):
+    """No answer came: the server is down, overloaded, or took too long."""
+
+    def __init__(self, model: str, problem: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{model} did not answer: {problem}")
+        self.model = model
+        self.retry_after = retry_after
+
+
+class ModelBusy(ModelUnreachable):
+    """The server asked for fewer requests."""
+
+
+class StreamBroken(ModelUnreachable):
+    """The answer stopped in the middle; what had come is kept."""
+
+
+class AnswerEmpty(ModelUnreachable):
+    """The model ended its answer without a word or a tool call."""
+
+
+class KeyRejected(ModelFailure):
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(f"the key for {model} was rejected: {problem}. Set a valid one and try again.")
+        self.model = model
+
+
+class NoCredit(ModelFailure):
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(f"the account for {model} has no credit left: {problem}")
+        self.model = model
+
+
+class ModelUnknown(ModelFailure):
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(f"the server knows no model {model!r}: {problem}. Choose one that it offers.")
+        self.model = model
+
+
+class ContextTooLong(ModelFailure):
+    """The conversation doesn't fit the model's window."""
+
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(f"the conversation is too long for {model}: {problem}")
+        self.model = model
+
+
+class RequestRejected(ModelFailure):
+    """The server refused the request for a reason that repeating it won't change."""
+
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(f"{model} refused the request: {problem}")
+        self.model = model
+
+
+class ModelMissing(ModelFailure):
+    """There is nothing to run the model with; says what to install or set."""
+
+
+# tools
+
+
+class ToolInvalid(InvalidInput):
+    """A function or a server can't be offered as a tool."""
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"tool {tool!r} can't be used: {problem}")
+        self.tool = tool
+
+
+class ToolArgumentsInvalid(InvalidInput):
+    """The model's arguments don't fit the tool's schema; the model is told."""
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"the arguments of {tool} can't be used: {problem}")
+        self.tool = tool
+
+
+class ToolFailed(Refused):
+    """A tool says why it could not do what was asked; the model reads the message."""

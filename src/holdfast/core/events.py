@@ -65,6 +65,14 @@ class ToolStarted(TurnEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ToolOutput(TurnEvent):
+    """A piece of a running tool's live output."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolFinished(TurnEvent):
     """A tool's result is stored."""
 
@@ -72,6 +80,111 @@ class ToolFinished(TurnEvent):
     name: str
     ok: bool
     output: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalAsked(TurnEvent):
+    """The turn waits for a person to allow something; unanswered in `seconds` means no."""
+
+    ask_id: str
+    call_id: str
+    subject: str
+    subject_kind: str
+    reason: str
+    destructive: bool
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionAsked(TurnEvent):
+    """The turn waits for a person's answer to its own question."""
+
+    ask_id: str
+    call_id: str
+    question: str
+    choices: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskClosed(TurnEvent):
+    """An approval or a question is settled; `outcome` says how, and no later answer counts."""
+
+    ask_id: str
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageJoined(TurnEvent):
+    """A waiting message joined the running turn at this step."""
+
+    inbox_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRetrying(TurnEvent):
+    """A request to the model failed and is sent again after `delay` seconds.
+
+    What the answer had streamed so far is void; `partial` of it is kept on record.
+    """
+
+    attempt: int
+    delay: float
+    problem: str
+    partial: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFinished(TurnEvent):
+    """One answer of the model is stored; `context` tokens of its `window` are in use."""
+
+    step: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    context: int
+    window: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionStarted(TurnEvent):
+    """The context nears the model's window and is being summarised."""
+
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionFinished(TurnEvent):
+    """A compaction ended; `outcome` says in words what became of it."""
+
+    outcome: str
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelegateStarted(TurnEvent):
+    """A subagent begins its task in a session of its own."""
+
+    call_id: str
+    child_session_id: str
+    task: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelegateFinished(TurnEvent):
+    """A subagent ended; its result is in the tool's."""
+
+    call_id: str
+    child_session_id: str
+    ok: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice(TurnEvent):
+    """Something a person should know that stopped nothing."""
+
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +223,19 @@ KINDS: dict[str, type[Event]] = {
         TextDelta,
         ReasoningDelta,
         ToolStarted,
+        ToolOutput,
         ToolFinished,
+        ApprovalAsked,
+        QuestionAsked,
+        AskClosed,
+        MessageJoined,
+        ModelRetrying,
+        StepFinished,
+        CompactionStarted,
+        CompactionFinished,
+        DelegateStarted,
+        DelegateFinished,
+        Notice,
         SessionRotated,
         TurnCompleted,
         TurnInterrupted,
@@ -121,7 +246,10 @@ KINDS: dict[str, type[Event]] = {
 
 def event_from_json(data: dict[str, Any]) -> Event:
     """Read an event that `to_json` wrote."""
-    fields = dict(data)
+    # JSON has no tuples, and no event holds a list.
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+    }
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInput(f"unknown event kind {kind!r}")

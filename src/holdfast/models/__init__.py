@@ -1,0 +1,1 @@
+"""Language models: the contract and its adapters. Read `contract.py` first."""
