@@ -5,5 +5,6 @@ May import any contract. Nothing outside `tests/` imports it, except the scripte
 
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.faults import CrashingEngine, ProcessDied
+from holdfast.testing.scripted_model import Call, Delay, ScriptedModel, Tokens
 
-__all__ = ["CrashingEngine", "FakeClock", "ProcessDied"]
+__all__ = ["Call", "CrashingEngine", "Delay", "FakeClock", "ProcessDied", "ScriptedModel", "Tokens"]
