@@ -9,7 +9,7 @@ these events: it takes effect at any await, keeps what was produced, and can't t
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -253,7 +253,7 @@ class Turn:
                 # The interrupt came too late for this turn; its message becomes the next one.
                 yield self._completed()
             elif self._store.state == "running":
-                await self._store.end("interrupted", self.interrupt_reason, self._rest(self.interrupt_reason))
+                await self._end("interrupted", self.interrupt_reason)
                 yield TurnInterrupted(**self._here(), reason=self.interrupt_reason)
             else:
                 raise  # nothing was begun
@@ -267,15 +267,21 @@ class Turn:
                 raise
             if not isinstance(failure, HoldfastError):
                 logger.exception("turn.failed", extra={"turn": self._store.turn_id})
-            await self._store.end("failed", str(failure) or repr(failure), self._rest(str(failure)))
+            await self._end("failed", str(failure) or repr(failure))
             yield TurnFailed(**self._here(), error=str(failure) or repr(failure))
+
+    async def _end(self, state: str, why: str) -> None:
+        """Close the record, so that the next turn can follow."""
+        # An interrupt that comes now is too late for this turn.
+        with suppress(asyncio.CancelledError):
+            await self._store.end(state, why, self._rest(why))
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)
         return TurnCompleted(**self._here(), final_response=self.final_response)
 
     def _rest(self, why: str) -> list[Message]:
-        """What closes the record of a turn that was cut off, so that the next one can follow."""
+        """What a turn that was cut off still lacks: results for its open calls, and a last word."""
         open_calls = self._mind.transcript.unanswered
         results = [tool_message(call, INTERRUPTED_CALL, ok=False) for call in open_calls]
         return [*results, self._answer.cut_off(why)]
