@@ -96,6 +96,11 @@ class Agent:
         self._compaction.compressor = compressor
 
     @property
+    def context_tokens(self) -> int:
+        """About how much of the model's window the conversation takes."""
+        return self._transcript.tokens
+
+    @property
     def running_turn(self) -> str | None:
         """The id of the turn that runs now."""
         running = self._running
@@ -150,12 +155,21 @@ class Agent:
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
+        return await self._drain(await self._begin_again())
+
+    async def stream_resumed(self) -> AsyncGenerator[Event, None]:
+        """Like `resume`, and yield what happens."""
+        async with aclosing(self._events(await self._begin_again())) as events:
+            async for event in events:
+                yield event
+
+    async def _begin_again(self) -> RunningTurn:
         store = await self._adopt()
         await store.keep(*unfinished_results(self._transcript))
         mind, hands = await self._assemble()
         turn = Turn(mind, hands, store)
         self._running = RunningTurn(turn, store, turn.resumed())
-        return await self._drain(self._running)
+        return self._running
 
     async def drop(self) -> None:
         """End the unfinished turn; what it had produced stays on record."""

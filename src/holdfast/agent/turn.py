@@ -97,7 +97,9 @@ class Turn:
 
     async def _opened(self, session_id: str, first: Message | int) -> AsyncGenerator[Event, None]:
         message = await self._store.open(session_id, first)
-        yield TurnStarted(**self._here())
+        yield TurnStarted(
+            **self._here(), inbox_id=first if isinstance(first, int) else 0, text=text_of(message)
+        )
         recalled = await self._mind.recollection.recall(text_of(message), self._store.session_id)
         with self._mind.transcript.told(lambda said: with_recalled(said, recalled)):
             async for event in self._loop():
@@ -120,7 +122,7 @@ class Turn:
                 steers = await self._store.steers()
             for steer in steers:
                 await self._store.join(steer)
-                yield MessageJoined(**self._here(), inbox_id=steer.id)
+                yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(steer.message))
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
         await self._store.complete(final, self._mind.recollection.providers)
