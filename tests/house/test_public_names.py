@@ -15,6 +15,7 @@ PUBLIC_NAMES = [
     "SessionLifecycle",
     "Settings",
     "__version__",
+    "tool",
 ]
 
 
