@@ -13,6 +13,7 @@ import pytest
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, SessionNotFound, StoreBusy, StoreClosed, StoreFailure
 from holdfast.sessions import SessionDB, Transaction
+from holdfast.sessions.codec import Columns
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.sessions.sqlite.indexing import MOST_CHARACTERS, index_batch, unindexed
 from holdfast.sessions.transcripts import insert_message
@@ -372,7 +373,7 @@ def test_long_texts_are_indexed_a_few_at_a_time(engine: SqliteEngine, db: Sessio
 
     def add_and_index(tx: Transaction) -> int:
         for _ in range(6):
-            insert_message(tx, "s", None, "tool", long, None)
+            insert_message(tx, "s", None, Columns("tool", long, None))
         assert index_batch(tx), "some are left"
         return int(tx.connection.execute("select count(*) from message_index_docsize").fetchone()[0])
 

@@ -67,7 +67,7 @@ class Journal:
         def work(tx: Transaction) -> Message:
             session_id = lock_running_turn(tx, turn_id).session_id
             taken = acknowledge(tx, take, turn_id)
-            insert_message(tx, session_id, turn_id, *encode(taken.message))
+            insert_message(tx, session_id, turn_id, encode(taken.message))
             return taken.message
 
         return self._write(work)
@@ -78,7 +78,7 @@ class Journal:
 
         def work(tx: Transaction) -> list[int]:
             session_id = lock_running_turn(tx, turn_id).session_id
-            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+            return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._write(work)
 
@@ -92,7 +92,7 @@ class Journal:
         def work(tx: Transaction) -> Turn:
             session_id = lock_running_turn(tx, turn_id).session_id
             if columns is not None:
-                insert_message(tx, session_id, turn_id, *columns)
+                insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
             turn = _finish(tx, turn_id, "completed", None, generation)
             for name in names:
@@ -205,7 +205,7 @@ class Journal:
         def work(tx: Transaction) -> Turn:
             session_id = lock_running_turn(tx, turn_id).session_id
             for row in columns:
-                insert_message(tx, session_id, turn_id, *row)
+                insert_message(tx, session_id, turn_id, row)
             return _finish(tx, turn_id, state, reason, None)
 
         return self._write(work)
@@ -231,7 +231,7 @@ def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) 
         raise refuse_ended(tx, session_id)
     if isinstance(first, int):
         first = encode(acknowledge(tx, first, turn_id).message)
-    insert_message(tx, session_id, turn_id, *first)
+    insert_message(tx, session_id, turn_id, first)
     return require_turn(tx, turn_id)
 
 
