@@ -114,6 +114,12 @@ class TurnAlreadyRunning(Refused):
         self.turn_id = turn_id
 
 
+class TurnExists(Refused):
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"there is already a turn {turn_id!r}; a turn's id is used once")
+        self.turn_id = turn_id
+
+
 class NotWaiting(Refused):
     """The inbox message was taken or withdrawn before this call."""
 

@@ -13,6 +13,7 @@ from holdfast.core.errors import (
     TurnNotRunning,
 )
 from holdfast.sessions.codec import (
+    Columns,
     checked_limit,
     checked_name,
     decode,
@@ -70,7 +71,7 @@ class Transcripts:
 
         def work(tx: Transaction) -> list[int]:
             lock_session(tx, session_id)
-            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+            return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._engine.write(work)
 
@@ -186,24 +187,12 @@ def lineage(tx: Transaction, session_id: str) -> list[str]:
     return ids
 
 
-def insert_message(
-    tx: Transaction,
-    session_id: str,
-    turn_id: str | None,
-    role: str,
-    content: str | None,
-    extra: str | None,
-) -> int:
+def insert_message(tx: Transaction, session_id: str, turn_id: str | None, columns: Columns) -> int:
     """Append to an open session that is locked or new, in a running turn of it or in none."""
-    query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
-    # The hot path: aiosql's statement without its wrapper.
-    row = tx.connection.execute(
-        query.sql,
-        {"session_id": session_id, "turn_id": turn_id, "role": role, "content": content, "extra": extra},
-    ).fetchone()
-    if row is None:
+    seq = tx.dialect.add_message(tx, session_id, turn_id, columns)
+    if seq is None:
         raise _why_not_appended(tx, session_id, turn_id)
-    return int(row[0])
+    return seq
 
 
 def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> Exception:
