@@ -161,7 +161,7 @@ def test_a_provider_that_fails_at_a_boundary_is_named_to_whoever_commits(
     memory.add_provider(good)
     memory.add_provider(bad)
     with pytest.raises(BoundaryFailed, match="bad: RuntimeError: no extraction today") as failed:
-        memory.on_session_end("s", [{"role": "user", "content": "hi"}], timeout=DEADLINE)
+        memory.on_session_end([{"role": "user", "content": "hi"}], session_id="s", timeout=DEADLINE)
     assert list(failed.value.failures) == ["bad"]
     assert ("on_session_end", [{"role": "user", "content": "hi"}]) in good.calls
 
