@@ -165,6 +165,13 @@ class SessionDB:
         """Sessions with completed turns that no boundary commit has covered yet."""
         return self._transcripts.uncommitted()
 
+    def uncommitted_messages(self, session_id: str, *, through: int | None = None) -> list[Message]:
+        """All that was said in those turns of a session, oldest turn first, each message once.
+
+        `through` leaves out turns with a later generation: those of another agent, or completed meanwhile.
+        """
+        return self._transcripts.uncommitted_messages(session_id, through)
+
     def mark_committed(self, session_id: str, generation: int) -> bool:
         """Record that a commit covered the turns up to `generation`; False when that is no news."""
         return self._transcripts.mark_committed(session_id, generation)

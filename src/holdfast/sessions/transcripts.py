@@ -110,6 +110,14 @@ class Transcripts:
             lambda tx: [row[0] for row in tx.queries.uncommitted_sessions(tx.connection)]
         )
 
+    def uncommitted_messages(self, session_id: str, through: int | None) -> list[Message]:
+        """What was said in the completed turns that no commit has covered, up to one generation or all."""
+        return self._engine.read(
+            lambda tx: decode_all(
+                tx.queries.uncommitted_messages(tx.connection, session_id=session_id, through=through)
+            )
+        )
+
     def mark_committed(self, session_id: str, generation: int) -> bool:
         """Record that a commit covered the turns up to `generation`; False when that is no news."""
         return self._engine.write(

@@ -9,6 +9,16 @@ select session_id, seq, turn_id, role, content, extra, created, carried
 -- In the order they were said; what a rotation carried along is there once, as it was first stored.
 select role, content, extra from messages where turn_id = :turn_id and carried = 0 order by id
 
+-- name: uncommitted_messages(session_id, through)
+-- What was said in the completed turns that no boundary commit has covered, up to a generation or (null) all.
+select m.role, m.content, m.extra
+  from turns t
+  join sessions s on s.id = t.session_id
+  join messages m on m.turn_id = t.id and m.carried = 0
+ where t.session_id = :session_id and t.generation > s.committed_generation
+   and (cast(:through as bigint) is null or t.generation <= :through)
+ order by t.generation, m.id
+
 -- name: message_count(session_id)$
 select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id
 
