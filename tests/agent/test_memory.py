@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Agent, MemoryManager, SessionDB
+from holdfast import Agent, MemoryManager, SessionDB, SessionLifecycle
 from holdfast.agent import AgentOptions
 from holdfast.core.contract import Message
 from holdfast.memory import MemoryProvider
@@ -27,6 +27,7 @@ class Diary(MemoryProvider):
         self.turns: list[tuple[str, str]] = []
         self.told = threading.Event()
         self.switched: list[tuple[str, str]] = []
+        self.stretches: list[list[Message]] = []
 
     @property
     def name(self) -> str:
@@ -59,6 +60,9 @@ class Diary(MemoryProvider):
 
     def on_session_switch(self, new_session_id: str, *, parent_session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         self.switched.append((parent_session_id, new_session_id))
+
+    def on_session_end(self, messages: list[Message]) -> None:
+        self.stretches.append(messages)
 
     def _maybe_hang(self) -> None:
         if self.wedged.is_set():
@@ -161,3 +165,22 @@ def test_a_rotation_is_told_to_memory_as_a_session_switch(
     assert diary.switched == [("s", agent.session_id)]
     assert [user for user, _ in diary.turns] == ["one", "two"]
     require_valid(model.requests[-1].messages)
+
+
+def test_a_boundary_commit_hands_over_what_was_really_said_once(
+    db: SessionDB, memory: MemoryManager, diary: Diary, wait: Wait
+) -> None:
+    life = SessionLifecycle(db)
+    model = ScriptedModel(["one", [Call("diary_read")], "two", "three"])
+    agent = Agent(model, db, "s", memory)
+    for text in ("a", "b"):
+        wait(agent.run(text))
+        life.mark_turn_completed("s", agent)
+    assert life.commit_session_memory("s")
+    assert not life.commit_session_memory("s")
+    wait(agent.run("c"))
+    life.mark_turn_completed("s", agent)
+    assert life.commit_session_memory("s")
+    said = [[m["content"] for m in stretch if m["role"] == "user"] for stretch in diary.stretches]
+    assert said == [["a", "b"], ["c"]]
+    assert any(m["role"] == "tool" for m in diary.stretches[0])

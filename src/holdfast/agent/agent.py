@@ -77,6 +77,7 @@ class Agent:
         self._hands: Hands | None = None
         self._system: str | None = None
         self._running: RunningTurn | None = None
+        self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
         self.lease: Lease | None = None
         """The session's lease, when a host holds one: each step is refused once it is lost."""
 
@@ -216,6 +217,22 @@ class Agent:
             self._session_id = outcome.session_id
             self._known = -1
         return outcome.messages, system
+
+    def commit_memory_session(self) -> None:
+        """Hand the providers what was said in the turns that no commit has covered; raises when one failed.
+
+        What `SessionLifecycle` calls at a boundary, on a thread of its own.
+        """
+        if self._memory is None:
+            return
+        for session_id in self._db.lineage(self._session_id):
+            session = self._db.get_session(session_id)
+            if session is None or self._handed_over.get(session_id) == session.generation:
+                continue
+            # Through the generation that was read: a turn completed meanwhile is the next commit's.
+            messages = self._db.uncommitted_messages(session_id, through=session.generation)
+            self._memory.on_session_end(messages, session_id=session_id)
+            self._handed_over[session_id] = session.generation
 
     async def close(self) -> None:
         """Interrupt what runs and let go of what this agent made for itself."""
