@@ -7,7 +7,7 @@ interrupt was in time or not.
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
@@ -22,7 +22,7 @@ from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, SessionExists, TurnAlreadyRunning
-from holdfast.core.events import Event
+from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
@@ -217,6 +217,23 @@ class Agent:
             self._session_id = outcome.session_id
             self._known = -1
         return outcome.messages, system
+
+    async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
+        """Compact the conversation as stored, now and between turns, and yield what happens."""
+        if self._running is not None:
+            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
+        await self._look()
+        parent, before = self._session_id, self._transcript.tokens
+        where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
+        yield CompactionStarted(**where, tokens=before)
+        outcome = await self._compaction.compress(parent, tokens=before, focus=focus)
+        if outcome.session_id != parent:
+            self._session_id, self._known = outcome.session_id, -1
+            await self._look()
+            yield SessionRotated(**where, child_id=outcome.session_id)
+        yield CompactionFinished(
+            **where, outcome=outcome.said, tokens_before=before, tokens_after=self._transcript.tokens
+        )
 
     def commit_memory_session(self) -> None:
         """Hand the providers what was said in the turns that no commit has covered; raises when one failed.

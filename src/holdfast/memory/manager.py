@@ -191,7 +191,7 @@ class MemoryManager:
         fences = [(lanes, lanes.fence()) for lanes in self._lanes.values()]
         return all(lanes.wait_settled(fence, budget) for lanes, fence in fences)
 
-    def shutdown_all(self) -> list[str]:
+    def shutdown_all(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Drain every lane within one shared budget; returns what is still owed, in plain words."""
         with self._lock:
             if self._closed:
@@ -199,7 +199,7 @@ class MemoryManager:
             self._closed = True
         self._stop.set()
         atexit.unregister(self._at_exit)
-        budget = ShutdownBudget(self._drain_seconds, self._clock)
+        budget = budget or ShutdownBudget(self._drain_seconds, self._clock)
         for lanes in self._lanes.values():
             lanes.close(budget)
         # All of them, not the first that fails: each has spent the same budget.
