@@ -19,7 +19,7 @@ from holdfast.tools.mcp import McpServers, offered_name
 from tests.tools.calls import LONG, Calls, finish, until
 from tests.tools.living import alive
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(120)
 SERVER = Path(__file__).parent / "workers" / "mcp_server.py"
 
 
@@ -81,6 +81,7 @@ def test_what_goes_wrong_in_a_tool_is_a_failed_result(calls: Calls) -> None:
     finish(main())
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_unless_the_server_is_trusted(calls: Calls) -> None:
     async def main() -> None:
         async with Servers(calls, on_pipes(trusted=False)) as servers:
@@ -93,6 +94,7 @@ def test_a_person_is_asked_unless_the_server_is_trusted(calls: Calls) -> None:
     finish(main())
 
 
+@pytest.mark.slow
 def test_a_server_sees_what_is_configured_and_no_secrets(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_broken_server_is_reported_by_name_and_the_others_work(
     finish(main())
 
 
+@pytest.mark.slow
 def test_two_servers_of_one_name_do_not_hide_each_other_silently(calls: Calls) -> None:
     async def main() -> None:
         async with Servers(calls, on_pipes(), on_pipes()) as servers:
@@ -161,6 +164,7 @@ def test_a_server_that_dies_fails_the_call_and_is_started_again(calls: Calls) ->
     finish(main())
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_between_calls_is_started_again(calls: Calls) -> None:
     async def main() -> None:
         async with Servers(calls, on_pipes()) as servers:
@@ -195,6 +199,7 @@ def test_a_call_is_cancelled_at_once_and_the_server_is_told(calls: Calls, tmp_pa
     finish(main())
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_is_given_up(calls: Calls, tmp_path: Path) -> None:
     async def main() -> None:
         async with Servers(calls, on_pipes(seconds=0.5)) as servers:
@@ -205,6 +210,7 @@ def test_a_call_that_takes_too_long_is_given_up(calls: Calls, tmp_path: Path) ->
     finish(main())
 
 
+@pytest.mark.slow
 def test_closing_ends_the_servers_from_any_task(calls: Calls) -> None:
     async def main() -> int:
         servers = McpServers([on_pipes()], calls.workspace)

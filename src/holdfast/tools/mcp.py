@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 4000
-LONGEST_SUBJECT = 2000
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -49,7 +48,7 @@ class McpServers:
         problems: list[str] = []
         for server, outcome in zip(self._servers, opened, strict=True):
             if isinstance(outcome, ToolInvalid):
-                problems.append(f"the MCP server {server.name} is left out: {outcome}")
+                problems.append(f"the MCP server {server.name} is left out: {outcome.problem}")
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
@@ -103,7 +102,7 @@ class McpServer:
                 return as_result(await client.call_tool(name, arguments, progress_callback=told))
         except ToolInvalid as cause:
             self._drop(connection)
-            raise ToolFailed(f"the MCP server {self.name} can't be used: {cause}") from cause
+            raise ToolFailed(f"the MCP server {self.name} can't be used: {cause.problem}") from cause
         except TimeoutError:
             raise ToolFailed(f"{self.name} took more than {self._settings.seconds:g} s for {name}") from None
         except MCPError as cause:
@@ -152,7 +151,7 @@ class McpServer:
 
         async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
             if not self._settings.trusted:
-                subject = json.dumps(arguments, ensure_ascii=False)[:LONGEST_SUBJECT]
+                subject = json.dumps(arguments, ensure_ascii=False)
                 if not await context.person.approve(ApprovalRequest(subject, name, f"a tool of {self.name}")):
                     return ToolResult("The person did not allow this call, and it was not made.", ok=False)
             return await self.call(found.name, arguments, context)

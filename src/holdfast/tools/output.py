@@ -158,6 +158,11 @@ class Spool:
             f"{readable(tail)}"
         )
 
+    def last(self, most: int | None = None) -> str:
+        """The end of it, however much came before."""
+        known = bytes(self._head + self._tail)
+        return readable(known[-min(most or self._tail_most, self._tail_most, len(known) or 1) :])
+
     def _where(self, offset: int) -> str:
         if self._problem and not self._kept:
             return f"They could not be kept: {self._problem}."

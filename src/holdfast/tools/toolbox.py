@@ -73,7 +73,11 @@ async def toolbox(settings: ToolSettings, around: Surroundings) -> Toolbox:
     skills = Skills(folder)
     shelf = await around.off_loop(skills.look)
     servers = McpServers(settings.mcp_servers, around.workspace)
-    theirs, problems = await servers.open(around.off_loop)
+    try:
+        theirs, problems = await servers.open(around.off_loop)
+    except BaseException:
+        await servers.close()
+        raise
     own = [
         terminal_tool(environment, budget),
         *process_tools(processes, budget),
