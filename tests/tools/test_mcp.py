@@ -17,7 +17,7 @@ from holdfast.core.settings import McpServerSettings
 from holdfast.tools.contract import Tool
 from holdfast.tools.mcp import McpServers, offered_name
 from tests.tools.calls import LONG, Calls, finish, until
-from tests.tools.living import alive
+from tests.tools.living import alive, pids
 
 pytestmark = pytest.mark.timeout(120)
 SERVER = Path(__file__).parent / "workers" / "mcp_server.py"
@@ -223,6 +223,24 @@ def test_closing_ends_the_servers_from_any_task(calls: Calls) -> None:
         return pid
 
     assert not alive(finish(main()))
+
+
+@pytest.mark.slow
+def test_closing_ends_a_server_that_never_answered(calls: Calls) -> None:
+    note = calls.workspace / "a.pid"
+
+    async def main() -> None:
+        silent = McpServerSettings(
+            name="silent", command="/bin/sh", args=("-c", f"echo $$ > {note}; exec sleep 1000")
+        )
+        servers = McpServers([silent], calls.workspace)
+        opening = asyncio.create_task(servers.open(calls.context().off_loop))
+        await until(lambda: bool(pids(calls.workspace, 1)))
+        await servers.close()
+        assert await opening == ([], ["the MCP server silent is left out: it was closed before it answered"])
+        assert not any(alive(pid) for pid in pids(calls.workspace, 1))
+
+    finish(main())
 
 
 @contextmanager

@@ -5,7 +5,6 @@ that ends is noticed at the next call; a new connection then takes the place of 
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -151,6 +150,7 @@ def _words(cause: BaseException) -> Iterator[str]:
     if isinstance(cause, BaseExceptionGroup):
         for each in cause.exceptions:
             yield from _words(each)
+    elif isinstance(cause, asyncio.CancelledError):
+        yield "it was closed before it answered"
     else:
-        with contextlib.suppress(Exception):
-            yield " ".join(str(cause).split())[:300] or type(cause).__name__
+        yield " ".join(str(cause).split())[:300] or type(cause).__name__
