@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from holdfast.core.events import ApprovalAsked, AskClosed, Event, QuestionAsked
 from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.asking import AskingPerson, CallIds, OpenQuestions
 from holdfast.tools.contract import ApprovalRequest
-from tests.tools.calls import LONG, finish, until
+from holdfast.tools.output import ResultBudget
+from holdfast.tools.terminal import terminal_tool
+from tests.tools.calls import LONG, Calls, finish, until
 
 MAKE = ApprovalRequest("make test", "command")
 
@@ -216,6 +219,22 @@ def test_a_choice_may_be_named_or_numbered_or_left(text: str, answer: str) -> No
         return await asking
 
     assert finish(main()) == answer
+
+
+def test_a_command_waits_for_the_persons_word(calls: Calls, tmp_path: Path) -> None:
+    async def main() -> None:
+        room = Room()
+        terminal = terminal_tool({"PATH": "/usr/bin:/bin"}, ResultBudget(tmp_path / "kept"))
+        context = calls.context(room.person)
+        running = asyncio.ensure_future(terminal.run(context, terminal.check({"command": "echo done"})))
+        await until(lambda: room.events != [])
+        assert room.asked().subject == "echo done"
+        assert room.questions.answer(room.asked().ask_id, "always echo *")
+        assert (await running).text.startswith("done\n")
+        again = await terminal.run(context, terminal.check({"command": "echo again && echo more"}))
+        assert again.text.startswith("again\nmore\n")
+
+    finish(main())
 
 
 def test_several_asks_of_one_session_are_answered_apart() -> None:

@@ -145,6 +145,23 @@ def test_a_process_that_printed_nothing_says_so(calls: Calls, desk: Desk) -> Non
     finish(main())
 
 
+def test_the_latest_output_of_a_process_that_floods_can_be_read(calls: Calls, tmp_path: Path) -> None:
+    async def main() -> None:
+        desk = Desk(tmp_path)
+        await calls.call(desk.tools["start_process"], command="seq 1 100000; echo the last")
+        await until(lambda: desk.delivered != [])
+        read = (await calls.call(desk.tools["read_process"], id="p1")).text
+        assert "the last\n" in read
+        assert len(read) < 2100
+        assert desk.delivered[0][1].endswith("the last")
+        first = (await calls.call(desk.tools["read_process"], id="p1", offset=0)).text
+        assert first.startswith("p1 exit code 0")
+        assert "\n1\n2\n" in first
+        await desk.processes.close()
+
+    finish(main())
+
+
 def test_an_unknown_process_is_named(calls: Calls, desk: Desk) -> None:
     for name in ("read_process", "stop_process"):
         with pytest.raises(ToolFailed, match=r"there is no process '\.\./p1'; there are: none"):

@@ -204,6 +204,18 @@ def test_a_daemon_that_left_on_purpose_outlives_a_command_that_ended_well(
         os.kill(daemon, signal.SIGKILL)
 
 
+@pytest.mark.clause("I6")
+def test_a_command_inside_a_command_carries_the_marks_of_both(calls: Calls, budget: ResultBudget) -> None:
+    outer = {**ENVIRONMENT, "_HOLDFAST_COMMAND": "outer"}
+    terminal = terminal_tool(child_environment(outer), budget)
+    marks = calls.run(terminal, command="echo $_HOLDFAST_COMMAND").text.splitlines()[0]
+    assert marks.startswith("outer:")
+    found, _ = finish(
+        interrupt_when(calls, terminal, "(setsid sh -c 'echo $$ > a.pid; sleep 1000' &) ; sleep 1000", 1)
+    )
+    assert not any(alive(pid) for pid in found)
+
+
 def test_a_flood_of_output_is_cut_and_ended_in_time(calls: Calls, tmp_path: Path) -> None:
     budget = ResultBudget(tmp_path / "kept", 2000, kept_bytes=1_000_000)
     result = calls.run(terminal_tool(child_environment(ENVIRONMENT), budget), command="yes flood", seconds=1)

@@ -2,7 +2,7 @@
 
 import gzip
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.web import Page, Web
+from holdfast.tools.web import Page, Web, unpacked
 from holdfast.tools.web_addresses import Target, is_public, parse, resolve
 from tests.tools.calls import LONG, Calls, finish
 
@@ -294,6 +294,20 @@ def test_what_is_no_address_of_a_page_is_refused(url: str) -> None:
 def test_a_host_that_does_not_exist_is_told(calls: Calls) -> None:
     with pytest.raises(ToolFailed, match="can't be found"):
         fetch(calls, "http://no-such-host.invalid/")
+
+
+async def packed() -> AsyncIterator[bytes]:
+    yield gzip.compress(b"x" * 50_000_000)
+
+
+def test_a_packed_page_is_unpacked_in_small_pieces() -> None:
+    async def main() -> list[int]:
+        answer = httpx.Response(200, headers={"content-encoding": "gzip"}, content=packed())
+        return [len(piece) async for piece in unpacked(answer)]
+
+    sizes = finish(main())
+    assert sum(sizes) == 50_000_000
+    assert max(sizes) <= 65_536
 
 
 def test_a_parsed_address_is_kept_as_it_is() -> None:

@@ -401,6 +401,7 @@ class ToolInvalid(InvalidInput):
     def __init__(self, tool: str, problem: str) -> None:
         super().__init__(f"tool {tool!r} can't be used: {problem}")
         self.tool = tool
+        self.problem = problem
 
 
 class ToolArgumentsInvalid(InvalidInput):

@@ -50,6 +50,10 @@ class Person(Protocol):
         ...
 
 
+OffLoop = Callable[..., Awaitable[Any]]
+"""`await off_loop(fn, *args)` runs blocking code on the daemon pool of tools."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """One call's surroundings, made by the turn that runs it."""
@@ -61,8 +65,7 @@ class ToolContext:
     person: Person
     emit: Callable[[Event], None]
     """Shows an event in the turn's stream; from the loop's thread only."""
-    off_loop: Callable[..., Awaitable[Any]]
-    """`await off_loop(fn, *args)` runs blocking code on the daemon pool of tools."""
+    off_loop: OffLoop
 
     def say(self, text: str) -> None:
         """Show a piece of live output."""

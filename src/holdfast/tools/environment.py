@@ -6,6 +6,8 @@ A model reads what a command prints, so a key in a child's environment is a key 
 import re
 from collections.abc import Mapping
 
+from holdfast.tools.process_tree import MARK
+
 # As whole words of a name, so that KEYBOARD and TOKENIZERS_PARALLELISM stay.
 SECRET_WORDS = frozenset(
     {
@@ -14,7 +16,8 @@ SECRET_WORDS = frozenset(
     }
 )
 SECRET_PARTS = ("SECRET", "PASSWORD", "PASSWD", "HOLDFAST_", "APIKEY", "PRIVATE_KEY")
-HARMLESS = frozenset({"PWD", "OLDPWD"})
+# The way to an agent that keeps its keys to itself, and the mark by which a command's processes are found.
+HARMLESS = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", MARK})
 # The address of a service with a user and a password in it.
 PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 PROXY = re.compile(r"(?:https?|all|ftp|no)_proxy", re.IGNORECASE)
@@ -28,7 +31,7 @@ def is_secret(name: str, value: str) -> bool:
     if upper in HARMLESS:
         return False
     if any(part in upper for part in SECRET_PARTS) or SECRET_WORDS & set(re.split(r"[^A-Z0-9]+", upper)):
-        return upper != "SSH_AUTH_SOCK"  # a way to an agent that keeps its keys to itself
+        return True
     return bool(PASSWORD_IN_ADDRESS.search(value)) and not PROXY.fullmatch(name)
 
 

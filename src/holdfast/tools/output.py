@@ -10,21 +10,23 @@ import os
 import re
 import shutil
 from codecs import getincrementaldecoder
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
-from holdfast.tools.contract import Tool
+from holdfast.tools.contract import Tool, ToolContext, ToolResult
 from holdfast.tools.decorator import tool
 
 logger = logging.getLogger(__name__)
 
 RESULT_CHARACTERS = 30_000
 KEPT_BYTES = 50_000_000
+ROOM = 500
+"""For the words on where the rest is, so that a result that was cut is not cut again."""
 HEAD_SHARE = 0.4
 PIECE_BYTES = 100_000
 OUTPUT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -111,8 +113,9 @@ class Spool:
         self.id = new_id()
         self.folder = folder
         self.size = 0
-        self._head_most = max(1, int(characters * HEAD_SHARE))
-        self._tail_most = max(1, characters - self._head_most)
+        most = characters - min(ROOM, characters // 2)
+        self._head_most = max(1, int(most * HEAD_SHARE))
+        self._tail_most = max(1, most - self._head_most)
         self._kept_most = kept_bytes
         self._kept = 0
         self._head = bytearray()
@@ -154,6 +157,11 @@ class Spool:
             f"{readable(head)}\n[… {left_out} bytes are left out here. {self._where(len(head))} …]\n"
             f"{readable(tail)}"
         )
+
+    def last(self, most: int | None = None) -> str:
+        """The end of it, however much came before."""
+        known = bytes(self._head + self._tail)
+        return readable(known[-min(most or self._tail_most, self._tail_most, len(known) or 1) :])
 
     def _where(self, offset: int) -> str:
         if self._problem and not self._kept:
@@ -226,6 +234,18 @@ def output_tool(budget: ResultBudget) -> Tool:
         return told(budget.read(id, offset))
 
     return read_output
+
+
+def bounded(each: Tool, budget: ResultBudget) -> Tool:
+    """The tool with its results cut to the budget."""
+
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+        result = await each.run(context, arguments)
+        if len(result.text) <= budget.characters:
+            return replace(result, text=storable(result.text))
+        return replace(result, text=await context.off_loop(budget.cut, context.session_id, result.text))
+
+    return replace(each, run=run)
 
 
 def told(piece: Piece) -> str:

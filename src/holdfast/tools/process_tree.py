@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 MARK = "_HOLDFAST_COMMAND"
+MARK_IS = f"{MARK}=".encode()
 PROC = Path("/proc")
 POLL = 0.02
 ROUNDS = 20
@@ -23,12 +24,17 @@ GONE = "ZX"
 """States of a process that has ended and only waits to be counted."""
 
 
+def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
+    """The environment with one more mark; a command inside a command carries those of both."""
+    return {**environment, MARK: ":".join(filter(None, (environment.get(MARK), mark)))}
+
+
 class ProcessTree:
     """Every process of one command. `leader` is its shell, and the number of its group."""
 
     def __init__(self, leader: int, mark: str) -> None:
         self._leader = leader
-        self._mark = f"{MARK}={mark}".encode()
+        self._mark = mark.encode()
 
     def group(self) -> set[int]:
         """The living processes of the group."""
@@ -68,7 +74,8 @@ class ProcessTree:
             environment = (PROC / str(pid) / "environ").read_bytes()
         except OSError:
             return False
-        if self._mark not in environment.split(b"\0"):
+        marks = next((each for each in environment.split(b"\0") if each.startswith(MARK_IS)), b"")
+        if self._mark not in marks.removeprefix(MARK_IS).split(b":"):
             return False
         state = _stat(pid)
         return state is not None and state[0] not in GONE

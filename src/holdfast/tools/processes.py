@@ -59,17 +59,20 @@ class Processes:
         self._budget = budget
         self._deliver = deliver
         self._known: dict[str, Background] = {}
-        self._closed = False
+        self._closing = asyncio.Event()
 
     async def start(self, command: str, context: ToolContext, folder: str) -> Background:
         """Start a command; its end is delivered to the session."""
-        if self._closed:
+        if self._closing.is_set():
             raise ToolFailed("this agent is being closed and starts nothing more")
         if sum(not each.done.is_set() for each in self._known.values()) >= MOST_RUNNING:
             raise ToolFailed(f"{MOST_RUNNING} processes run already; stop one first")
         place = folder_in(context.workspace, folder)
         spool = self._budget.spool(context.session_id, at_once=True)
         running = await start_command(command, place, self._environment, spool, lambda _: None)
+        if self._closing.is_set():  # meanwhile
+            await running.stop(CLOSE_GRACE)
+            raise ToolFailed("this agent is being closed; the process was ended again")
         name = f"p{len(self._known) + 1}"
         process = Background(name, context.session_id, command, running, spool, asyncio.Event())
         self._known[name] = process
@@ -95,7 +98,7 @@ class Processes:
 
     async def close(self) -> None:
         """End everything. Idempotent."""
-        self._closed = True
+        self._closing.set()
         left = [each for each in self._known.values() if not each.done.is_set()]
         for process in left:
             process.stopped = True
@@ -115,13 +118,10 @@ class Processes:
         except Exception:
             logger.exception("process.end_not_delivered", extra={"background": process.id})
 
-    def _last_word(self, process: Background, ended: Ended) -> str:
-        start = max(0, process.spool.size - TOLD_AT_END)
+    @staticmethod
+    def _last_word(process: Background, ended: Ended) -> str:
         said = f"The background process {process.id} (`{process.command}`) has ended: {ended.words}."
-        try:
-            output = self._budget.read(process.spool.id, start, TOLD_AT_END).text.strip()
-        except ToolFailed as cause:
-            output = str(cause)
+        output = process.spool.last(TOLD_AT_END).strip()
         return f"{said} Its last output:\n{output}" if output else f"{said} It printed nothing."
 
 
@@ -172,9 +172,11 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await process.done.wait()
-        start = max(0, process.spool.size - budget.characters) if offset is None else offset
-        piece = await context.off_loop(budget.read, process.spool.id, start)
-        return f"{process.id} {process.state}\n{told(piece)}"
+        if offset is not None:
+            piece = await context.off_loop(budget.read, process.spool.id, offset)
+            return f"{process.id} {process.state}\n{told(piece)}"
+        size = process.spool.size
+        return f"{process.id} {process.state}\n{process.spool.last()}\n[the end of {size} bytes so far]"
 
     @tool
     async def stop_process(id: str) -> str:  # noqa: A002 - the word the tools use

@@ -16,7 +16,7 @@ from pathlib import Path
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
 from holdfast.tools.output import Spool
-from holdfast.tools.process_tree import MARK, UNKNOWN, ProcessTree
+from holdfast.tools.process_tree import UNKNOWN, ProcessTree, marked
 
 SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 CHUNK = 65_536
@@ -134,7 +134,7 @@ async def start_command(
             stdout=into,
             stderr=into,
             cwd=folder,
-            env={**environment, MARK: mark},
+            env=marked(environment, mark),
             start_new_session=True,
         )
     except BaseException as cause:

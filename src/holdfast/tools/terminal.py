@@ -96,8 +96,10 @@ def terminal_tool(environment: Mapping[str, str], budget: ResultBudget) -> Tool:
         live = LiveOutput(context.say)
         with budget.spool(context.session_id) as spool:
             running = await start_command(command, place, environment, spool, live.take)
-            said, ok = await _outcome(running, seconds)
-            live.close()
+            try:
+                said, ok = await _outcome(running, seconds)
+            finally:
+                live.close()
             shown = spool.shown().rstrip("\n")
         return ToolResult(f"{shown or '(no output)'}\n[{said}]", ok=ok)
 

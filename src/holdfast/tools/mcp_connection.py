@@ -1,0 +1,156 @@
+"""One live connection to an MCP server, owned by one task from its opening to its end.
+
+The SDK's scopes must be closed by the task that opened them, so other tasks only borrow the client. A server
+that ends is noticed at the next call; a new connection then takes the place of this one.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from holdfast.core.errors import ToolInvalid
+from holdfast.core.settings import McpServerSettings
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Tool as McpTool
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 30.0
+CLOSE_SECONDS = 10.0
+STDERR_KEPT = 2000
+MOST_PAGES = 20
+MOST_TOOLS = 200
+
+
+class McpConnection:
+    """Opens in the background as soon as it is made; `client` waits for that."""
+
+    def __init__(self, server: McpServerSettings, folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._stop = asyncio.Event()
+        self._stderr = bytearray()
+        self._ready: asyncio.Future[tuple[Client, list[McpTool]]] = asyncio.get_running_loop().create_future()
+        self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
+        self._task = asyncio.create_task(self._serve(), name=f"mcp {server.name}")
+
+    async def client(self) -> "tuple[Client, list[McpTool]]":
+        """The client and the server's tools; raises `ToolInvalid` when the server can't be used."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                return await asyncio.shield(self._ready)
+        except TimeoutError:
+            self._task.cancel()
+            problem = f"it did not answer within {START_SECONDS:g} s"
+            raise ToolInvalid(self._server.name, problem + self._last_words()) from None
+
+    async def close(self) -> None:
+        """End it, within a bound. Idempotent."""
+        self._stop.set()
+        if not self._ready.done():
+            self._task.cancel()
+        await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+
+    async def _serve(self) -> None:
+        try:
+            async with self._opened() as client:
+                self._ready.set_result((client, await _tools(client)))
+                await self._stop.wait()
+        except BaseException as cause:
+            if self._ready.done():
+                if not isinstance(cause, asyncio.CancelledError):
+                    logger.warning("mcp.ended_badly", extra={"server": self._server.name}, exc_info=cause)
+            else:
+                problem = "; ".join(dict.fromkeys(_words(cause)))
+                self._ready.set_exception(ToolInvalid(self._server.name, problem + self._last_words()))
+            if isinstance(cause, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+                raise
+
+    @asynccontextmanager
+    async def _opened(self) -> "AsyncIterator[Client]":
+        from mcp import Client, Implementation
+
+        async with AsyncExitStack() as stack:
+            transport = self._command(stack) if self._server.command else self._address(stack)
+            info = Implementation(name="holdfast", version="1")
+            yield await stack.enter_async_context(Client(await transport, client_info=info, cache=None))
+
+    async def _command(self, stack: AsyncExitStack) -> Any:  # noqa: ANN401 - the SDK's transport
+        from mcp import StdioServerParameters, stdio_client
+
+        parameters = StdioServerParameters(
+            command=self._server.command,
+            args=list(self._server.args),
+            env=dict(self._server.env),
+            cwd=self._folder,
+            encoding_error_handler="replace",
+        )
+        errors = await stack.enter_async_context(kept_stderr(self._stderr))
+        return stdio_client(parameters, errlog=errors)
+
+    async def _address(self, stack: AsyncExitStack) -> Any:  # noqa: ANN401 - the SDK's transport
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        timeout = httpx2.Timeout(START_SECONDS, read=self._server.seconds)
+        http = httpx2.AsyncClient(headers=dict(self._server.headers), timeout=timeout)
+        await stack.enter_async_context(http)
+        return streamable_http_client(self._server.url, http_client=http)
+
+    def _last_words(self) -> str:
+        said = self._stderr.decode("utf-8", "replace").strip()
+        return f". It said at last: {said}" if said else ""
+
+
+async def _tools(client: "Client") -> "list[McpTool]":
+    found: list[McpTool] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None or len(found) > MOST_TOOLS:
+            break
+    return found[:MOST_TOOLS]
+
+
+@asynccontextmanager
+async def kept_stderr(kept: bytearray) -> AsyncIterator[TextIO]:
+    """A file for a server's standard error, of which the last words are kept."""
+    out, into = os.pipe()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: _Tail(kept), os.fdopen(out, "rb", buffering=0))
+    try:
+        with os.fdopen(into, "w") as file:
+            yield file
+    finally:
+        transport.close()
+
+
+class _Tail(asyncio.Protocol):
+    def __init__(self, kept: bytearray) -> None:
+        self._kept = kept
+
+    def data_received(self, data: bytes) -> None:
+        self._kept += data
+        del self._kept[:-STDERR_KEPT]
+
+
+def _words(cause: BaseException) -> Iterator[str]:
+    """What went wrong, one line for each failure in a group."""
+    if isinstance(cause, BaseExceptionGroup):
+        for each in cause.exceptions:
+            yield from _words(each)
+    elif isinstance(cause, asyncio.CancelledError):
+        yield "it was closed before it answered"
+    else:
+        yield " ".join(str(cause).split())[:300] or type(cause).__name__
