@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,16 @@ WIDTH = 64
 
 
 class HashingEmbedder:
-    """Deterministic; texts that share words are near. `fails` makes every call raise."""
+    """Deterministic; texts that share words are near. `before` runs first, `fails` makes every call raise."""
 
     def __init__(self, model: str = "hashing") -> None:
         self.model = model
         self.fails = False
+        self.before: Callable[[Sequence[str]], object] = lambda _: None
         self.embedded: list[str] = []
 
     def embed(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - a numpy matrix
+        self.before(texts)
         if self.fails:
             raise RuntimeError("no model today")
         self.embedded.extend(texts)

@@ -1,5 +1,6 @@
 """Several processes on one memory, and processes that are killed."""
 
+import os
 import random
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.errors import StoreFailure
 from tests.memory.local.conftest import OpenMemory
 from tests.memory.local.turns import turn
 
@@ -48,6 +50,35 @@ def test_what_another_process_forgets_is_found_no_more(
     assert finish(start(checkout, "forget", path, "safe 4711")) == ["True"]
     assert all("4711" not in found.text for found in memory.search("safe 4711", way="vectors"))
     assert all("4711" not in found.text for found in memory.search("safe 4711"))
+
+
+def test_a_forked_child_is_refused_and_does_the_parent_no_harm(path: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.sync_turns([turn(1, "The boat is blue")])
+    said, says = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the child's coverage is not collected
+        refusals = 0
+        for call in (
+            lambda: memory.sync_turns([turn(2, "from the child")]),
+            lambda: memory.search("boat"),
+            lambda: open_memory().search("boat"),
+        ):
+            try:
+                call()
+            except StoreFailure:
+                refusals += 1
+        memory.shutdown()
+        os.write(says, str(refusals).encode())
+        os._exit(0)
+    os.close(says)
+    with os.fdopen(said) as pipe:
+        assert pipe.read() == "3"
+    os.waitpid(child, 0)
+    memory.sync_turns([turn(3, "The boat is green now")])
+    assert memory.describe().passages == 2
+    memory.shutdown()
+    assert open_memory().search("green")[0].text == "The boat is green now"
 
 
 @pytest.mark.slow

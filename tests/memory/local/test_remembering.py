@@ -104,6 +104,23 @@ def test_recall_leaves_out_the_turn_that_asked_just_this(memory: LocalMemory) ->
     assert question in memory.prefetch(question, session_id="another")
 
 
+def test_what_is_in_the_context_of_a_session_is_not_recalled_for_it(
+    open_memory: OpenMemory,
+    embedder: Any,  # noqa: ANN401
+) -> None:
+    memory = open_memory(embedder, turns_in_context=2)
+    said = [turn(number, f"The garden has rose number{number}", "Lovely. " * 400) for number in range(4)]
+    memory.sync_turns([*said, turn(9, "A rose in the garden, elsewhere", session="s2")])
+    recalled = memory.prefetch("roses in the garden?", session_id="s1")
+    assert [f"number{number}" in recalled for number in range(4)] == [True, True, False, False]
+    assert "elsewhere" in recalled
+    for other in ("s3", ""):
+        everything = memory.prefetch("roses in the garden?", session_id=other)
+        assert all(f"number{number}" in everything for number in range(4))
+    found = {each.turn_id for each in memory.search("rose garden", 50)}
+    assert found >= {each.turn_id for each in said}, "a search by a tool leaves nothing out"
+
+
 def test_nothing_is_recalled_from_an_empty_memory(memory: LocalMemory) -> None:
     assert memory.prefetch("anything?") == ""
 

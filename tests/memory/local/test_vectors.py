@@ -1,9 +1,12 @@
 """Vectors: made after the text is kept, caught up later, read anew by every process."""
 
+import threading
+
 import pytest
 
 pytest.importorskip("numpy")
 
+from tests.memory.gates import DEADLINE, Gate, until
 from tests.memory.local.conftest import OpenMemory
 from tests.memory.local.fakes import HashingEmbedder
 from tests.memory.local.turns import turn
@@ -55,6 +58,40 @@ def test_turns_kept_without_the_extra_get_their_vectors_once_it_is_there(open_me
     memory.sync_turns([turn(41, "one more")])
     assert memory.describe().without_vector == 0
     assert memory.search("fact 7", way="vectors")
+
+
+def test_what_lacks_its_vector_at_the_start_is_caught_up_beside_the_first_questions(
+    open_memory: OpenMemory,
+) -> None:
+    open_memory(None).sync_turns([turn(number, f"fact {number}") for number in range(600)])
+    embedder, gate = HashingEmbedder(), Gate()
+    embedder.before = lambda texts: gate() if len(texts) > 1 else None
+    memory = open_memory(embedder)
+    memory.initialize("")
+    gate.wait_reached()
+    assert memory.search("fact 7", way="text"), "recall works meanwhile"
+    gate.open()
+    until(lambda: memory.describe().without_vector == 0)
+    assert len(embedder.embedded) == len(set(embedder.embedded))
+    until(lambda: not any(each.name == "local-memory-vectors" for each in threading.enumerate()))
+
+
+def test_shutting_down_ends_the_catching_up_and_the_next_start_goes_on(open_memory: OpenMemory) -> None:
+    open_memory(None).sync_turns([turn(number, f"fact {number}") for number in range(200)])
+    embedder, gate = HashingEmbedder(), Gate()
+    embedder.before = lambda texts: gate() if len(texts) > 1 else None
+    memory = open_memory(embedder)
+    memory.initialize("")
+    gate.wait_reached()
+    ending = threading.Thread(target=memory.shutdown)
+    ending.start()
+    gate.open()
+    ending.join(DEADLINE)
+    assert not any(each.name == "local-memory-vectors" for each in threading.enumerate())
+    again = open_memory(HashingEmbedder())
+    assert 0 < again.describe().without_vector < 200
+    again.initialize("")
+    until(lambda: again.describe().without_vector == 0)
 
 
 def test_vectors_of_another_model_are_made_anew(open_memory: OpenMemory) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from holdfast.core.errors import DatabaseDamaged, NotADatabase, SchemaTooNew, StoreUnopenable
 from holdfast.sessions.sqlite.connection import MEMORY, SqliteFile
 from holdfast.sessions.sqlite.errors import translate
+from holdfast.sessions.sqlite.forks import refuse_forked
 from holdfast.sessions.sqlite.opening import split_statements
 
 APPLICATION_ID = 0x484F4C4D
@@ -26,6 +27,7 @@ def open_memory(file: SqliteFile) -> sqlite3.Connection:
             file.path, "the local memory reads and writes on two connections, so it needs a file"
         )
     _prepare(Path(file.path))
+    refuse_forked(file.path)
     try:
         connection = file.connect()
     except sqlite3.Error as error:

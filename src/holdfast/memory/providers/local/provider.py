@@ -5,7 +5,6 @@ things are found, `store.py` for how they are kept.
 """
 
 import hashlib
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,18 +17,16 @@ from holdfast.core.errors import StoreClosed
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
-from holdfast.memory.providers.local.passages import moment, without_author
+from holdfast.memory.providers.local.making_vectors import VectorMaker
+from holdfast.memory.providers.local.passages import moment
 from holdfast.memory.providers.local.recall import Memory, Recall, Way
 from holdfast.memory.providers.local.store import MemoryStore, load_queries
 from holdfast.memory.providers.local.tools import TOOLS, run_tool, tool_schemas
 
-logger = logging.getLogger(__name__)
-
 FOUND_AT_MOST = 20
 TOKEN_BUDGET = 1500
-EMBEDDED_AT_ONCE = 32
-# Old passages that still lack a vector are caught up with a few at a time.
-CAUGHT_UP_AT_MOST = 256
+# Of a session's own turns, so many are taken to be in the conversation that an agent sends anyway.
+TURNS_IN_CONTEXT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,11 @@ class Description:
 
 
 class LocalMemory(MemoryProvider):
-    """Remembers on this machine. Thread-safe; several processes may share one file."""
+    """Remembers on this machine. Thread-safe; several processes may share one file.
+
+    A write is on disk when its call returns, so there is nothing to drain at exit but the thread that makes
+    missing vectors. A forked child is refused: it has its parent's connections, which SQLite forbids to use.
+    """
 
     def __init__(
         self,
@@ -65,18 +66,22 @@ class LocalMemory(MemoryProvider):
         clock: Clock,
         embedder: "Embedder | Literal['default'] | None" = "default",
         token_budget: int = TOKEN_BUDGET,
+        turns_in_context: int = 0,
         zone: tzinfo | None = None,
     ) -> None:
+        """`turns_in_context` newest turns of a session are not recalled for that session itself."""
         self._path = str(path)
         self._clock = clock
         self._zone = zone
         self._budget = token_budget
+        self._in_context = turns_in_context
         self._missing = missing_packages()
         if embedder == "default":
             embedder = None if self._missing else MiniLM()
         self._embedder: Embedder | None = embedder
-        self._lock = threading.Lock()  # guards _store, _recall and _closed
+        self._lock = threading.Lock()  # guards _store, _recall, _maker and _closed
         self._store: MemoryStore | None = None
+        self._maker: VectorMaker | None = None
         self._recall: Recall | None = None
         self._closed = False
 
@@ -91,11 +96,13 @@ class LocalMemory(MemoryProvider):
         """Open the file, and read the vectors and the model now rather than in the first recall."""
         recall = self._opened()[1]
         recall.warm_up()
+        if self._maker is not None:
+            self._maker.catch_up()
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Store the turns, each once by its key; raises when that failed. Then make their vectors."""
         store, _ = self._opened()
-        self._embed_missing(store, store.add_turns(turns))
+        self._make_vectors(store.add_turns(turns))
 
     def sync_turn(
         self,
@@ -116,7 +123,7 @@ class LocalMemory(MemoryProvider):
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         recall = self._opened()[1]
-        found = recall.search(query, FOUND_AT_MOST, session_id=session_id)
+        found = recall.search(query, FOUND_AT_MOST, session_id=session_id, in_context=self._in_context)
         return recall_block(found, recall.at, budget=self._budget, zone=self._zone)
 
     def search(
@@ -129,7 +136,7 @@ class LocalMemory(MemoryProvider):
         """Keep a note; returns its id."""
         store, _ = self._opened()
         note = store.add_note(text)
-        self._embed_missing(store)
+        self._make_vectors(1)
         return note
 
     def correct_note(self, note_id: int, text: str) -> bool:
@@ -137,7 +144,7 @@ class LocalMemory(MemoryProvider):
         store, _ = self._opened()
         changed = store.change_note(note_id, text)
         if changed:
-            self._embed_missing(store)
+            self._make_vectors(1)
         return changed
 
     def forget(self, memory_id: int) -> bool:
@@ -174,7 +181,10 @@ class LocalMemory(MemoryProvider):
         """Close the file; what comes later is refused. May be called again."""
         with self._lock:
             self._closed = True
-            store, self._store, self._recall = self._store, None, None
+            store, maker = self._store, self._maker
+            self._store = self._recall = self._maker = None
+        if maker is not None:
+            maker.close()
         if store is not None:
             store.close()
 
@@ -186,8 +196,14 @@ class LocalMemory(MemoryProvider):
                 self._store = MemoryStore(self._path, clock=self._clock, zone=self._zone)
                 if self._embedder is not None:
                     self._store.await_vectors(self._embedder.model)
+                    self._maker = VectorMaker(self._store, self._embedder)
                 self._recall = Recall(self._store, self._embedder, self._new_matrix())
             return self._store, self._recall
+
+    def _make_vectors(self, fresh: int) -> None:
+        maker = self._maker
+        if maker is not None:
+            maker.make(fresh)
 
     def _new_matrix(self) -> Any:
         if self._embedder is None:
@@ -196,31 +212,7 @@ class LocalMemory(MemoryProvider):
 
         return VectorMatrix(load_queries(), self._embedder.model)
 
-    def _embed_missing(self, store: MemoryStore, fresh: int = 1) -> None:
-        """Make vectors for what is fresh, and for some of what still has none.
-
-        The text is kept already, so a failure costs only the vectors.
-        """
-        if self._embedder is None:
-            return
-        try:
-            for _ in range((fresh + CAUGHT_UP_AT_MOST) // EMBEDDED_AT_ONCE):
-                waiting = store.without_vector(EMBEDDED_AT_ONCE)
-                if waiting:
-                    said = [without_author(speaker, text) for _, speaker, text in waiting]
-                    vectors = self._embedder.embed(said).astype("float16")
-                    made = [
-                        (pid, text, row.tobytes())
-                        for (pid, _, text), row in zip(waiting, vectors, strict=True)
-                    ]
-                    store.add_vectors(self._embedder.model, made)
-                if len(waiting) < EMBEDDED_AT_ONCE:
-                    break
-        except Exception:
-            # A plugin call: without vectors full text still finds it, and the next turn tries again.
-            logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
-
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:
     """The local memory in its usual file: how `local` is made by name."""
-    return LocalMemory(folder / "memory.db", clock=clock)
+    return LocalMemory(folder / "memory.db", clock=clock, turns_in_context=TURNS_IN_CONTEXT)

@@ -110,5 +110,11 @@ select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speak
 select p.turn_key from passages p join sessions s on s.no = p.session_no
  where s.id = :session_id and p.text = :text and p.turn_key is not null
 
+-- name: newest_turn_keys(session_id)
+-- One row for each passage, newest first.
+select turn_key from passages
+ where session_no = (select no from sessions where id = :session_id) and turn_key is not null
+ order by place desc
+
 -- name: count_passages()^
 select count(*) filter (where kind = 'turn'), count(*) filter (where kind = 'note') from passages

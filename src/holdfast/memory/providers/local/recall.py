@@ -60,6 +60,8 @@ class Question:
     speakers: frozenset[str]
     vector: Any
     session_id: str
+    in_context: int
+    """How many of the session's newest turns the asker has before it anyway."""
     way: Way
 
 
@@ -81,14 +83,16 @@ class Recall:
         self._matrix = matrix
         self._queries = load_queries()
 
-    def search(self, query: str, limit: int, *, session_id: str = "", way: Way = "hybrid") -> list[Memory]:
-        """The best passages first. A turn of this session that asked just this is left out."""
+    def search(
+        self, query: str, limit: int, *, session_id: str = "", in_context: int = 0, way: Way = "hybrid"
+    ) -> list[Memory]:
+        """The best passages first, without turns of this session that asked just this or are in context."""
         asked = storable(query[:LONGEST_QUERY])
         if not asked or limit <= 0:
             return []
         named = self._store.read(lambda connection: self._named(connection, asked))
         vector = None if way == "text" else self._vector(without_names(asked, named - ROLES))
-        question = Question(asked, named | persons(asked), vector, storable(session_id), way)
+        question = Question(asked, named | persons(asked), vector, storable(session_id), in_context, way)
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
     def warm_up(self) -> None:
@@ -106,14 +110,28 @@ class Recall:
         if question.way != "vectors":
             text = FullText(connection, self._queries).scores(question.text)
         found = merge(Candidates(text, self._near(connection, question.vector, _best(text))))
-        asked = self._queries.asked_turns(connection, session_id=question.session_id, text=question.text)
-        current = {row[0] for row in asked}
+        known = self._known_turns(connection, question)
         memories = [
             memory
             for memory in self._fetch(connection, found, question.speakers)
-            if memory.turn_key is None or memory.turn_key not in current
+            if memory.turn_key is None or memory.turn_key not in known
         ]
         return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
+
+    def _known_turns(self, connection: sqlite3.Connection, question: Question) -> set[str]:
+        """Turns of the asking session that would tell it nothing new."""
+        asked = self._queries.asked_turns(connection, session_id=question.session_id, text=question.text)
+        known = {row[0] for row in asked}
+        if not question.session_id:
+            return known
+        recent: set[str] = set()
+        # Read one by one from the newest on: a turn has as many rows as it has passages.
+        for (turn_key,) in self._queries.newest_turn_keys(connection, session_id=question.session_id):
+            recent.add(turn_key)
+            if len(recent) > question.in_context:
+                recent.discard(turn_key)
+                break
+        return known | recent
 
     def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
         if self._embedder is None:

@@ -4,6 +4,7 @@ One connection writes and one reads (WAL), so a long write never delays recall. 
 that keep index and vectors in step are in `schema.sql`.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from holdfast.memory.providers.local.opening import open_memory
 from holdfast.memory.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
+from holdfast.sessions.sqlite.forks import note_closed, note_opened
 
 T = TypeVar("T")
 
@@ -59,11 +61,14 @@ class MemoryStore:
         self._queries = load_queries()
         self._writing = threading.Lock()  # guards _writer: a connection serves one thread at a time
         self._reading = threading.Lock()  # guards _reader
+        self._pid = os.getpid()
         self._writer: sqlite3.Connection | None = open_memory(self._file)
+        self._opened = note_opened(path)
         try:
             self._reader: sqlite3.Connection | None = self._file.connect(read_only=True)
         except sqlite3.Error as error:
             self._writer.close()
+            note_closed(self._opened)
             raise translate(error, path, patience) from error
 
     @property
@@ -148,6 +153,7 @@ class MemoryStore:
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a piece of reading on one snapshot."""
+        self._refuse_forked()
         with self._reading, self._translated():
             if self._reader is None:
                 raise StoreClosed(self.path)
@@ -160,6 +166,8 @@ class MemoryStore:
 
     def close(self) -> None:
         """Close both connections; a call that runs is finished first. May be called again."""
+        if os.getpid() != self._pid:
+            return
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
@@ -168,6 +176,7 @@ class MemoryStore:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+                note_closed(self._opened)
 
     def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
         if self._queries.is_forgotten(connection, turn_key=turn.key):
@@ -237,6 +246,7 @@ class MemoryStore:
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """One transaction, which other processes see whole or not at all."""
+        self._refuse_forked()
         with self._writing, self._translated():
             connection = self._writer
             if connection is None:
@@ -249,6 +259,11 @@ class MemoryStore:
                 if connection.in_transaction:
                     connection.execute("rollback")
                 raise
+
+    def _refuse_forked(self) -> None:
+        # Before any lock: one that was held when the process forked is never released in the child.
+        if os.getpid() != self._pid:
+            raise StoreClosed(self.path)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
