@@ -147,9 +147,27 @@ def unanswered(model: str, server: Server, cause: Exception, *, began: bool) -> 
     return (StreamBroken if began else ModelUnreachable)(model, problem)
 
 
-def raise_without_key(named: ModelFailure, cause: Exception, key: Secret | None) -> NoReturn:
-    """Raise the named error; a cause that quotes the key stays out of the traceback."""
-    raise named from (None if key and key.reveal() in repr(cause) else cause)
+def raise_named(
+    sdk: Any,  # noqa: ANN401 - the module `openai` or `anthropic`, whose errors have the same names
+    model: str,
+    server: Server,
+    cause: Exception,
+    *,
+    began: bool,
+    now: float,
+) -> NoReturn:
+    """Raise the named error for what an SDK raised."""
+    named: ModelFailure
+    if isinstance(cause, sdk.APIConnectionError) or not isinstance(cause, sdk.APIError):
+        named = unanswered(model, server, cause, began=began)
+    else:
+        status = getattr(cause, "status_code", 0)
+        within = status < STATUS_BAD_REQUEST  # the stream itself had begun well
+        headers = {} if within else cause.response.headers
+        said = server_said(None if within else status, cause.body, headers, now=now, key=server.key)
+        named = failure(model, said, began=began)
+    # A cause that quotes the key stays out of the traceback.
+    raise named from (None if server.key and server.key.reveal() in repr(cause) else cause)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:

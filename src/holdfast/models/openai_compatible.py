@@ -6,16 +6,16 @@ OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import ModelFailure, RequestRejected
+from holdfast.core.errors import RequestRejected
 from holdfast.models.completeness import whole
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits, ToolSchema
-from holdfast.models.failures import ServerSaid, failure, raise_without_key, server_said, unanswered
+from holdfast.models.failures import failure, raise_named, server_said
 from holdfast.models.openai_chunks import ChunkReader
 from holdfast.models.server import Server, loaded
 
@@ -67,7 +67,8 @@ class OpenAICompatible:
         except (openai.OpenAIError, httpx2.HTTPError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
             if not reader.ended:
-                self._raise_named(cause, began=reader.began)
+                now = self._clock.now()
+                raise_named(openai, self._traits.name, self._server, cause, began=reader.began, now=now)
         yield reader.finished()
 
     async def _sent(self, client: "AsyncOpenAI", request: ModelRequest) -> "AsyncStream[ChatCompletionChunk]":
@@ -86,7 +87,13 @@ class OpenAICompatible:
         if not kind.startswith(("text/html", "application/json")):
             return
         body = (await stream.response.aread()).decode(errors="replace")
-        said = self._said(None, json.loads(body) if kind.startswith("application/json") else body, {})
+        said = server_said(
+            None,
+            json.loads(body) if kind.startswith("application/json") else body,
+            {},
+            now=self._clock.now(),
+            key=self._server.key,
+        )
         if said.described:
             raise failure(self._traits.name, said)
         raise RequestRejected(
@@ -129,22 +136,6 @@ class OpenAICompatible:
             timeout=timeout,
             http_client=DefaultAsyncHttpx2Client(timeout=timeout, trust_env=not server.is_local),
         )
-
-    def _raise_named(self, cause: Exception, *, began: bool) -> NoReturn:
-        import openai
-
-        named: ModelFailure
-        if isinstance(cause, openai.APIStatusError):
-            said = self._said(cause.status_code, cause.body, cause.response.headers)
-            named = failure(self._traits.name, said)
-        elif isinstance(cause, openai.APIError) and not isinstance(cause, openai.APIConnectionError):
-            named = failure(self._traits.name, self._said(None, cause.body, {}), began=began)
-        else:
-            named = unanswered(self._traits.name, self._server, cause, began=began)
-        raise_without_key(named, cause, self._server.key)
-
-    def _said(self, status: int | None, body: object, headers: Mapping[str, str]) -> ServerSaid:
-        return server_said(status, body, headers, now=self._clock.now(), key=self._server.key)
 
 
 def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
