@@ -42,7 +42,7 @@ class HttpRefusal(Exception):
         self.headers = dict(headers or {})
 
 
-def as_refusal(error: HttpRefusal | ModelFailure) -> HttpRefusal | None:
+def as_refusal(error: Exception) -> HttpRefusal | None:
     """The HTTP form of an error; None for one that can only break the connection."""
     if isinstance(error, HttpRefusal):
         return error
