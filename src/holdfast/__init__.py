@@ -1,13 +1,14 @@
 """The public names of Holdfast; `__all__` is the promise, everything else may change.
 
 Each name is loaded when it is first used, so `import holdfast` needs nothing but the standard
-library. Read next: `holdfast.sessions`, what is remembered word for word.
+library. Read next: `holdfast.agent.turn`, the heart.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agent import Agent
     from holdfast.core.settings import Settings
     from holdfast.memory import MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.sessions import SessionDB
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Agent",
     "MemoryManager",
     "MemoryProvider",
     "SessionDB",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Agent": "holdfast.agent",
     "MemoryManager": "holdfast.memory",
     "MemoryProvider": "holdfast.memory",
     "SessionLifecycle": "holdfast.memory",

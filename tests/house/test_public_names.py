@@ -9,6 +9,7 @@ import pytest
 import holdfast
 
 PUBLIC_NAMES = [
+    "Agent",
     "MemoryManager",
     "MemoryProvider",
     "SessionDB",

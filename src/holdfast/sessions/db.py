@@ -143,6 +143,10 @@ class SessionDB:
         """Messages with their place, from sequence number `start` on."""
         return self._transcripts.read(session_id, start=start, limit=limit)
 
+    def message_count(self, session_id: str) -> int:
+        """How many messages the session's own transcript has."""
+        return self._transcripts.count(session_id)
+
     def children(self, session_id: str) -> list[str]:
         """Ids of the sessions whose parent is `session_id`."""
         return self._transcripts.children(session_id)

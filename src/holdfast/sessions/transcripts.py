@@ -85,6 +85,11 @@ class Transcripts:
         most = checked_limit(limit)
         return self._engine.read(lambda tx: read_messages(tx, session_id, start, most))
 
+    def count(self, session_id: str) -> int:
+        return self._engine.read(
+            lambda tx: int(tx.queries.message_count(tx.connection, session_id=session_id))
+        )
+
     def children(self, session_id: str) -> list[str]:
         return self._engine.read(
             lambda tx: [row[0] for row in tx.queries.children(tx.connection, id=session_id)]

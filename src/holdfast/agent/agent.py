@@ -1,0 +1,329 @@
+"""`Agent`: one session's agent, usable as a library. The host runs many of them.
+
+`run` gives a turn's result, `stream` its events. `interrupt` may come from any thread and is addressed to
+the turn that runs at that moment; its message is stored first and becomes the next turn, whether the
+interrupt was in time or not.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
+from typing import ParamSpec, TypeVar
+
+from holdfast.agent.compaction import Compaction
+from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
+from holdfast.agent.hands import Hands
+from holdfast.agent.prompt import Prompt
+from holdfast.agent.recollection import Recollection
+from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, unfinished_results
+from holdfast.agent.running import RunningTurn
+from holdfast.agent.summary import MechanicalCompressor, SummaryCompressor
+from holdfast.agent.transcript import Transcript
+from holdfast.agent.turn import Mind, Turn
+from holdfast.agent.turn_store import TurnStore
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput, SessionExists, TurnAlreadyRunning
+from holdfast.core.events import Event
+from holdfast.core.ids import new_id
+from holdfast.memory import MemoryManager
+from holdfast.models.contract import Model
+from holdfast.process import off_loop
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Lease
+from holdfast.tools.contract import Tool
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+MEMORY = ":memory:"
+INTERRUPTED = "the person interrupted"
+
+
+class Agent:
+    """An agent in one session. One turn at a time; every method but `interrupt` on one event loop."""
+
+    def __init__(
+        self,
+        model: Model,
+        session_db: SessionDB | None = None,
+        session_id: str | None = None,
+        memory: MemoryManager | None = None,
+        tools: Iterable[Tool] = (),
+        options: AgentOptions | None = None,
+    ) -> None:
+        self._options = options or AgentOptions()
+        self._own_db = session_db is None
+        self._db = session_db if session_db is not None else SessionDB(MEMORY, clock=self._options.clock)
+        self._own_pools = self._options.pools is None
+        self._pools = self._options.pools or Pools()
+        self._model = model
+        self._memory = memory
+        self._tools = list(tools)
+        self._session_id = session_id or new_id()
+        self._recollection = Recollection(
+            memory,
+            self._pools.work,
+            seconds=self._options.recall_seconds,
+            ephemeral=self._options.ephemeral,
+        )
+        self._compaction = Compaction(
+            self._db,
+            self._pools.store,
+            self._recollection,
+            _compressor(model, self._options.summary_model),
+            threshold=int(model.traits.context_window * self._options.compact_at),
+        )
+        self._transcript = Transcript()
+        self._known = -1  # stored messages that the transcript holds; -1: not read yet
+        self._hands: Hands | None = None
+        self._system: str | None = None
+        self._running: RunningTurn | None = None
+        self.lease: Lease | None = None
+        """The session's lease, when a host holds one: each step is refused once it is lost."""
+
+    @property
+    def session_id(self) -> str:
+        """The session this agent is in; a compaction of its own moves it to the child."""
+        running = self._running
+        return running.store.session_id or self._session_id if running else self._session_id
+
+    @property
+    def compressor(self) -> Compressor:
+        """What shrinks the conversation; replaceable."""
+        return self._compaction.compressor
+
+    @compressor.setter
+    def compressor(self, compressor: Compressor) -> None:
+        self._compaction.compressor = compressor
+
+    @property
+    def running_turn(self) -> str | None:
+        """The id of the turn that runs now."""
+        running = self._running
+        return running.store.turn_id if running else None
+
+    # turns
+
+    async def run(self, text: str | Message | None = None) -> TurnResult:
+        """Run a turn and give its result; with no text, the oldest waiting message's.
+
+        Messages that wait from before come first, each as a turn of its own. Raises the error that made
+        the turn fail; what it had produced is on record.
+        """
+        wanted = await self._accept(text)
+        while True:
+            first = wanted if isinstance(wanted, dict) else await self._oldest()
+            result = await self._result_of(first)
+            if first == wanted or wanted is None:
+                return result
+
+    async def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield what happens in it; older waiting messages go first, one a call."""
+        wanted = await self._accept(text)
+        running = await self._begin(wanted if isinstance(wanted, dict) else await self._oldest())
+        async with aclosing(self._events(running)) as events:
+            async for event in events:
+                yield event
+
+    def interrupt(self, message: str = "", *, reason: str = INTERRUPTED) -> None:
+        """Stop the running turn, from any thread; the message becomes the next turn in any case."""
+        running = self._running
+        if message:
+            addressed = running.store.turn_id if running and running.store.state == "running" else None
+            self._db.inbox.put(
+                self.session_id,
+                {"role": "user", "content": message},
+                mode="interrupt",
+                addressed_to=addressed,
+            )
+        if running is not None:
+            running.interrupt(reason)
+
+    # after a crash
+
+    async def unfinished(self) -> Unfinished | None:
+        """The turn that a crash cut off in this session, as it is on record; None when there is none."""
+        await self._look()
+        turn = await self._call(self._db.turns.running, self._session_id)
+        if turn is None or turn.id == self.running_turn:
+            return None
+        return describe(turn, await self._call(self._db.turns.messages, turn.id))
+
+    async def resume(self) -> TurnResult:
+        """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
+        store = await self._adopt()
+        await store.keep(*unfinished_results(self._transcript))
+        mind, hands = await self._assemble()
+        turn = Turn(mind, hands, store)
+        self._running = RunningTurn(turn, store, turn.resumed())
+        return await self._drain(self._running)
+
+    async def drop(self) -> None:
+        """End the unfinished turn; what it had produced stays on record."""
+        store = await self._adopt()
+        await store.end("interrupted", CRASHED, closing(self._transcript))
+        self._known += store.stored
+
+    async def retry(self) -> TurnResult:
+        """End the unfinished turn and run its message again, as a turn of its own."""
+        turn = await self.unfinished()
+        await self.drop()
+        return await self.run(turn.message if turn else None)
+
+    async def _adopt(self) -> TurnStore:
+        if self._running is not None:
+            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
+        await self._look()
+        turn = await self._call(self._db.turns.running, self._session_id)
+        if turn is None:
+            raise InvalidInput("no turn is unfinished in this session")
+        store = TurnStore(self._db, self._pools.store, self._transcript, turn.id, self.lease)
+        store.adopt(turn)
+        return store
+
+    # compaction and memory
+
+    async def compress_context(
+        self,
+        messages: Sequence[Message],
+        system: str,
+        *,
+        approx_tokens: int | None = None,
+        focus: str = "",
+    ) -> tuple[list[Message], str]:
+        """Compact the conversation now. Gives the messages to go on with, and the system text.
+
+        When another compaction of this session runs or has won, they come back as they were.
+        """
+        await self._call(self._ensure_session)
+        outcome = await self._compaction.compress(
+            self._session_id, messages, tokens=approx_tokens, focus=focus
+        )
+        if outcome.session_id != self._session_id:
+            self._session_id = outcome.session_id
+            self._known = -1
+        return outcome.messages, system
+
+    async def close(self) -> None:
+        """Interrupt what runs and let go of what this agent made for itself."""
+        running = self._running
+        if running is not None:
+            running.interrupt("the program is ending")
+            await running.ended()
+        if self._own_pools:
+            self._pools.close(0)
+        if self._own_db:
+            self._db.close()
+
+    # inside
+
+    async def _accept(self, text: str | Message | None) -> Message | int | None:
+        """The message to run, or the inbox id to reach when others wait before it."""
+        if self._running is not None:
+            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
+        await self._look()
+        if text is None:
+            return None
+        message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+        if not await self._call(self._db.inbox.waiting, self._session_id, limit=1):
+            return message
+        return (await self._call(self._db.inbox.put, self._session_id, message)).id
+
+    async def _oldest(self) -> int:
+        waiting = await self._call(self._db.inbox.waiting, self._session_id, limit=1)
+        if not waiting:
+            raise InvalidInput("nothing waits in this session; say what to do")
+        return waiting[0].id
+
+    async def _result_of(self, first: Message | int) -> TurnResult:
+        return await self._drain(await self._begin(first))
+
+    async def _drain(self, running: RunningTurn) -> TurnResult:
+        async with aclosing(self._events(running)) as events:
+            async for _ in events:
+                pass
+        return await self._result(running)
+
+    async def _begin(self, first: Message | int) -> RunningTurn:
+        mind, hands = await self._assemble()
+        store = TurnStore(self._db, self._pools.store, self._transcript, new_id(), self.lease)
+        turn = Turn(mind, hands, store)
+        self._running = RunningTurn(turn, store, turn.events(self._session_id, first))
+        return self._running
+
+    async def _events(self, running: RunningTurn) -> AsyncGenerator[Event, None]:
+        try:
+            async with aclosing(running.events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._session_id = running.store.session_id or self._session_id
+            self._known = -1 if running.store.moved_on else self._known + running.store.stored
+            self._running = None
+
+    async def _result(self, running: RunningTurn) -> TurnResult:
+        turn, store = running.turn, running.store
+        if turn.failure is not None:
+            raise turn.failure
+        waiting = await self._call(self._db.inbox.waiting, self._session_id)
+        return TurnResult(
+            turn_id=store.turn_id,
+            session_id=self._session_id,
+            state=store.state,
+            final_response=turn.final_response,
+            messages=list(self._transcript.messages),
+            steps=turn.steps,
+            usage=turn.usage,
+            cost=turn.cost,
+            waiting=len(waiting),
+        )
+
+    async def _look(self) -> None:
+        """Know the session as it is stored now: others may have gone on with it since."""
+        self._session_id, messages = await self._call(self._read, self._known)
+        if messages is not None:
+            self._transcript.begin_anew(messages)
+            self._known = len(messages)
+
+    def _read(self, known: int) -> tuple[str, list[Message] | None]:
+        self._ensure_session()
+        session_id = self._db.live_end(self._session_id)
+        if session_id == self._session_id and self._db.message_count(session_id) == known:
+            return session_id, None
+        return session_id, self._db.get_messages(session_id)
+
+    def _ensure_session(self) -> None:
+        if self._known < 0 and self._db.get_session(self._session_id) is None:
+            with suppress(SessionExists):
+                self._db.create_session(self._session_id, source=self._options.source)
+
+    async def _assemble(self) -> tuple[Mind, Hands]:
+        options = self._options
+        if self._hands is None:
+            tools = [*self._tools, *await self._recollection.tools()]
+            self._hands = Hands(tools, self._pools.work, options.workspace, options.person_for, options.cut)
+        if self._system is None:
+            prompt = Prompt(
+                options.instructions,
+                options.workspace,
+                options.skills,
+                await self._recollection.system_block(),
+            )
+            self._system = await off_loop(self._pools.work, prompt.system)
+        mind = Mind(
+            model=self._model,
+            system=self._system,
+            transcript=self._transcript,
+            compaction=self._compaction,
+            recollection=self._recollection,
+            limits=options.limits,
+            clock=options.clock,
+        )
+        return mind, self._hands
+
+    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await off_loop(self._pools.store, fn, *args, **kwargs)
+
+
+def _compressor(model: Model, cheaper: Model | None) -> Compressor:
+    chosen = cheaper or model
+    return SummaryCompressor(chosen) if chosen.traits.summarises else MechanicalCompressor()

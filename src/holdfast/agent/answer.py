@@ -1,0 +1,120 @@
+"""`Answer`: a model's streamed pieces, put together into one assistant message.
+
+At any moment it holds what has come so far, so an answer that is cut off is kept as far as it got.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdfast.agent.contract import PART
+from holdfast.core.contract import Message, ToolCall
+from holdfast.core.ids import new_id
+from holdfast.models.contract import Finished, ReasoningPiece, TextPiece, ToolCallPiece
+
+BROKEN_ARGUMENTS = "unreadable"
+"""The key under which arguments that are no JSON object are kept, so that the transcript stays valid."""
+
+
+@dataclass
+class _Call:
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class Answer:
+    """One answer of a model, complete or cut off."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, _Call] = {}
+        self.finished: Finished | None = None
+
+    def add(self, piece: TextPiece | ReasoningPiece | ToolCallPiece | Finished) -> None:
+        match piece:
+            case TextPiece():
+                self._text.append(piece.text)
+            case ReasoningPiece():
+                self._reasoning.append(piece.text)
+            case ToolCallPiece():
+                call = self._calls.setdefault(piece.index, _Call())
+                call.id = call.id or piece.id
+                call.name = call.name or piece.name
+                call.arguments.append(piece.arguments)
+            case Finished():
+                self.finished = piece
+
+    @property
+    def text(self) -> str:
+        return storable("".join(self._text))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._calls and not self.text.strip()
+
+    def message(self) -> Message:
+        """The whole answer as it is stored."""
+        message = self._shell()
+        calls = self._tool_calls()
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def cut_off(self, why: str) -> Message:
+        """What had come when the answer was cut off, without calls that were never made."""
+        message = self._shell()
+        note = f"[cut off here: {why}]"
+        message["content"] = f"{self.text}\n\n{note}" if self.text else note
+        self._keep(message, {"cut_off": why})
+        return message
+
+    def void(self, why: str) -> Message:
+        """What had come before the model was asked again: on record for people, not for the model."""
+        message = self._shell()
+        self._keep(message, {"superseded": why})
+        return message
+
+    def _shell(self) -> Message:
+        message: Message = {"role": "assistant", "content": self.text}
+        if self._reasoning:
+            self._keep(message, {"reasoning": storable("".join(self._reasoning))})
+        if self.finished is not None and self.finished.keep:
+            self._keep(message, {"keep": dict(self.finished.keep)})
+        return message
+
+    @staticmethod
+    def _keep(message: Message, facts: dict[str, Any]) -> None:
+        kept = cast("dict[str, Any]", message)
+        kept[PART] = {**kept.get(PART, {}), **facts}
+
+    def _tool_calls(self) -> list[ToolCall]:
+        calls: list[ToolCall] = []
+        taken: set[str] = set()
+        for index in sorted(self._calls):
+            call = self._calls[index]
+            # A result is matched to its call by the id, so no two calls may share one.
+            call_id = call.id if call.id and call.id not in taken else f"call_{new_id()}"
+            taken.add(call_id)
+            function = {"name": storable(call.name), "arguments": _arguments("".join(call.arguments))}
+            calls.append(
+                cast("ToolCall", {"id": storable(call_id), "type": "function", "function": function})
+            )
+        return calls
+
+
+def _arguments(text: str) -> str:
+    """The arguments as JSON text of an object; what is none is wrapped, for the model to see its fault."""
+    if not text.strip():
+        return "{}"
+    try:
+        whole = isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        whole = False
+    return storable(text) if whole else json.dumps({BROKEN_ARGUMENTS: storable(text)})
+
+
+def storable(text: str) -> str:
+    """Text as every store takes it: no NUL, no half surrogate pairs."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if text else text

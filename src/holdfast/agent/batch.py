@@ -1,0 +1,113 @@
+"""Runs the tool calls of one answer: in parallel, each with its own time, one failure hurting no other.
+
+`ToolBatch.run` yields events as they happen and stores each result as it comes, so a crash loses none
+that had come. Cancelling it cancels every call, and waits for them only as long as `GRACE`.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from holdfast.agent.answer import BROKEN_ARGUMENTS, storable
+from holdfast.core.contract import Message, ToolCall
+from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
+from holdfast.core.events import Event, ToolFinished, ToolStarted
+from holdfast.tools.contract import Tool, ToolContext, ToolResult
+
+logger = logging.getLogger(__name__)
+
+GRACE = 0.5
+"""How long a cancelled call may take to clean up before it is left behind."""
+
+Store = Callable[[Message], Awaitable[object]]
+
+
+class ToolBatch:
+    """The calls of one answer. `surroundings` makes a call's context; `store` keeps a result."""
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, Tool],
+        surroundings: Callable[[ToolCall, Callable[[Event], None]], ToolContext],
+        store: Store,
+        cut: Callable[[ToolCall, str], str],
+    ) -> None:
+        self._calls = calls
+        self._tools = tools
+        self._surroundings = surroundings
+        self._store = store
+        self._cut = cut
+        self._shown: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    async def run(self) -> AsyncGenerator[Event, None]:
+        """Run every call; ends when each has its result stored."""
+        running = [asyncio.create_task(self._one(call), name=f"tool {call['id']}") for call in self._calls]
+        ended = asyncio.gather(*running)
+        ended.add_done_callback(lambda _: self._shown.put_nowait(None))
+        try:
+            while (event := await self._shown.get()) is not None:
+                yield event
+            await ended  # raises what is no tool's fault: the store failed
+        finally:
+            if not ended.done():
+                await _stop(running)
+            with suppress(asyncio.CancelledError, Exception):
+                ended.exception()  # seen, so asyncio does not warn of it
+
+    async def _one(self, call: ToolCall) -> None:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        context = self._surroundings(call, self._shown.put_nowait)
+        where = {"session_id": context.session_id, "turn_id": context.turn_id, "call_id": call["id"]}
+        self._shown.put_nowait(ToolStarted(**where, name=name, arguments=arguments))
+        result = await self._outcome(call, context)
+        text = storable(self._cut(call, result.text)) or "(no output)"
+        await self._store(tool_message(call, text, ok=result.ok))
+        self._shown.put_nowait(ToolFinished(**where, name=name, ok=result.ok, output=text))
+
+    async def _outcome(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """The call's result; whatever a tool raises becomes a failed one."""
+        name = call["function"]["name"]
+        tool = self._tools.get(name)
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            return ToolResult(f"There is no tool {name!r}. The tools are: {known}.", ok=False)
+        limit = asyncio.timeout(tool.timeout)
+        try:
+            arguments = tool.check(_read_arguments(call))
+            async with limit:
+                return await tool.run(context, arguments)
+        except HoldfastError as problem:
+            return ToolResult(str(problem), ok=False)
+        except Exception as problem:
+            if limit.expired():
+                return ToolResult(f"{name} was stopped: it took longer than {tool.timeout:g} s.", ok=False)
+            logger.exception("tool.failed", extra={"tool": name, "call": call["id"]})
+            return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
+
+
+def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:
+    """A call's result as it is stored."""
+    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
+    if not ok:
+        message["holdfast"] = {"failed": True}  # type: ignore[typeddict-unknown-key]
+    return message
+
+
+def _read_arguments(call: ToolCall) -> dict[str, object]:
+    arguments = json.loads(call["function"]["arguments"])
+    if set(arguments) == {BROKEN_ARGUMENTS}:
+        raise ToolArgumentsInvalid(
+            call["function"]["name"], f"they are not a JSON object: {arguments[BROKEN_ARGUMENTS]}"
+        )
+    return dict(arguments)
+
+
+async def _stop(running: Sequence["asyncio.Task[None]"]) -> None:
+    for task in running:
+        task.cancel()
+    _, stuck = await asyncio.wait(running, timeout=GRACE)
+    for task in stuck:
+        logger.warning("tool.left_behind", extra={"task": task.get_name()})

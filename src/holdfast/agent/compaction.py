@@ -1,0 +1,218 @@
+"""Compaction: a conversation that nears the model's window goes on in a child session, summarised.
+
+The order keeps every promise of C: take the lock in the store, summarise, then rotate in one transaction.
+Who loses the lock gets its messages back as they were and calls no summariser. If locking itself is
+broken, compaction goes on without it, and the store's constraint still allows one child only.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.agent.contract import Compressor
+from holdfast.agent.recollection import Recollection
+from holdfast.agent.summary import MechanicalCompressor
+from holdfast.agent.transcript import estimate_all
+from holdfast.agent.turn_store import settled
+from holdfast.core.contract import Message
+from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost, StoreFailure
+from holdfast.core.ids import new_id
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions import SessionDB
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+WORTH_IT = 0.9
+"""A compaction must bring the conversation below this share of its size."""
+GROWN = 1.1
+"""After one that did not, the conversation must grow by this factor before another is tried."""
+KEEP = 0.5
+"""The share of the threshold that a compacted conversation should fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of a compaction: the messages to go on with, the session they are in, and a word."""
+
+    messages: list[Message]
+    session_id: str
+    said: str
+
+
+class Compaction:
+    """Compacts one agent's conversation. `compressor` may be replaced."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        pool: DaemonPool,
+        recollection: Recollection,
+        compressor: Compressor,
+        threshold: int,
+    ) -> None:
+        self._db = db
+        self._pool = pool
+        self._recollection = recollection
+        self.compressor = compressor
+        self.threshold = threshold
+        self._not_before = 0
+        self._said_lockless = False
+
+    def is_due(self, tokens: int) -> bool:
+        return tokens >= max(self.threshold, self._not_before)
+
+    async def compress(
+        self,
+        session_id: str,
+        messages: Sequence[Message] | None = None,
+        *,
+        tokens: int | None = None,
+        focus: str = "",
+    ) -> Compacted:
+        """Summarise the conversation, as given or as stored, and go on in a child that begins with that."""
+        holder = f"compaction-{new_id()}"
+        locked = await self._lock(session_id, holder)
+        if locked is False:
+            given = await self._given(session_id, messages)
+            return Compacted(given, session_id, "another compaction of this session is running")
+        try:
+            return await self._compress_locked(
+                session_id, messages, tokens or 0, focus, holder if locked else None
+            )
+        finally:
+            if locked:
+                with suppress(StoreFailure):  # the lease runs out by itself
+                    await settled(self._call(self._db.release_compression_lock, session_id, holder))
+
+    async def _given(self, session_id: str, messages: Sequence[Message] | None) -> list[Message]:
+        return list(messages) if messages is not None else await self._call(self._db.get_messages, session_id)
+
+    async def _lock(self, session_id: str, holder: str) -> bool | None:
+        """Whether the lock was taken; None when locking itself is broken."""
+        try:
+            return await settled(self._call(self._take_lock, session_id, holder))
+        except Exception:
+            # Without a lock the store's constraint still allows one child only.
+            if not self._said_lockless:
+                self._said_lockless = True
+                logger.exception("compaction.without_lock", extra={"session": session_id})
+            return None
+
+    def _take_lock(self, session_id: str, holder: str) -> bool:
+        return self._db.try_acquire_compression_lock(session_id, holder)
+
+    async def _compress_locked(
+        self,
+        session_id: str,
+        given: Sequence[Message] | None,
+        tokens: int,
+        focus: str,
+        holder: str | None,
+    ) -> Compacted:
+        session = await self._call(self._db.get_session, session_id)
+        stored = await self._call(self._db.get_messages, session_id)
+        messages = list(stored if given is None else given)
+        if session is not None and session.ended is not None:
+            return Compacted(messages, session_id, "this session has been continued by another already")
+        notes = await self._recollection.before_compaction(session_id, messages)
+        shrunk, how = await self._shrink(messages, focus, notes)
+        before, after = estimate_all(messages), estimate_all(shrunk)
+        # Until it has grown again, another attempt would end the same way.
+        self._not_before = int(max(after, after * tokens / max(before, 1)) * GROWN)
+        if after >= WORTH_IT * before and len(shrunk) >= len(messages):
+            return Compacted(messages, session_id, f"{how} did not shrink the conversation")
+        plan = _Plan(session_id, stored[: covered(stored, messages)], shrunk, how)
+        return await settled(self._rotate(plan, messages, holder))
+
+    async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
+        """The compressor's work, or the mechanical one when it fails."""
+        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": int(self.threshold * KEEP)}
+        try:
+            shrunk = await self._run(self.compressor, messages, wishes)
+            _require_messages(shrunk)
+        except Exception:
+            logger.exception("compaction.summary_failed")
+            return MechanicalCompressor().compress(messages, **wishes), "the mechanical summary"
+        return shrunk, "the summary"
+
+    async def _run(
+        self, compressor: Compressor, messages: list[Message], wishes: dict[str, Any]
+    ) -> list[Message]:
+        fitting = {name: wish for name, wish in wishes.items() if _takes(compressor.compress, name)}
+        given = [message.copy() for message in messages]
+        if inspect.iscoroutinefunction(compressor.compress):
+            return list(await compressor.compress(given, **fitting))
+        result = await off_loop(self._pool, compressor.compress, given, **fitting)
+        return list(await result if inspect.isawaitable(result) else result)
+
+    async def _rotate(self, plan: "_Plan", messages: list[Message], holder: str | None) -> Compacted:
+        """Move to the child. What the summary kept verbatim, and all that came since, is carried over."""
+        verbatim = common_tail(plan.stored, plan.shrunk)
+        child_id, how = new_id(), plan.how
+        try:
+            await self._call(
+                self._db.rotate,
+                plan.session_id,
+                child_id,
+                plan.shrunk[: len(plan.shrunk) - verbatim],
+                carry_from=len(plan.stored) - verbatim,
+                holder=holder,
+            )
+        except AlreadyContinued as winner:
+            child_id = await self._call(self._db.live_end, winner.child_id)
+            how = "another compaction came first; its summary"
+        except LeaseLost:
+            return Compacted(messages, plan.session_id, "the lock was lost while the summary was written")
+        await self._recollection.moved(plan.session_id, child_id)
+        carried = await self._call(self._db.get_messages, child_id)
+        return Compacted(carried, child_id, f"{how} took the place of the older messages")
+
+    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await off_loop(self._pool, fn, *args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    session_id: str
+    stored: list[Message]
+    """The stored messages that the summary saw."""
+    shrunk: list[Message]
+    how: str
+
+
+def covered(stored: Sequence[Message], messages: Sequence[Message]) -> int:
+    """How many stored messages the given ones reach up to; what is stored past them came later."""
+    if messages:
+        for place in range(len(stored), 0, -1):
+            if stored[place - 1] == messages[-1]:
+                return place
+    return len(stored)
+
+
+def common_tail(stored: Sequence[Message], shrunk: Sequence[Message]) -> int:
+    """How many messages at the end of both are the same."""
+    same = 0
+    while same < min(len(stored), len(shrunk)) and stored[-1 - same] == shrunk[-1 - same]:
+        same += 1
+    return same
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def _require_messages(messages: object) -> None:
+    if not isinstance(messages, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("role"), str) for each in messages
+    ):
+        raise HoldfastError("the compressor returned something that is no list of messages")

@@ -1,0 +1,132 @@
+"""What an agent is made of and what a turn gives back. Read this first, then `turn.py`, the heart.
+
+`agent.py` is the public face; `transcript.py` keeps the conversation valid for every model API,
+`batch.py` runs tools, `compaction.py` moves a conversation that grew too long to a child session.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock, Message, ToolCall
+from holdfast.core.events import Event
+from holdfast.models.contract import Model, Usage
+from holdfast.process import DaemonPool
+from holdfast.tools.contract import ApprovalRequest, Person
+
+PART = "holdfast"
+"""The key of a stored message under which Holdfast keeps what no model API knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a turn ends with an explanation instead of going on."""
+
+    max_steps: int = 50
+    max_seconds: float = 1800.0
+    max_cost: float | None = None
+    """Dollars; needs a model with known prices."""
+
+
+class Pools:
+    """The daemon threads of a process's agents: a wedged tool must not hold up the store."""
+
+    def __init__(self) -> None:
+        self.store = DaemonPool("store", workers=16, backlog=10_000)
+        self.work = DaemonPool("work", workers=32, backlog=1_000)
+
+    def close(self, timeout: float) -> list[str]:
+        """Take no more work; returns what is still running."""
+        return [*self.work.close(timeout), *self.store.close(timeout)]
+
+
+PersonFor = Callable[[str, str, str, Callable[[Event], None]], Person]
+"""The person as one call meets them: session, turn, call, and where to show a question."""
+
+
+class Nobody:
+    """Stands in where no person can be asked: nothing is approved, no question is answered."""
+
+    async def approve(self, request: ApprovalRequest) -> bool:  # noqa: ARG002
+        return False
+
+    async def answer(self, question: str, choices: Sequence[str] = ()) -> str | None:  # noqa: ARG002
+        return None
+
+
+def nobody(session_id: str, turn_id: str, call_id: str, emit: Callable[[Event], None]) -> Person:  # noqa: ARG001
+    return Nobody()
+
+
+RESULT_CHARACTERS = 50_000
+
+
+def both_ends(_: ToolCall, text: str) -> str:
+    """A result that fits a prompt: the beginning and the end of a long one."""
+    if len(text) <= RESULT_CHARACTERS:
+        return text
+    half = RESULT_CHARACTERS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How an agent behaves. Everything has a default that suits a person's assistant."""
+
+    workspace: Path = field(default_factory=Path)
+    instructions: str = ""
+    """Added to the built-in instructions."""
+    source: str = "library"
+    """Recorded with a session that the agent begins."""
+    limits: Limits = Limits()
+    compact_at: float = 0.8
+    """The share of the model's window at which the conversation is compacted."""
+    recall_seconds: float = 2.0
+    commit_seconds: float = 30.0
+    ephemeral: bool = False
+    """Turns that memory never hears of: a subagent's, a review's."""
+    summary_model: Model | None = None
+    """A cheaper model for summaries; the agent's own when None."""
+    skills: str = ""
+    """The skills on offer, as text for the system prompt."""
+    person_for: PersonFor = nobody
+    cut: Callable[[ToolCall, str], str] = both_ends
+    """Shortens a long tool result."""
+    pools: Pools | None = None
+    """Threads shared with other agents; an agent given none has its own."""
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended."""
+
+    turn_id: str
+    session_id: str
+    state: str
+    final_response: str
+    messages: list[Message]
+    """The conversation as the model saw it, this turn included."""
+    steps: int
+    usage: Usage
+    cost: float | None
+    waiting: int
+    """Messages that arrived meanwhile and become the next turns."""
+
+    @property
+    def interrupted(self) -> bool:
+        return self.state == "interrupted"
+
+
+class Compressor(Protocol):
+    """Shrinks a conversation; `compress` may be plain (it then runs off the loop) or async.
+
+    It is called with the messages and, as far as its signature takes them, `focus` (what a person asked
+    the summary to keep), `notes` (what memory providers want kept) and `budget` (tokens it should fit).
+    """
+
+    @property
+    def compress(self) -> Callable[..., Any]: ...

@@ -1,0 +1,58 @@
+"""What a crash left of a turn: how it is described to a person, and how its record is closed.
+
+Nothing is run again here. A call without a result is answered by the honest word that none is on record,
+so the model looks before it repeats anything, and what needs approval is asked anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.agent.batch import tool_message
+from holdfast.agent.contract import PART
+from holdfast.agent.transcript import NO_RESULT, Transcript, text_of
+from holdfast.core.contract import Message
+from holdfast.sessions.contract import Turn
+
+CRASHED = "cut off by a crash"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A turn that was running when its process died: to be resumed, retried or dropped."""
+
+    turn_id: str
+    session_id: str
+    message: Message
+    """What the person had said."""
+    finished_calls: int
+    open_calls: tuple[str, ...]
+    """Tools that were called and left no result; they may have taken effect."""
+
+    @property
+    def said(self) -> str:
+        return text_of(self.message)
+
+
+def describe(turn: Turn, messages: Sequence[Message]) -> Unfinished:
+    """The turn as it is on record."""
+    transcript = Transcript(messages)
+    results = sum(message["role"] == "tool" for message in messages)
+    return Unfinished(
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        message=messages[0],
+        finished_calls=results,
+        open_calls=tuple(call["function"]["name"] for call in transcript.unanswered),
+    )
+
+
+def unfinished_results(transcript: Transcript) -> list[Message]:
+    """An honest result for each call that has none."""
+    return [tool_message(call, NO_RESULT, ok=False) for call in transcript.unanswered]
+
+
+def closing(transcript: Transcript) -> list[Message]:
+    """What ends the record of the turn, so that the next one can follow."""
+    end: Message = {"role": "assistant", "content": f"[{CRASHED}]"}
+    end[PART] = {"cut_off": CRASHED}  # type: ignore[literal-required]
+    return [*unfinished_results(transcript), end]

@@ -1,0 +1,68 @@
+"""`RunningTurn`: one turn as a task of its own, whose events anybody can read and any thread can interrupt.
+
+An interrupt cancels this very task and nothing else: it can't leak into a later turn. Reading is decoupled
+by a queue, so a slow reader never slows the turn.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+
+from holdfast.agent.turn import Turn
+from holdfast.agent.turn_store import TurnStore
+from holdfast.core.events import Event
+
+LEFT = "the reader left"
+
+
+class RunningTurn:
+    """A turn that runs in the background of its loop."""
+
+    def __init__(self, turn: Turn, store: TurnStore, events: AsyncGenerator[Event, None]) -> None:
+        self.turn = turn
+        self.store = store
+        self._loop = asyncio.get_running_loop()
+        self._shown: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._begun = False
+        self._interrupted = False
+        self._task = asyncio.create_task(self._pump(events), name=f"turn {store.turn_id}")
+        self._task.add_done_callback(lambda _: self._shown.put_nowait(None))
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """What happens, until the turn ends; raises what failed before it was opened."""
+        try:
+            while (event := await self._shown.get()) is not None:
+                yield event
+        finally:
+            # The reader is gone before the end: the turn is stopped, and keeps what it has.
+            self._cancel(LEFT)
+            while not self._task.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([self._task])
+        self._task.result()
+
+    def interrupt(self, reason: str) -> None:
+        """Stop this turn, from any thread. Does nothing once it has ended."""
+        with suppress(RuntimeError):  # the loop is closed: so is the turn
+            self._loop.call_soon_threadsafe(self._cancel, reason)
+
+    async def ended(self) -> None:
+        """Wait for the turn's end, whatever it is."""
+        await asyncio.wait([self._task])
+
+    def _cancel(self, reason: str) -> None:
+        if self._interrupted or self._task.done():
+            return
+        if not self._begun:
+            # A task cancelled before its first step would never open the turn, and lose the message.
+            self._loop.call_soon(self._cancel, reason)
+            return
+        self._interrupted = True
+        self.turn.interrupt_reason = reason
+        self._task.cancel()
+
+    async def _pump(self, events: AsyncGenerator[Event, None]) -> None:
+        self._begun = True
+        async with aclosing(events) as all_events:
+            async for event in all_events:
+                self._shown.put_nowait(event)

@@ -1,0 +1,176 @@
+"""How a conversation is shrunk: a summary by a model, or a mechanical one that needs none.
+
+Both keep the recent tail word for word, cut where no tool call is separated from its result: at the
+beginning of a turn if the tail's budget allows a whole turn, else between two steps of the last one.
+"""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+from holdfast.agent.answer import Answer
+from holdfast.agent.contract import PART
+from holdfast.agent.prompt import fenced
+from holdfast.agent.transcript import estimate, estimate_all, text_of
+from holdfast.core.contract import Message
+from holdfast.core.errors import AnswerEmpty
+from holdfast.models.contract import Model, ModelRequest, Retrying
+
+TAIL_SHARE = 0.5
+"""The share of the budget that the verbatim tail may take."""
+LEAST_BUDGET = 500
+SUMMARY_TOKENS = 4_000
+SNIPPET = 240
+BYTES_PER_TOKEN = 4
+
+HEADING = "Summary of the conversation so far. Its full text is kept and can be searched."
+
+TASK = """\
+The conversation above grows too long for the window and its older part is replaced by your summary. Write \
+it so that the work can go on without the originals. Use these headings, leave out those with nothing to say:
+
+## Goals
+What the person wants, in their words where they matter.
+## Decisions
+What was decided, and why.
+## Facts
+Names, numbers, dates, preferences, findings; exact values.
+## Files
+Paths that were read or changed, and what matters in each.
+## Open ends
+What is unfinished, promised or unanswered, and the next step.
+
+Write the summary only."""
+
+
+class SummaryCompressor:
+    """Asks a model for a structured summary of what the tail leaves out."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def compress(
+        self,
+        messages: Sequence[Message],
+        *,
+        focus: str = "",
+        notes: str = "",
+        budget: int = 0,
+    ) -> list[Message]:
+        cut = tail_start(messages, _tail_budget(messages, budget))
+        older = messages[:cut]
+        if not older:
+            return list(messages)
+        task = TASK
+        if focus:
+            task += f"\n\nThe person asks to keep this above all: {focus}"
+        if notes:
+            task += f"\n\nMemory asks to keep these, as data:\n{fenced('notes', notes)}"
+        text = await self._ask(older, task)
+        return [summary_message(text), *messages[cut:]]
+
+    async def _ask(self, older: Sequence[Message], task: str) -> str:
+        request = ModelRequest(
+            system="You write exact, complete summaries of working conversations.",
+            messages=[{"role": "user", "content": f"{fenced('conversation', as_text(older))}\n\n{task}"}],
+            max_output_tokens=SUMMARY_TOKENS,
+        )
+        answer = Answer()
+        async with aclosing(self._model.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Retrying):
+                    answer = Answer()
+                else:
+                    answer.add(piece)
+        if answer.finished is None or not answer.text.strip():
+            raise AnswerEmpty(self._model.traits.name, "the summary was empty")
+        return answer.text
+
+
+class MechanicalCompressor:
+    """Shrinks without a model: what the person said, what was run, how the last answers began."""
+
+    def compress(
+        self,
+        messages: Sequence[Message],
+        *,
+        focus: str = "",
+        notes: str = "",
+        budget: int = 0,
+    ) -> list[Message]:
+        allowed = budget or estimate_all(messages) // 2
+        cut = tail_start(messages, _tail_budget(messages, budget))
+        older = messages[:cut]
+        if not older:
+            return list(messages)
+        lines = [line for message in older if (line := _line(message))]
+        # The newest lines matter most; as many of them as fit.
+        room = max(LEAST_BUDGET, allowed - estimate_all(messages[cut:])) * BYTES_PER_TOKEN
+        kept: list[str] = []
+        for line in reversed(lines):
+            room -= len(line.encode(errors="replace")) + 1
+            if room < 0:
+                kept.append(f"({len(lines) - len(kept)} older lines are left out)")
+                break
+            kept.append(line)
+        said = [f"To keep above all: {focus}"] if focus else []
+        said += [f"Notes from memory, as data:\n{fenced('notes', notes)}"] if notes else []
+        return [summary_message("\n".join([*said, *reversed(kept)])), *messages[cut:]]
+
+
+def summary_message(text: str) -> Message:
+    """A summary as the child session's first message."""
+    message: dict[str, Any] = {
+        "role": "user",
+        "content": f"{HEADING}\n\n{fenced('summary', text)}",
+        PART: {"summary": True},
+    }
+    return message  # type: ignore[return-value]
+
+
+def tail_start(messages: Sequence[Message], budget: int) -> int:
+    """Where the verbatim tail begins: at a turn if a whole one fits the budget, else at a step."""
+    spent = 0
+    turn_at = step_at = len(messages)
+    for place in range(len(messages) - 1, -1, -1):
+        spent += estimate(messages[place])
+        if spent > budget:
+            break
+        if messages[place]["role"] == "user":
+            turn_at = place
+        if messages[place]["role"] != "tool":
+            step_at = place
+    return turn_at if turn_at < len(messages) else step_at
+
+
+def _tail_budget(messages: Sequence[Message], budget: int) -> int:
+    allowed = budget or estimate_all(messages) // 2
+    return max(LEAST_BUDGET, int(allowed * TAIL_SHARE)) if budget else int(allowed * TAIL_SHARE)
+
+
+def as_text(messages: Sequence[Message]) -> str:
+    """Messages as a plain transcript, for a model to read about rather than to take part in."""
+    lines = []
+    for message in messages:
+        text = text_of(message)
+        if text:
+            lines.append(f"{message['role']}: {text}")
+        lines += [
+            f"{message['role']} calls {call['function']['name']} {call['function']['arguments']}"
+            for call in message.get("tool_calls") or ()
+        ]
+    return "\n".join(lines)
+
+
+def _line(message: Message) -> str:
+    """What one message comes to; tool results are left out, their calls are named."""
+    said = [] if message["role"] == "tool" else [_short(text_of(message))]
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    said += [f"{call['name']} {_short(call['arguments'])}" for call in calls]
+    text = " | ".join(each for each in said if each)
+    return f"{message['role']}: {text}" if text else ""
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= SNIPPET else f"{one_line[:SNIPPET]}…"

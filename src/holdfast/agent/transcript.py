@@ -1,0 +1,175 @@
+"""`Transcript`: the conversation as models see it, valid at every moment.
+
+Both model APIs demand that every tool call is followed by its result and that the roles take turns. Each
+message is folded in as it is stored, so the list never breaks these rules, whatever is missing: a call
+gets a placeholder result that says honestly that none is on record, and the real one takes its place.
+After a crash the same fold over the stored messages yields the same valid list.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from holdfast.agent.contract import PART
+from holdfast.core.contract import Message, ToolCall
+from holdfast.models.contract import Usage
+
+NO_RESULT = (
+    "No result is on record: the call was cut off by a crash. It may have taken effect in part or in whole; "
+    "look before doing it again."
+)
+NOTHING_SAID = "(no answer)"
+BYTES_PER_TOKEN = 4
+MESSAGE_TOKENS = 4
+
+
+class Transcript:
+    """A valid list of messages with a running estimate of its tokens; adding costs the same at any length."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.messages: list[Message] = []
+        self._open: dict[str, tuple[int, ToolCall]] = {}  # calls without a result, and their places
+        self._answered: set[str] = set()  # ids of the last batch that have their result
+        self.begin_anew(messages)
+
+    def begin_anew(self, messages: Iterable[Message]) -> None:
+        """Forget all and fold in these messages, as stored."""
+        self.messages.clear()
+        self._open.clear()
+        self._answered.clear()
+        self._estimate = self._counted = self._counted_at = 0
+        for message in messages:
+            self.add(message)
+
+    @property
+    def tokens(self) -> int:
+        """What the conversation takes: counted by the model up to its last answer, estimated from there."""
+        return self._counted + self._estimate - self._counted_at
+
+    @property
+    def unanswered(self) -> list[ToolCall]:
+        """The calls that have no result yet, in order."""
+        return [call for _, call in self._open.values()]
+
+    @contextmanager
+    def told(self, change: Callable[[Message], Message]) -> Iterator[None]:
+        """While the body runs the model sees the last message changed; the record doesn't."""
+        place = len(self.messages) - 1
+        said = self.messages[place]
+        told = self.messages[place] = change(said)
+        try:
+            yield
+        finally:
+            if place < len(self.messages) and self.messages[place] is told:
+                self.messages[place] = said
+
+    def counted(self, usage: Usage) -> None:
+        """Take the model's own count of what it was sent, which is all that is here now."""
+        self._counted = usage.input
+        self._counted_at = self._estimate
+
+    def add(self, message: Message) -> None:
+        """Fold in the next stored message."""
+        if superseded(message):
+            return
+        role = message["role"]
+        if role == "tool":
+            self._add_result(message)
+        elif role == "assistant":
+            self._add_assistant(message)
+        else:
+            self._add_user(message if role == "user" else {**message, "role": "user"})
+
+    def _add_user(self, message: Message) -> None:
+        self._open.clear()
+        self._append(message)
+
+    def _add_assistant(self, message: Message) -> None:
+        self._open.clear()
+        self._answered.clear()
+        calls = message.get("tool_calls") or []
+        if not calls and not message.get("content"):
+            message = {**message, "content": NOTHING_SAID}
+        if not self.messages:
+            # Both APIs want a person to begin.
+            self._append({"role": "user", "content": "(the conversation goes on)"})
+        self._append(message)
+        for call in calls:
+            self._open[call["id"]] = (len(self.messages), call)
+            self._push({"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT})
+
+    def _add_result(self, message: Message) -> None:
+        call_id = message.get("tool_call_id", "")
+        place = self._open.pop(call_id, None)
+        if place is not None:
+            self._answered.add(call_id)
+            self._replace(place[0], message)
+        elif call_id not in self._answered:
+            # Nothing is discarded silently: a result without its call is still said.
+            self._add_user({"role": "user", "content": f"[a tool's result] {text_of(message)}"})
+
+    def _append(self, message: Message) -> None:
+        """Add a message, joined to the one before when the same side speaks twice."""
+        last = self.messages[-1] if self.messages else None
+        if last is not None and last["role"] == message["role"]:
+            self._replace(len(self.messages) - 1, joined(last, message))
+        else:
+            self._push(message)
+
+    def _push(self, message: Message) -> None:
+        self.messages.append(message)
+        self._estimate += estimate(message)
+
+    def _replace(self, place: int, message: Message) -> None:
+        self._estimate += estimate(message) - estimate(self.messages[place])
+        self.messages[place] = message
+
+
+def superseded(message: Message) -> bool:
+    """Whether a later attempt took this message's place; it stays on record for people."""
+    return bool(part(message).get("superseded"))
+
+
+def part(message: Message) -> dict[str, Any]:
+    """What Holdfast keeps with a message."""
+    kept = cast("dict[str, Any]", message).get(PART)
+    return kept if isinstance(kept, dict) else {}
+
+
+def joined(first: Message, second: Message) -> Message:
+    """Two messages of one side as one."""
+    one, two = first.get("content") or "", second.get("content") or ""
+    content: str | list[dict[str, Any]]
+    if isinstance(one, str) and isinstance(two, str):
+        content = "\n\n".join(text for text in (one, two) if text)
+    else:
+        content = [*_blocks(one), *_blocks(two)]
+    return {**first, **second, "content": content}
+
+
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content
+
+
+def text_of(message: Message) -> str:
+    """The text of a message, whatever its shape."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
+
+
+def estimate(message: Message) -> int:
+    """About how many tokens a message takes, for what no model has counted yet."""
+    content = message.get("content") or ""
+    size = len((content if isinstance(content, str) else json.dumps(content)).encode(errors="replace"))
+    for call in message.get("tool_calls") or ():
+        size += len(call["function"]["name"]) + len(call["function"]["arguments"].encode(errors="replace"))
+    return MESSAGE_TOKENS + size // BYTES_PER_TOKEN
+
+
+def estimate_all(messages: Sequence[Message]) -> int:
+    return sum(map(estimate, messages))

@@ -1,0 +1,140 @@
+"""`TurnStore`: the steps of one turn, stored and then folded into the transcript, in this order always.
+
+A step that is being stored is stored to its end even when the turn is cancelled; the cancellation takes
+effect right after it. So the record and the transcript never differ, and a turn that was completed in
+the same moment as it was interrupted is completed.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.agent.transcript import Transcript
+from holdfast.core.contract import Message
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import InboxMessage, Lease, Turn
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class TurnStore:
+    """One turn on record. `state` is what the store last acknowledged; `stored` counts its messages."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        pool: DaemonPool,
+        transcript: Transcript,
+        turn_id: str,
+        lease: Lease | None = None,
+    ) -> None:
+        self._db = db
+        # Under a lease each step is refused once it is lost.
+        self._journal = db.turns if lease is None else db.turns.under(lease)
+        self._pool = pool
+        self._transcript = transcript
+        self.turn_id = turn_id
+        self.state = "unopened"
+        self.session_id = ""
+        self.stored = 0
+        self.moved_on = False
+
+    async def open(self, session_id: str, first: Message | int) -> Message:
+        """Open the turn with a message, or with one that waits in the inbox; returns the message."""
+
+        async def work() -> Message:
+            if isinstance(first, int):
+                turn = await self._call(self._journal.open, session_id, take=first, turn_id=self.turn_id)
+                message = (await self._call(self._journal.messages, self.turn_id))[0]
+            else:
+                turn = await self._call(self._journal.open, session_id, first, turn_id=self.turn_id)
+                message = first
+            self._note(turn)
+            self._fold([message])
+            return message
+
+        return await settled(work())
+
+    def adopt(self, turn: Turn) -> None:
+        """Go on with a turn that is open already, after a crash."""
+        self._note(turn)
+
+    def moved(self, session_id: str, messages: Sequence[Message]) -> None:
+        """The conversation, and this turn with it, goes on in another session, as stored there."""
+        self.session_id = session_id
+        self._transcript.begin_anew(messages)
+        self.moved_on = True
+
+    async def keep(self, *messages: Message) -> None:
+        """Store the next step."""
+
+        async def work() -> None:
+            await self._call(self._journal.append, self.turn_id, messages)
+            self._fold(messages)
+
+        await settled(work())
+
+    async def steers(self) -> list[InboxMessage]:
+        """The messages that want to join the running turn at this step, oldest first."""
+        waiting = await self._call(self._db.inbox.waiting, self.session_id)
+        joining: list[InboxMessage] = []
+        for message in waiting:
+            if message.mode != "steer":
+                break  # what came earlier is not overtaken
+            joining.append(message)
+        return joining
+
+    async def join(self, steer: InboxMessage) -> None:
+        async def work() -> None:
+            self._fold([await self._call(self._journal.join, self.turn_id, steer.id)])
+
+        await settled(work())
+
+    async def complete(self, message: Message, providers: Sequence[str]) -> None:
+        """End the turn with its final message; from here on it is owed to each provider."""
+
+        async def work() -> None:
+            done = await self._call(self._journal.complete, self.turn_id, message, providers=providers)
+            self._note(done)
+            self._fold([message])
+
+        await settled(work())
+
+    async def end(self, state: str, reason: str, messages: Sequence[Message]) -> None:
+        """End the turn as interrupted or failed, keeping its partial work."""
+        ending = self._journal.interrupt if state == "interrupted" else self._journal.fail
+
+        async def work() -> None:
+            self._note(await self._call(ending, self.turn_id, reason, messages))
+            self._fold(messages)
+
+        await settled(work())
+
+    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await off_loop(self._pool, fn, *args, **kwargs)
+
+    def _note(self, turn: Turn) -> None:
+        self.state = turn.state
+        self.session_id = turn.session_id
+
+    def _fold(self, messages: Sequence[Message]) -> None:
+        self.stored += len(messages)
+        for message in messages:
+            self._transcript.add(message)
+
+
+async def settled(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work` to its end even when cancelled meanwhile; the cancellation is raised after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # seen; what matters now is that the turn was cancelled
+        raise
