@@ -11,7 +11,12 @@ from holdfast import SessionDB
 
 
 def holdfast(*arguments: str, store: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "HOLDFAST_STORE_URL": store, "HOLDFAST_EXIT_WATCHDOG_S": "20"}
+    environment = {
+        **os.environ,
+        "HOLDFAST_STORE_URL": store,
+        "HOLDFAST_EXIT_WATCHDOG_S": "20",
+        "HOLDFAST_SETTINGS": os.devnull,
+    }
     command = [sys.executable, "-c", "from holdfast.cli.main import main; main()", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 

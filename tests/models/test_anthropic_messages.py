@@ -101,6 +101,12 @@ def test_another_servers_ids_are_spelled_in_the_letters_allowed_and_stay_apart()
     assert tool_id("toolu_01-x") == "toolu_01-x"
 
 
+def test_a_result_that_is_a_failure_says_so() -> None:
+    failed = cast(Message, {**result("a"), "holdfast": {"failed": True}})
+    (block,) = convert(HELLO, calling(call("a")), failed)[2]["content"]
+    assert block["is_error"] is True
+
+
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "sig"}
 
 

@@ -74,6 +74,8 @@ def _user_blocks(message: Message) -> Iterator[Block]:
     result: Block = {"type": "tool_result", "tool_use_id": tool_id(message.get("tool_call_id", ""))}
     if content:
         result["content"] = content
+    if _ours(message).get("failed"):
+        result["is_error"] = True
     yield result
 
 
@@ -113,9 +115,14 @@ def _assistant_blocks(message: Message, model: str) -> Iterator[Block]:
     yield from calls
 
 
-def _kept(message: Message, model: str) -> list[Block]:
+def _ours(message: Message) -> Mapping[str, Any]:
+    """What Holdfast stored with the message."""
     ours = message.get("holdfast")
-    keep = ours.get("keep") if isinstance(ours, Mapping) else None
+    return ours if isinstance(ours, Mapping) else {}
+
+
+def _kept(message: Message, model: str) -> list[Block]:
+    keep = _ours(message).get("keep")
     signed = keep.get("anthropic") if isinstance(keep, Mapping) else None
     # A signature holds for the model that made it alone.
     if not isinstance(signed, Mapping) or signed.get("model") != model:

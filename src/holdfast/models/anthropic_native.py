@@ -104,10 +104,7 @@ class AnthropicNative:
         try:
             from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
         except ImportError as cause:
-            raise ModelMissing(
-                f"{self._traits.name} is asked through Anthropic's API, and the library for it is not "
-                "installed. Run: pip install 'holdfast[anthropic]'"
-            ) from cause
+            raise ModelMissing(missing_library(self._traits.name)) from cause
         server = self._server
         timeout = Timeout(server.stall_seconds, connect=server.connect_seconds)
         return AsyncAnthropic(
@@ -117,3 +114,11 @@ class AnthropicNative:
             timeout=timeout,
             http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not server.is_local),
         )
+
+
+def missing_library(model: str) -> str:
+    """What to do without the SDK."""
+    return (
+        f"{model} is asked through Anthropic's API, and the library for it is not installed. "
+        "Run: pip install 'holdfast[anthropic]'"
+    )

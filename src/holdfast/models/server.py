@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from holdfast.core.address import address_problem
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import Secret
 from holdfast.process import DaemonPool, off_loop
@@ -48,16 +49,6 @@ class Server:
         parts = urlsplit(self.base_url)
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{self.host}{port}{parts.path}"
-
-
-def address_problem(url: str) -> str:
-    """What is wrong with a server's address; empty when nothing is."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    return "" if usable else "must be like http://HOST:PORT/v1 or https://HOST/v1"
 
 
 async def loaded(what: str, load: Callable[[], T]) -> T:
