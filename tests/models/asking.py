@@ -1,7 +1,9 @@
 """How the tests ask a model, and what they make of the pieces."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from holdfast.core.contract import Message
@@ -35,6 +37,17 @@ def run(coroutine: Awaitable[T]) -> T:
         return await asyncio.wait_for(coroutine, 20)
 
     return asyncio.run(bounded())
+
+
+@contextmanager
+def no_collector_closes() -> Iterator[None]:
+    """Within, a generator that is merely dropped is not closed: only what is closed on purpose is."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=lambda _: None)
+    try:
+        yield
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
 
 
 async def collect(model: Model, request: ModelRequest = REQUEST) -> list[ModelPiece]:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 import pytest
@@ -39,7 +38,17 @@ from holdfast.models.contract import (
 )
 from holdfast.models.server import Server
 from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
-from tests.models.asking import HELLO, KEY, READ, REQUEST, calls_of, collect, run, text_of
+from tests.models.asking import (
+    HELLO,
+    KEY,
+    READ,
+    REQUEST,
+    calls_of,
+    collect,
+    no_collector_closes,
+    run,
+    text_of,
+)
 
 T = TypeVar("T")
 TRAITS = ModelTraits(name="claude-x", context_window=200_000)
@@ -287,9 +296,11 @@ def test_an_answer_that_is_complete_stands_though_the_connection_breaks_after_it
 @pytest.mark.clause("I6")
 def test_closing_or_cancelling_ends_the_request_on_the_wire() -> None:
     async def ask(model: AnthropicNative, server: LoopbackServer) -> None:
-        async with aclosing(model.stream(REQUEST)) as pieces:
+        with no_collector_closes():
+            pieces = model.stream(REQUEST)
             assert await anext(pieces) == TextPiece("x")
-        await asyncio.wait_for(server.requests[0].abandoned.wait(), 1)
+            await pieces.aclose()
+            await asyncio.wait_for(server.requests[0].abandoned.wait(), 1)
         reading = asyncio.ensure_future(collect(model))
         while len(server.requests) < 2:
             await asyncio.wait({reading}, timeout=0.01)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from tests.models.asking import (
     answer,
     calls_of,
     collect,
+    no_collector_closes,
     run,
     text_of,
     with_server,
@@ -121,9 +121,11 @@ def test_cancelling_the_reading_task_ends_the_request_on_the_wire(script: list[A
 @pytest.mark.clause("I6")
 def test_closing_the_generator_ends_the_request_on_the_wire() -> None:
     async def ask(model: OpenAICompatible, server: ScriptedServer) -> None:
-        async with aclosing(model.stream(REQUEST)) as pieces:
+        with no_collector_closes():
+            pieces = model.stream(REQUEST)
             assert await anext(pieces) == TextPiece("first")
-        await asyncio.wait_for(server.requests[0].abandoned.wait(), 1)
+            await pieces.aclose()
+            await asyncio.wait_for(server.requests[0].abandoned.wait(), 1)
 
     with_server([["first", Delay(3600)]], ask)
 
