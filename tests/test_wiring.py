@@ -34,6 +34,44 @@ def test_a_wrong_variable_is_named_with_its_problem(name: str, value: str, probl
         load_settings({name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("HOLDFAST_MODEL_ATTEMPTS", "many", "valid integer"),
+        ("HOLDFAST_MODEL_BASE_URL", "nowhere", "http://HOST:PORT/v1"),
+        ("HOLDFAST_LIMITS_MAX_COST", "-1", "greater than or equal to 0"),
+    ],
+)
+def test_the_settings_of_the_model_and_the_limits_are_variables_too(
+    name: str, value: str, problem: str
+) -> None:
+    with pytest.raises(SettingsInvalid, match=f"{name}: .*{problem}"):
+        load_settings({name: value})
+
+
+def test_a_key_in_a_variable_is_never_shown() -> None:
+    settings = load_settings({"HOLDFAST_MODEL_API_KEY": "sk-hunter2"})
+    assert settings.model.api_key.reveal() == "sk-hunter2"
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model!r} {settings.model_dump()}"
+
+
+def test_an_empty_variable_says_nothing() -> None:
+    assert load_settings({"HOLDFAST_LIMITS_MAX_COST": "", "HOLDFAST_STORE_PATIENCE_S": ""}) == Settings()
+
+
+def test_a_given_environment_stands_alone_and_the_users_own_file_is_read_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "settings.toml").write_text("[model]\nname = 'mine'")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("HOLDFAST_SETTINGS", raising=False)
+    assert load_settings({}).model.name == ""
+    assert load_settings().model.name == "mine"
+    (tmp_path / "holdfast" / "settings.toml").unlink()
+    assert load_settings().model.name == ""
+
+
 def test_variables_of_the_projects_own_tests_are_not_settings() -> None:
     assert load_settings({"HOLDFAST_TEST_POSTGRES_URL": "postgresql://x"}) == Settings()
 
@@ -53,7 +91,7 @@ def test_the_password_in_a_stores_address_is_not_shown() -> None:
 def test_providers_are_named_in_one_variable() -> None:
     named = load_settings({"HOLDFAST_MEMORY_PROVIDERS": " local, some.module:Class ,"})
     assert named.memory.providers == ("local", "some.module:Class")
-    assert load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}).memory.providers == ()
+    assert load_settings({"HOLDFAST_MEMORY_PROVIDERS": "none"}).memory.providers == ()
 
 
 def test_memory_is_local_by_default_and_in_the_data_folder(
@@ -89,7 +127,7 @@ def test_a_provider_that_fails_is_reported_by_name_and_the_others_work(
 def test_with_no_providers_there_is_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with SessionDB(tmp_path / "holdfast.db") as store:
-        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}), store)
+        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": "none"}), store)
     assert (memory.provider_names, problems) == ((), [])
     assert not (tmp_path / "data").exists()
 

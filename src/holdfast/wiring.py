@@ -1,61 +1,100 @@
 """Builds the concrete objects from the settings; alone reads the environment and knows every class.
 
 A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_URL`,
-`HOLDFAST_EXIT_WATCHDOG_S`. The tree itself is in `core/settings.py`.
+`HOLDFAST_EXIT_WATCHDOG_S`. The tree itself is in `core/settings.py`, the file in `core/settings_file.py`.
 """
 
+import importlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import cast
 
-from platformdirs import user_data_path
+from platformdirs import user_config_path, user_data_path
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ProviderInvalid, SettingsInvalid
-from holdfast.core.settings import Settings
+from holdfast.core.errors import ModelMissing, ProviderInvalid, SettingsInvalid
+from holdfast.core.settings import ModelSettings, Provider, Settings
+from holdfast.core.settings_file import Tree, expected, parse_settings
 from holdfast.memory import MemoryManager
 from holdfast.memory.loading import load_providers
+from holdfast.models import opening
+from holdfast.models.choice import Choice, Keys
+from holdfast.models.contract import Model
+from holdfast.models.opening import OpenedModel
 from holdfast.process import ExitWatchdog
 from holdfast.sessions import SessionDB
 
 PREFIX = "HOLDFAST_"
 # Variables for the project's own tests, not settings of the program.
 NOT_SETTINGS = "HOLDFAST_TEST_"
+SETTINGS_FILE = "HOLDFAST_SETTINGS"
+WHAT_TO_SET = (
+    "To have a language model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OPENAI_BASE_URL, "
+    "or start Ollama or llama.cpp on this machine."
+)
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings from the environment; raises `SettingsInvalid` with the variable's name."""
-    given = {
-        name: value
-        for name, value in (os.environ if environment is None else environment).items()
-        if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS)
-    }
+    """The settings file and, over it, the environment; raises `SettingsInvalid` with what is wrong where.
+
+    The file is the one that HOLDFAST_SETTINGS names. Without it, the user's own is read if there is one,
+    but not when an environment is given: that one stands alone.
+    """
+    variables = os.environ if environment is None else environment
+    tree = _read_file(variables.get(SETTINGS_FILE, ""), user_file=environment is None)
     places = {
         f"{PREFIX}{section}_{key}".upper(): (section, key) for section, part in Settings() for key, _ in part
+    }
+    given = {
+        name: value
+        for name, value in variables.items()
+        if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS) and name != SETTINGS_FILE
     }
     unknown = sorted(given.keys() - places.keys())
     if unknown:
         raise SettingsInvalid([(name, "there is no such setting") for name in unknown])
-    tree: dict[str, dict[str, str]] = {}
     for name, value in given.items():
         section, key = places[name]
-        tree.setdefault(section, {})[key] = value
+        if value:  # an empty variable says nothing
+            tree.setdefault(section, {})[key] = value
     try:
         return Settings.model_validate(tree)
     except ValidationError as cause:
-        raise SettingsInvalid([_problem(found) for found in cause.errors()]) from None
+        # The file was checked by itself, so whatever is wrong now is a variable.
+        raise SettingsInvalid(
+            [
+                (PREFIX + "_".join(str(part) for part in found["loc"]).upper(), expected(found))
+                for found in cause.errors(include_input=False)
+            ]
+        ) from None
 
 
-def _problem(found: ErrorDetails) -> tuple[str, str]:
-    return PREFIX + "_".join(str(part) for part in found["loc"]).upper(), found["msg"]
+def _read_file(named: str, *, user_file: bool) -> Tree:
+    path = Path(named) if named else config_folder() / "settings.toml"
+    if not named and not user_file:
+        return {}
+    try:
+        return parse_settings(str(path), path.read_bytes())
+    except FileNotFoundError:
+        if not named:
+            return {}
+        raise SettingsInvalid([(str(path), f"there is no such file; {SETTINGS_FILE} names it")]) from None
+    except OSError as cause:
+        raise SettingsInvalid([(str(path), f"can't be read: {cause.strerror}")]) from cause
 
 
 def data_folder() -> Path:
     """Where Holdfast keeps a person's data."""
     return user_data_path("holdfast", appauthor=False)
+
+
+def config_folder() -> Path:
+    """Where a person's settings are."""
+    return user_config_path("holdfast", appauthor=False)
 
 
 def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
@@ -78,6 +117,32 @@ def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, l
     for provider in loaded.providers:
         memory.add_provider(provider)
     return memory, loaded.problems
+
+
+async def open_model(
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    local_servers: Sequence[tuple[Provider, str]] = opening.LOCAL_SERVERS,
+) -> OpenedModel:
+    """The language model: as the settings say, by a key in the environment, or on this machine."""
+    keys = Keys.of(os.environ if environment is None else environment)
+    on_this_machine = partial(_open_on_this_machine, settings.model)
+    return await opening.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+def _open_on_this_machine(settings: ModelSettings, choice: Choice) -> Model:
+    try:
+        embedded = importlib.import_module("holdfast.models.embedded")
+        if choice.provider == "gguf":
+            file = Path(choice.name).expanduser()
+            opened = embedded.open_gguf(file, context=settings.context_window, clock=SystemClock())
+        else:
+            opened = embedded.open_embedded(data_folder(), clock=SystemClock())
+    except (ImportError, ModelMissing) as cause:
+        if settings.provider and isinstance(cause, ModelMissing):
+            raise
+        raise ModelMissing(f"{choice.reason}, and {cause}. {WHAT_TO_SET}") from cause
+    return cast(Model, opened)
 
 
 def exit_watchdog(settings: Settings) -> ExitWatchdog:

@@ -18,7 +18,12 @@ def holdfast(*arguments: str, store: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(*arguments: str, store: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "HOLDFAST_STORE_URL": store, "HOLDFAST_EXIT_WATCHDOG_S": "20"}
+    environment = {
+        **os.environ,
+        "HOLDFAST_STORE_URL": store,
+        "HOLDFAST_EXIT_WATCHDOG_S": "20",
+        "HOLDFAST_SETTINGS": os.devnull,
+    }
     command = [sys.executable, "-c", "from holdfast.cli.main import main; main()", *arguments]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,5 +1,6 @@
 """Every command, exit code and setting is documented."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from holdfast.cli.commands import app
 from holdfast.cli.contract import EXIT_CODES
 from holdfast.core.settings import Settings
+from holdfast.core.settings_file import parse_settings
 from holdfast.process import EXIT_STUCK
 
 
@@ -35,6 +37,12 @@ def test_every_setting_is_documented_with_its_default(reference: str) -> None:
         for key, default in part:
             row = f"| `HOLDFAST_{section.upper()}_{key.upper()}` | {shown(default)}"
             assert row in reference
+
+
+def test_every_section_and_key_of_the_settings_file_is_shown_and_fits(reference: str) -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", reference, flags=re.MULTILINE | re.DOTALL)
+    shown = parse_settings("docs/reference.md", example.encode())
+    assert shown.keys() == dict(Settings()).keys()
 
 
 def test_every_exit_code_is_documented(reference: str) -> None:

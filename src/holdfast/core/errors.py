@@ -339,6 +339,7 @@ class ModelUnreachable(ModelFailure, Retryable):
     def __init__(self, model: str, problem: str, retry_after: float | None = None) -> None:
         super().__init__(f"{model} did not answer: {problem}")
         self.model = model
+        self.problem = problem
         self.retry_after = retry_after
 
 

@@ -1,12 +1,53 @@
 """The settings, as one frozen tree. `wiring.py` parses it once; a class receives only its slice.
 
-Unknown keys fail with the key's name.
+Unknown keys fail with the key's name. `settings_file.py` reads the tree from a file.
 """
 
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    field_validator,
+    model_validator,
+)
+
+from holdfast.core.address import address_problem
+from holdfast.core.secret import Secret
+
+Provider = Literal["", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded"]
+LONGEST_S = 86_400
+
+
+def _secret(value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be a text")  # noqa: TRY004 - pydantic reports a ValueError
+    # Whitespace around a key comes from copying it; no key has any.
+    return Secret(value.strip())
+
+
+def _usable(url: str) -> str:
+    if url and (problem := address_problem(url)):
+        raise ValueError(problem)
+    return url
+
+
+def _thinking(text: str) -> str:
+    if text not in ("", "off", "adaptive") and not (text.isascii() and text.isdecimal()):
+        raise ValueError("must be empty, 'off', 'adaptive' or a number of tokens")
+    return text
+
+
+SecretText = Annotated[Secret, PlainValidator(_secret)]
+Address = Annotated[str, AfterValidator(_usable)]
+Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
 class Slice(BaseModel):
@@ -44,7 +85,7 @@ class MemorySettings(Slice):
 
     providers: tuple[str, ...] = Field(
         default=("local",),
-        description="names of installed providers or module:Class, with commas; empty: none",
+        description="names of installed providers or module:Class, with commas; none: nobody",
     )
     plugins: str = Field(
         default="", description="a folder with more providers; empty: memory_providers in the data folder"
@@ -62,7 +103,8 @@ class MemorySettings(Slice):
         """A variable holds the names in one text."""
         if not isinstance(given, str):
             return given
-        return tuple(name for each in given.split(",") if (name := each.strip()))
+        # An empty variable says nothing, so nobody is named by a word.
+        return tuple(name for each in given.split(",") if (name := each.strip()) and name != "none")
 
 
 def _from_json(value: Any) -> Any:  # noqa: ANN401 - whatever a setting was given
@@ -118,6 +160,46 @@ class ToolSettings(Slice):
     skills_folder: str = Field(default="", description="where skills are; empty: in the data folder")
 
 
+class ModelSettings(Slice):
+    """Which language model answers. Everything empty: whatever is there is used."""
+
+    provider: Provider = Field(default="", description="who offers the model; empty: found by what is there")
+    name: str = Field(default="", description="the model's name; for gguf the path of its file")
+    base_url: Address = Field(
+        default="",
+        repr=False,  # it may hold a password
+        description="the server's address; empty: the provider's own",
+    )
+    api_key: SecretText = Field(default=Secret(""), description="the key for the server")
+    context_window: int | None = Field(
+        default=None, ge=512, description="tokens of input and output together; empty: as the server says"
+    )
+    price_input: Price = Field(default=None, description="dollars for a million tokens read")
+    price_output: Price = Field(default=None, description="dollars for a million tokens written")
+    price_cached: Price = Field(default=None, description="dollars for a million tokens read from a cache")
+    thinking: Annotated[str, AfterValidator(_thinking)] = Field(
+        default="", description="with Anthropic: off, adaptive or a number of tokens"
+    )
+    connect_timeout_s: float = Field(
+        default=10.0, gt=0, le=LONGEST_S, description="how long connecting to the server may take"
+    )
+    stall_timeout_s: float = Field(
+        default=300.0, gt=0, le=LONGEST_S, description="how long the server may be silent within an answer"
+    )
+    attempts: int = Field(default=6, ge=1, le=100, description="requests in all when the server fails")
+    patience_s: float = Field(
+        default=300.0, gt=0, le=LONGEST_S, description="how long a failing server is tried again"
+    )
+
+
+class LimitsSettings(Slice):
+    """Where a turn ends with an explanation instead of going on."""
+
+    max_steps: int = Field(default=50, ge=1, description="requests to the model in one turn")
+    max_seconds: float = Field(default=1800.0, gt=0, le=LONGEST_S, description="how long a turn may take")
+    max_cost: Price = Field(default=None, description="dollars that a turn may cost; needs known prices")
+
+
 class Settings(Slice):
     """Everything that can be set."""
 
@@ -125,3 +207,5 @@ class Settings(Slice):
     exit: ExitSettings = ExitSettings()
     memory: MemorySettings = MemorySettings()
     tools: ToolSettings = ToolSettings()
+    model: ModelSettings = ModelSettings()
+    limits: LimitsSettings = LimitsSettings()

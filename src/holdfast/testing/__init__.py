@@ -5,6 +5,17 @@ May import any contract. Nothing outside `tests/` imports it, except the scripte
 
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.faults import CrashingEngine, ProcessDied
-from holdfast.testing.scripted_model import Call, Delay, ScriptedModel, Tokens
+from holdfast.testing.script_file import HttpRefusal
+from holdfast.testing.scripted_model import Call, Delay, Reasoning, ScriptedModel, Tokens
 
-__all__ = ["Call", "CrashingEngine", "Delay", "FakeClock", "ProcessDied", "ScriptedModel", "Tokens"]
+__all__ = [
+    "Call",
+    "CrashingEngine",
+    "Delay",
+    "FakeClock",
+    "HttpRefusal",
+    "ProcessDied",
+    "Reasoning",
+    "ScriptedModel",
+    "Tokens",
+]

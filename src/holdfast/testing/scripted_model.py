@@ -6,6 +6,7 @@ One entry of the script is one answer:
 - `Call("name", {"argument": 1})`, or a mapping `{"tool": "name", "arguments": {...}}`: a tool call;
 - an error: raised, wherever it stands;
 - `Delay(seconds)`, or a bare number: waited;
+- `Reasoning("text")`: thought, streamed word by word;
 - `Tokens(input, output)`: the usage that the answer reports;
 - a list of these: one answer made of them, in order (text, then two calls, then a broken stream);
 - a function of the request, plain or async: plays what it returns.
@@ -27,6 +28,7 @@ from holdfast.models.contract import (
     ModelPiece,
     ModelRequest,
     ModelTraits,
+    ReasoningPiece,
     TextPiece,
     ToolCallPiece,
     Usage,
@@ -50,6 +52,11 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """What the answer reports as its usage."""
 
@@ -62,6 +69,7 @@ Entry = (
     str
     | Call
     | Delay
+    | Reasoning
     | Tokens
     | float
     | BaseException
@@ -106,9 +114,9 @@ class ScriptedModel:
         usage = None
         for part in await _parts(entry, request):
             match part:
-                case str():
-                    for piece in words(part):
-                        yield TextPiece(piece)
+                case str() | Reasoning():
+                    for piece in spoken(part):
+                        yield piece
                 case Call():
                     for call_piece in call_pieces(part, calls, self.played):
                         yield call_piece
@@ -123,6 +131,13 @@ class ScriptedModel:
 
     async def close(self) -> None:
         self.closed = True
+
+
+def spoken(part: str | Reasoning) -> list[TextPiece] | list[ReasoningPiece]:
+    """The pieces of a text or a thought."""
+    if isinstance(part, str):
+        return [TextPiece(piece) for piece in words(part)]
+    return [ReasoningPiece(piece) for piece in words(part.text)]
 
 
 def words(text: str) -> list[str]:
@@ -141,7 +156,7 @@ def call_pieces(call: Call, index: int, answer: int) -> list[ToolCallPiece]:
     ]
 
 
-Part = str | Call | Delay | Tokens | BaseException
+Part = str | Call | Delay | Reasoning | Tokens | BaseException
 
 
 async def _parts(entry: Any, request: ModelRequest) -> list[Part]:  # noqa: ANN401 - a script holds anything
@@ -156,7 +171,7 @@ async def _parts(entry: Any, request: ModelRequest) -> list[Part]:  # noqa: ANN4
 
 
 def _part(entry: Any) -> Part:  # noqa: ANN401
-    if isinstance(entry, (str, Call, Delay, Tokens, BaseException)):
+    if isinstance(entry, (str, Call, Delay, Reasoning, Tokens, BaseException)):
         return entry
     if isinstance(entry, (int, float)):
         return Delay(entry)

@@ -1,0 +1,168 @@
+"""Turns a transcript in the OpenAI shape into the messages that Anthropic's API takes.
+
+There, user and assistant alternate, beginning and ending with the user; the results of tools come first in
+the user's message that follows the calls; and a signed thought goes back where it stood. Pure functions;
+`anthropic_native.py` sends what they make.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.core.contract import Message
+from holdfast.models.contract import ModelRequest, ToolSchema
+
+Block = dict[str, Any]
+
+CACHE = {"type": "ephemeral"}
+CACHED_TURNS = 2
+"""The end of the conversation is cached at two places: what one step wrote, the next one finds."""
+GOES_ON = "(The conversation goes on.)"
+DATA_URL = re.compile(r"data:(?P<kind>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
+NAMELESS = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def anthropic_request(request: ModelRequest, model: str) -> dict[str, Any]:
+    """The system text, tools and messages, with marks where the prompt is cached."""
+    body: dict[str, Any] = {"messages": anthropic_messages(request.messages, model)}
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": CACHE}]
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"][-1]["cache_control"] = CACHE
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    for message in users[-CACHED_TURNS:]:
+        message["content"][-1]["cache_control"] = CACHE
+    return body
+
+
+def anthropic_messages(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
+    """The transcript, alternating; thoughts that `model` signed are put back."""
+    merged: list[dict[str, Any]] = []
+    for message in messages:
+        role = "assistant" if message["role"] == "assistant" else "user"
+        blocks = list(_assistant_blocks(message, model) if role == "assistant" else _user_blocks(message))
+        if not blocks:
+            continue
+        if not merged or merged[-1]["role"] != role:
+            merged.append({"role": role, "content": []})
+        merged[-1]["content"] += blocks
+    for message_ in merged:
+        if message_["role"] == "user":
+            message_["content"].sort(key=lambda block: block["type"] != "tool_result")
+    if not merged or merged[0]["role"] != "user":
+        merged.insert(0, {"role": "user", "content": [_text(GOES_ON)]})
+    if merged[-1]["role"] != "user":
+        merged.append({"role": "user", "content": [_text(GOES_ON)]})
+    return merged
+
+
+def tool_id(call_id: str) -> str:
+    """The id in the letters that the API allows; another server's ids stay different from each other."""
+    if call_id and not NAMELESS.search(call_id):
+        return call_id
+    return f"{NAMELESS.sub('_', call_id)}_{zlib.crc32(call_id.encode()):08x}"
+
+
+def _user_blocks(message: Message) -> Iterator[Block]:
+    content = list(_content_blocks(message.get("content")))
+    if message["role"] != "tool":
+        yield from content
+        return
+    result: Block = {"type": "tool_result", "tool_use_id": tool_id(message.get("tool_call_id", ""))}
+    if content:
+        result["content"] = content
+    if _ours(message).get("failed"):
+        result["is_error"] = True
+    yield result
+
+
+def _content_blocks(content: str | list[dict[str, Any]] | None) -> Iterator[Block]:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    for part in content or ():
+        kind = part.get("type")
+        text = part.get("text")
+        if isinstance(text, str):
+            if text.strip():  # the API refuses a text of nothing but blanks
+                yield _text(text)
+        elif kind == "image_url":
+            yield {"type": "image", "source": _image_source(part.get("image_url"))}
+        else:
+            yield _text(f"(Something of the type {kind!r} was here, which can't be sent to this model.)")
+
+
+def _image_source(image: object) -> dict[str, str]:
+    url = str(image.get("url", "") if isinstance(image, Mapping) else image)
+    inline = DATA_URL.fullmatch(url)
+    if inline is None:
+        return {"type": "url", "url": url}
+    return {"type": "base64", "media_type": inline["kind"], "data": inline["data"]}
+
+
+def _assistant_blocks(message: Message, model: str) -> Iterator[Block]:
+    texts = list(_content_blocks(message.get("content")))
+    calls = [_tool_use(call) for call in message.get("tool_calls") or ()]
+    kept = _kept(message, model)
+    in_order = _in_order(kept, texts, calls)
+    if in_order is not None:
+        yield from in_order
+        return
+    yield from (block for block in kept if block["type"] in ("thinking", "redacted_thinking"))
+    yield from texts
+    yield from calls
+
+
+def _ours(message: Message) -> Mapping[str, Any]:
+    """What Holdfast stored with the message."""
+    ours = message.get("holdfast")
+    return ours if isinstance(ours, Mapping) else {}
+
+
+def _kept(message: Message, model: str) -> list[Block]:
+    keep = _ours(message).get("keep")
+    signed = keep.get("anthropic") if isinstance(keep, Mapping) else None
+    # A signature holds for the model that made it alone.
+    if not isinstance(signed, Mapping) or signed.get("model") != model:
+        return []
+    return [dict(block) for block in signed.get("blocks", ())]
+
+
+def _in_order(kept: list[Block], texts: list[Block], calls: list[Block]) -> list[Block] | None:
+    """The blocks in the order they were written; None when the message isn't the one that was kept."""
+    text = "".join(block.get("text", "") for block in texts)
+    waiting = {call["id"]: call for call in calls}
+    ordered: list[Block] = []
+    for block in kept:
+        if block["type"] == "text":
+            said, text = text[: block["length"]], text[block["length"] :]
+            ordered += [_text(said)] if said.strip() else []
+        elif block["type"] == "tool_use":
+            call = waiting.pop(tool_id(block["id"]), None)
+            ordered += [call] if call else []
+        else:
+            ordered.append(block)
+    return ordered if kept and not text and not waiting else None
+
+
+def _tool_use(call: Mapping[str, Any]) -> Block:
+    function = call["function"]
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        # The API takes an object only; what the model wrote instead is still shown to it.
+        arguments = {"unreadable": function["arguments"]}
+    name = NAMELESS.sub("_", function["name"])[:128] or "nameless"
+    return {"type": "tool_use", "id": tool_id(call["id"]), "name": name, "input": arguments}
+
+
+def _tool(tool: ToolSchema) -> Block:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}

@@ -1,0 +1,124 @@
+"""`AnthropicNative`: Anthropic's own API, with prompt caching, thinking and tool use.
+
+Needs the extra `anthropic`. Read `contract.py` first; `anthropic_messages.py` makes the request,
+`anthropic_events.py` reads the answer, `failures.py` names what goes wrong.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
+from holdfast.core.errors import ModelMissing
+from holdfast.models.anthropic_events import EventReader
+from holdfast.models.anthropic_messages import anthropic_request
+from holdfast.models.completeness import whole
+from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
+from holdfast.models.failures import raise_named
+from holdfast.models.server import Server, loaded
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic, AsyncStream
+    from anthropic.types import RawMessageStreamEvent
+
+MOST_OUTPUT = 32_000
+"""The API wants a bound for the answer; every current model can write this much."""
+
+
+class AnthropicNative:
+    """A model behind Anthropic's API. `thinking` is sent as it is; None leaves it to the model's default."""
+
+    def __init__(
+        self,
+        server: Server,
+        traits: ModelTraits,
+        *,
+        thinking: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._server = server
+        self._traits = traits
+        self._thinking = thinking
+        self._clock = clock or SystemClock()
+        self._client: AsyncAnthropic | None = None
+        self._opening = asyncio.Lock()  # guards _client while it is made
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._traits
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """The answer, piece by piece."""
+        return whole(self._traits.name, self._pieces(request))
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        client = await self._opened()
+        import anthropic
+        import httpx2
+
+        reader = EventReader(self._traits.name)
+        try:
+            async with await self._sent(client, request) as stream:
+                events = cast("AsyncGenerator[RawMessageStreamEvent, None]", aiter(stream))
+                async with aclosing(events):
+                    async for event in events:
+                        for piece in reader.pieces(event):
+                            yield piece
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as cause:
+            # Once the model has said that it is done, a broken connection takes nothing away.
+            if not reader.ended:
+                now = self._clock.now()
+                raise_named(anthropic, self._traits.name, self._server, cause, began=reader.began, now=now)
+        yield reader.finished()
+
+    async def _sent(
+        self, client: "AsyncAnthropic", request: ModelRequest
+    ) -> "AsyncStream[RawMessageStreamEvent]":
+        body = anthropic_request(request, self._traits.name)
+        if self._thinking is not None:
+            body["thinking"] = dict(self._thinking)
+        create = cast(Any, client.messages.create)
+        sent = await create(
+            model=self._traits.name,
+            max_tokens=request.max_output_tokens or min(MOST_OUTPUT, self._traits.context_window // 2),
+            stream=True,
+            **body,
+        )
+        return cast("AsyncStream[RawMessageStreamEvent]", sent)
+
+    async def _opened(self) -> "AsyncAnthropic":
+        async with self._opening:
+            if self._client is None:
+                self._client = await loaded("anthropic", self._new_client)
+            return self._client
+
+    def _new_client(self) -> "AsyncAnthropic":
+        try:
+            from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
+        except ImportError as cause:
+            raise ModelMissing(missing_library(self._traits.name)) from cause
+        server = self._server
+        timeout = Timeout(server.stall_seconds, connect=server.connect_seconds)
+        return AsyncAnthropic(
+            base_url=server.base_url.rstrip("/").removesuffix("/v1"),
+            api_key=server.key.reveal() if server.key else "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not server.is_local),
+        )
+
+
+def missing_library(model: str) -> str:
+    """What to do without the SDK."""
+    return (
+        f"{model} is asked through Anthropic's API, and the library for it is not installed. "
+        "Run: pip install 'holdfast[anthropic]'"
+    )

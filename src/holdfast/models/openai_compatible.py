@@ -1,0 +1,159 @@
+"""`OpenAICompatible`: streaming chat completions from any server that speaks OpenAI's protocol.
+
+OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`. Read `contract.py` first;
+`openai_chunks.py` reads the answer, `failures.py` names what goes wrong, `patience.py` tries again.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock, Message
+from holdfast.core.errors import RequestRejected
+from holdfast.models.completeness import whole
+from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits, ToolSchema
+from holdfast.models.failures import failure, raise_named, server_said
+from holdfast.models.openai_chunks import ChunkReader
+from holdfast.models.server import Server, loaded
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
+    from openai.types.chat import ChatCompletionChunk
+
+OPENAI_HOST = "api.openai.com"
+
+
+class OpenAICompatible:
+    """A model behind an OpenAI-compatible server."""
+
+    def __init__(self, server: Server, traits: ModelTraits, *, clock: Clock | None = None) -> None:
+        self._server = server
+        self._traits = traits
+        self._clock = clock or SystemClock()
+        self._client: AsyncOpenAI | None = None
+        self._opening = asyncio.Lock()  # guards _client while it is made
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._traits
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """The answer, piece by piece."""
+        return whole(self._traits.name, self._pieces(request))
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        client = await self._opened()
+        import httpx2
+        import openai
+
+        reader = ChunkReader(self._traits.name)
+        try:
+            async with await self._sent(client, request) as stream:
+                await self._require_events(stream)
+                chunks = cast("AsyncGenerator[ChatCompletionChunk, None]", aiter(stream))
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        for piece in reader.pieces(chunk):
+                            yield piece
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as cause:
+            # Once the model has said that it is done, a broken connection takes nothing away.
+            if not reader.ended:
+                now = self._clock.now()
+                raise_named(openai, self._traits.name, self._server, cause, began=reader.began, now=now)
+        yield reader.finished()
+
+    async def _sent(self, client: "AsyncOpenAI", request: ModelRequest) -> "AsyncStream[ChatCompletionChunk]":
+        from openai import Omit
+
+        # Without a key nothing is sent in its place; and only OpenAI is told who the organisation is.
+        left_out = [] if self._server.key else ["Authorization"]
+        if self._server.host != OPENAI_HOST:
+            left_out += ["OpenAI-Organization", "OpenAI-Project"]
+        create = cast(Any, client.chat.completions.create)
+        sent = await create(**self._body(request), extra_headers=dict.fromkeys(left_out, Omit()))
+        return cast("AsyncStream[ChatCompletionChunk]", sent)
+
+    async def _require_events(self, stream: "AsyncStream[ChatCompletionChunk]") -> None:
+        kind = stream.response.headers.get("content-type", "")
+        if not kind.startswith(("text/html", "application/json")):
+            return
+        body = (await stream.response.aread()).decode(errors="replace")
+        said = server_said(
+            None,
+            json.loads(body) if kind.startswith("application/json") else body,
+            {},
+            now=self._clock.now(),
+            key=self._server.key,
+        )
+        if said.described:
+            raise failure(self._traits.name, said)
+        raise RequestRejected(
+            self._traits.name,
+            f"{self._server.shown} answered with {kind} instead of a stream of events; check base_url",
+        )
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._traits.name,
+            "messages": chat_messages(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [_function(tool) for tool in request.tools]
+        official = self._server.host == OPENAI_HOST
+        if request.max_output_tokens is not None:
+            # OpenAI's newer models refuse the old name, and other servers don't know the new one.
+            body["max_completion_tokens" if official else "max_tokens"] = request.max_output_tokens
+        if official and request.conversation:
+            body["prompt_cache_key"] = request.conversation
+        return body
+
+    async def _opened(self) -> "AsyncOpenAI":
+        async with self._opening:
+            if self._client is None:
+                self._client = await loaded("openai", self._new_client)
+            return self._client
+
+    def _new_client(self) -> "AsyncOpenAI":
+        from openai import AsyncOpenAI, DefaultAsyncHttpx2Client, Timeout
+
+        server = self._server
+        timeout = Timeout(server.stall_seconds, connect=server.connect_seconds)
+        return AsyncOpenAI(
+            base_url=server.base_url,
+            api_key=server.key.reveal() if server.key else "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=DefaultAsyncHttpx2Client(timeout=timeout, trust_env=not server.is_local),
+        )
+
+
+def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
+    """The system text and the transcript, as a server takes them."""
+    system: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    return system + [_sendable(message) for message in request.messages]
+
+
+def _sendable(message: Message) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "holdfast"}
+
+
+def _function(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": dict(tool.parameters),
+        },
+    }
