@@ -16,9 +16,12 @@ from platformdirs import user_config_path, user_data_path
 from pydantic import ValidationError
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ModelMissing, SettingsInvalid
+from holdfast.core.errors import ModelMissing, ProviderInvalid, SettingsInvalid
+from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
+from holdfast.memory import MemoryManager
+from holdfast.memory.loading import load_providers
 from holdfast.models import opening
 from holdfast.models.choice import Choice, Keys
 from holdfast.models.contract import Model
@@ -57,7 +60,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsInvalid([(name, "there is no such setting") for name in unknown])
     for name, value in given.items():
         section, key = places[name]
-        if value:  # an empty variable says nothing
+        # An empty text or list can be meant; an empty number can't.
+        if value or isinstance(getattr(getattr(Settings(), section), key), (str, tuple, Secret)):
             tree.setdefault(section, {})[key] = value
     try:
         return Settings.model_validate(tree)
@@ -125,6 +129,22 @@ def _open_on_this_machine(settings: ModelSettings, choice: Choice) -> Model:
             raise
         raise ModelMissing(f"{choice.reason}, and {cause}. {WHAT_TO_SET}") from cause
     return cast(Model, opened)
+
+
+def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out."""
+    clock, folder = SystemClock(), data_folder()
+    plugins = Path(settings.memory.plugins) if settings.memory.plugins else folder / "memory_providers"
+    loaded = load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+    memory = MemoryManager(
+        store,
+        clock=clock,
+        drain_seconds=settings.memory.drain_s,
+        recall_seconds=settings.memory.recall_s,
+    )
+    for provider in loaded.providers:
+        memory.add_provider(provider)
+    return memory, loaded.problems
 
 
 def exit_watchdog(settings: Settings) -> ExitWatchdog:

@@ -5,7 +5,7 @@ Unknown keys fail with the key's name. `settings_file.py` reads the tree from a 
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator
 
 from holdfast.core.address import address_problem
 from holdfast.core.secret import Secret
@@ -110,6 +110,32 @@ class LimitsSettings(Slice):
     max_cost: Price = Field(default=None, description="dollars that a turn may cost; needs known prices")
 
 
+class MemorySettings(Slice):
+    """What is remembered in essence, and by whom."""
+
+    providers: tuple[str, ...] = Field(
+        default=("local",),
+        description="names of installed providers or module:Class, with commas; empty: none",
+    )
+    plugins: str = Field(
+        default="", description="a folder with more providers; empty: memory_providers in the data folder"
+    )
+    drain_s: float = Field(
+        default=5.0, ge=0, le=86_400, description="how long all providers together may take at the end"
+    )
+    recall_s: float = Field(
+        default=2.0, ge=0, le=86_400, description="how long a turn waits for what is remembered"
+    )
+
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _split(cls, given: object) -> object:
+        """A variable holds the names in one text."""
+        if not isinstance(given, str):
+            return given
+        return tuple(name for each in given.split(",") if (name := each.strip()))
+
+
 class Settings(Slice):
     """Everything that can be set."""
 
@@ -117,3 +143,4 @@ class Settings(Slice):
     exit: ExitSettings = ExitSettings()
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()
+    memory: MemorySettings = MemorySettings()
