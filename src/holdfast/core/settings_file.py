@@ -33,12 +33,12 @@ def parse_settings(name: str, content: bytes) -> Tree:
     except tomllib.TOMLDecodeError as cause:
         raise SettingsInvalid([(name, f"is not valid TOML: {cause}")]) from None
     try:
-        tree = _with_tuples(tree)
-        Settings.model_validate(tree, strict=True)
+        settings: Tree = _with_tuples(tree)
+        Settings.model_validate(settings, strict=True)
     except ValidationError as cause:
         problems = [_problem(name, text, found) for found in cause.errors(include_input=False)]
         raise SettingsInvalid(problems) from None
-    return tree
+    return settings
 
 
 def expected(found: ErrorDetails) -> str:
