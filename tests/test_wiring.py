@@ -91,7 +91,7 @@ def test_the_password_in_a_stores_address_is_not_shown() -> None:
 def test_providers_are_named_in_one_variable() -> None:
     named = load_settings({"HOLDFAST_MEMORY_PROVIDERS": " local, some.module:Class ,"})
     assert named.memory.providers == ("local", "some.module:Class")
-    assert load_settings({"HOLDFAST_MEMORY_PROVIDERS": "none"}).memory.providers == ()
+    assert load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}).memory.providers == ()
 
 
 def test_memory_is_local_by_default_and_in_the_data_folder(
@@ -127,7 +127,7 @@ def test_a_provider_that_fails_is_reported_by_name_and_the_others_work(
 def test_with_no_providers_there_is_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with SessionDB(tmp_path / "holdfast.db") as store:
-        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": "none"}), store)
+        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}), store)
     assert (memory.provider_names, problems) == ((), [])
     assert not (tmp_path / "data").exists()
 

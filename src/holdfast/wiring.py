@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import ModelMissing, ProviderInvalid, SettingsInvalid
+from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
 from holdfast.memory import MemoryManager
@@ -59,7 +60,8 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsInvalid([(name, "there is no such setting") for name in unknown])
     for name, value in given.items():
         section, key = places[name]
-        if value:  # an empty variable says nothing
+        # An empty text or list can be meant; an empty number can't.
+        if value or isinstance(getattr(getattr(Settings(), section), key), (str, tuple, Secret)):
             tree.setdefault(section, {})[key] = value
     try:
         return Settings.model_validate(tree)

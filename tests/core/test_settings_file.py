@@ -59,6 +59,13 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert (settings.model.name, settings.limits.max_steps) == ("other", 9)
 
 
+def test_a_list_may_be_one_and_an_empty_variable_empties_it(tmp_path: Path) -> None:
+    variables = write(tmp_path, '[memory]\nproviders = ["local", "other"]\nplugins = "/p"')
+    assert load_settings(variables).memory.providers == ("local", "other")
+    emptied = load_settings({**variables, "HOLDFAST_MEMORY_PROVIDERS": "", "HOLDFAST_MEMORY_PLUGINS": ""})
+    assert (emptied.memory.providers, emptied.memory.plugins) == ((), "")
+
+
 @pytest.mark.parametrize("content", ["", "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), "[model]\n"])
 def test_an_empty_file_a_mark_at_its_start_and_foreign_line_ends_are_fine(
     tmp_path: Path, content: str
@@ -98,6 +105,7 @@ def test_the_key_and_the_address_are_never_shown(tmp_path: Path) -> None:
         ('[ "limits" ]\n"max_steps" = -1', 2, "limits.max_steps", "greater"),
         ("model = { attempts = 'x' }", 1, "model.attempts", "valid integer"),
         ("[[model]]\nname = 'x'", 1, "model", "must be a section"),
+        ("[memory]\nproviders = ['a', 5]", 2, "memory.providers.1", "valid string"),
         ("[model.name]\nx = 1", 1, "model.name", "valid string"),
     ],
 )

@@ -85,9 +85,9 @@ def thought(index: int, words: str, signature: str) -> list[Event]:
     )
 
 
-def tool(index: int, call_id: str, *pieces: str) -> list[Event]:
+def tool(index: int, call_id: str, *pieces: str, name: str = "read") -> list[Event]:
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    return block(index, {"type": "tool_use", "id": call_id, "name": "read", "input": {}}, *deltas)
+    return block(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}}, *deltas)
 
 
 def end(reason: str = "end_turn", tokens: int = 5, **details: object) -> list[Event]:
@@ -99,16 +99,17 @@ def end(reason: str = "end_turn", tokens: int = 5, **details: object) -> list[Ev
 
 
 def with_server(
-    events: list[Event] | tuple[int, object, dict[str, str]],
+    answers: list[Event] | tuple[int, object, dict[str, str]] | Callable[[], list[Event]],
     ask: Callable[[AnthropicNative, LoopbackServer], Awaitable[T]],
     **options: Any,  # noqa: ANN401 - those of the adapter
 ) -> T:
     """Start a server that answers so, and ask the adapter through the real SDK."""
 
     async def handle(_: HttpRequest, answer: Answer) -> None:
-        if isinstance(events, tuple):
-            await answer.reply(*events)
+        if isinstance(answers, tuple):
+            await answer.reply(*answers)
             return
+        events = answers() if callable(answers) else answers
         await answer.start({"content-type": "text/event-stream"})
         for event in events:
             if event is HANG:

@@ -85,7 +85,7 @@ class MemorySettings(Slice):
 
     providers: tuple[str, ...] = Field(
         default=("local",),
-        description="names of installed providers or module:Class, with commas; none: nobody",
+        description="names of installed providers or module:Class, with commas; empty: none",
     )
     plugins: str = Field(
         default="", description="a folder with more providers; empty: memory_providers in the data folder"
@@ -103,8 +103,7 @@ class MemorySettings(Slice):
         """A variable holds the names in one text."""
         if not isinstance(given, str):
             return given
-        # An empty variable says nothing, so nobody is named by a word.
-        return tuple(name for each in given.split(",") if (name := each.strip()) and name != "none")
+        return tuple(name for each in given.split(",") if (name := each.strip()))
 
 
 def _from_json(value: Any) -> Any:  # noqa: ANN401 - whatever a setting was given

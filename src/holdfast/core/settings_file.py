@@ -33,11 +33,12 @@ def parse_settings(name: str, content: bytes) -> Tree:
     except tomllib.TOMLDecodeError as cause:
         raise SettingsInvalid([(name, f"is not valid TOML: {cause}")]) from None
     try:
-        Settings.model_validate(tree, strict=True)
+        settings: Tree = _with_tuples(tree)
+        Settings.model_validate(settings, strict=True)
     except ValidationError as cause:
         problems = [_problem(name, text, found) for found in cause.errors(include_input=False)]
         raise SettingsInvalid(problems) from None
-    return tree
+    return settings
 
 
 def expected(found: ErrorDetails) -> str:
@@ -65,13 +66,20 @@ def line_of(text: str, path: Sequence[str]) -> int | None:
     return None
 
 
+def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - whatever TOML holds
+    """The same, with tuples for lists: the strict check takes nothing else for them."""
+    if isinstance(value, dict):
+        return {name: _with_tuples(inner) for name, inner in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _names(dotted: str) -> tuple[str, ...]:
     return tuple(QUOTES.sub("", part) for part in dotted.split("."))
 
 
 def _problem(name: str, text: str, found: ErrorDetails) -> tuple[str, str]:
     path = [str(part) for part in found["loc"]]
-    line = line_of(text, path) or line_of(text, path[:1])
+    line = line_of(text, path) or line_of(text, path[:2]) or line_of(text, path[:1])
     where = f"{name}, line {line}" if line else name
     return f"{where}, {'.'.join(path)}", expected(found)
 
