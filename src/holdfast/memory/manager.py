@@ -149,6 +149,14 @@ class MemoryManager:
                 ),
             )
 
+    def on_delegation(self, task: str, result: str, *, child_session_id: str, session_id: str = "") -> None:
+        """A subagent of the session has ended; every provider hears of it, behind what it is owed."""
+        for lanes in self._lanes.values():
+            lanes.hook(
+                session_id,
+                lambda provider: provider.on_delegation(task, result, child_session_id=child_session_id),
+            )
+
     def on_pre_compress(self, session_id: str, messages: Sequence[Message], *, timeout: float) -> str:
         """What the providers want a summary to keep, from those that answer in time."""
         copy: list[Message] = [message.copy() for message in messages]
