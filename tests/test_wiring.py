@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.core.errors import SettingsInvalid, StoreUnopenable
 from holdfast.core.settings import Settings
-from holdfast.wiring import load_settings, open_store
+from holdfast.sessions import SessionDB
+from holdfast.wiring import build_memory, load_settings, open_store
 
 
 def test_with_no_variables_every_setting_has_its_default() -> None:
@@ -47,6 +48,50 @@ def test_the_password_in_a_stores_address_is_not_shown() -> None:
     settings = load_settings({"HOLDFAST_STORE_URL": "postgresql://me:hunter2@host/db"})
     assert settings.store.url.endswith("me:hunter2@host/db")
     assert "hunter2" not in f"{settings!r} {settings} {settings.store!r}"
+
+
+def test_providers_are_named_in_one_variable() -> None:
+    named = load_settings({"HOLDFAST_MEMORY_PROVIDERS": " local, some.module:Class ,"})
+    assert named.memory.providers == ("local", "some.module:Class")
+    assert load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}).memory.providers == ()
+
+
+def test_memory_is_local_by_default_and_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        memory, problems = build_memory(load_settings({}), store)
+        assert problems == []
+        assert memory.provider_names == ("local",)
+        memory.sync_all("My cat is called Tom.", "Noted.", session_id="s")
+        assert memory.flush_pending(30)
+        assert "called Tom" in memory.prefetch_all("what is my cat called?", session_id="t", timeout=30)
+        assert memory.shutdown_all() == []
+    assert (tmp_path / "holdfast" / "memory.db").is_file()
+
+
+def test_a_provider_that_fails_is_reported_by_name_and_the_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    plugins = tmp_path / "holdfast" / "memory_providers"
+    plugins.mkdir(parents=True)
+    (plugins / "broken.py").write_text("def (")
+    names = "nobody,holdfast.testing.providers:RecordingProvider"
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": names}), store)
+        assert [each.provider for each in problems] == ["nobody", "broken"]
+        assert memory.provider_names == ("recording",)
+        assert memory.shutdown_all() == []
+
+
+def test_with_no_providers_there_is_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""}), store)
+    assert (memory.provider_names, problems) == ((), [])
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_store_that_the_settings_name_is_opened(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.core.settings import Settings
     from holdfast.memory import MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.sessions import SessionDB
+    from holdfast.tools.decorator import tool
 
     __version__: str
 
@@ -23,6 +24,7 @@ __all__ = [
     "SessionLifecycle",
     "Settings",
     "__version__",
+    "tool",
 ]
 
 _HOME = {
@@ -32,6 +34,7 @@ _HOME = {
     "SessionLifecycle": "holdfast.memory",
     "SessionDB": "holdfast.sessions",
     "Settings": "holdfast.core.settings",
+    "tool": "holdfast.tools.decorator",
 }
 
 

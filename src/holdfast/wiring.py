@@ -14,8 +14,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import SettingsInvalid
+from holdfast.core.errors import ProviderInvalid, SettingsInvalid
 from holdfast.core.settings import Settings
+from holdfast.memory import MemoryManager
+from holdfast.memory.loading import load_providers
 from holdfast.process import ExitWatchdog
 from holdfast.sessions import SessionDB
 
@@ -60,6 +62,22 @@ def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """The session store that the settings name; `create=False` refuses to start a new one."""
     url = settings.store.url or f"sqlite:///{data_folder() / 'holdfast.db'}"
     return SessionDB.open(url, patience=settings.store.patience_s, create=create)
+
+
+def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out."""
+    clock, folder = SystemClock(), data_folder()
+    plugins = Path(settings.memory.plugins) if settings.memory.plugins else folder / "memory_providers"
+    loaded = load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+    memory = MemoryManager(
+        store,
+        clock=clock,
+        drain_seconds=settings.memory.drain_s,
+        recall_seconds=settings.memory.recall_s,
+    )
+    for provider in loaded.providers:
+        memory.add_provider(provider)
+    return memory, loaded.problems
 
 
 def exit_watchdog(settings: Settings) -> ExitWatchdog:

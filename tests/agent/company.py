@@ -2,11 +2,18 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from holdfast.core.contract import Message
+from holdfast.sessions.contract import Engine, Transaction
+from holdfast.testing import ProcessDied
+from holdfast.testing.faults import Moment
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
+
+T = TypeVar("T")
 
 DEADLINE = 30.0
 ANY_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -79,3 +86,74 @@ def require_valid(messages: Sequence[Message]) -> None:
             assert result.get("content"), "an empty result"
             place += 1
         expected = {"assistant", "user"} if calls else {"user"}
+
+
+class MortalEngine:
+    """An engine whose process dies at a chosen write, and stays dead until it is started again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._writes_left: int | None = None
+        self._moment: Moment = "before"
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest is the engine's own
+        return getattr(self._engine, name)
+
+    def die_at(self, write: int | None, moment: Moment = "before") -> None:
+        """Die at the given write from now on, counted from 0; None: live."""
+        self._writes_left, self._moment, self.dead = write, moment, False
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        if self.dead:
+            raise ProcessDied("before")
+        if self._writes_left is None:
+            return self._engine.write(work)
+        self._writes_left -= 1
+        if self._writes_left >= 0:
+            return self._engine.write(work)
+        self.dead = True
+        if self._moment == "after":
+            self._engine.write(work)
+        raise ProcessDied(self._moment)
+
+    def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
+        self.write(work)
+        then()
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        if self.dead:
+            raise ProcessDied("before")
+        return self._engine.read(work)
+
+
+class HoldingEngine:
+    """An engine whose next write waits, on its caller's thread, until the test lets it go."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._hold = False
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest is the engine's own
+        return getattr(self._engine, name)
+
+    def hold_next_write(self) -> None:
+        self._hold = True
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        if self._hold:
+            self._hold = False
+            self.reached.set()
+            assert self.opened.wait(DEADLINE)
+        return self._engine.write(work)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for an observable condition without holding up the loop, under the test's deadline."""
+    never = asyncio.Event()
+    while not condition():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.005):
+                await never.wait()

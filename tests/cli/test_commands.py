@@ -1,6 +1,7 @@
 """The command as a shell sees it: output, diagnostics, exit codes. Real processes only."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,17 @@ from holdfast import SessionDB
 
 
 def holdfast(*arguments: str, store: str) -> subprocess.CompletedProcess[str]:
+    process = start(*arguments, store=store)
+    stdout, stderr = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def start(*arguments: str, store: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HOLDFAST_STORE_URL": store, "HOLDFAST_EXIT_WATCHDOG_S": "20"}
     command = [sys.executable, "-c", "from holdfast.cli.main import main; main()", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.fixture
@@ -47,6 +56,36 @@ def test_backup_never_overwrites_a_file(store: str, tmp_path: Path) -> None:
     assert ran.returncode == 4
     assert "already exists" in ran.stderr
     assert copy.read_text() == "mine"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_backup_that_a_signal_ends_leaves_nothing_behind(
+    store: str, tmp_path: Path, signum: signal.Signals
+) -> None:
+    with SessionDB(store.removeprefix("sqlite:///")) as db:
+        db.append_messages("s", [{"role": "tool", "data": "x" * 1_000_000} for _ in range(30)])  # type: ignore[typeddict-unknown-key]
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    code, said = stopped_backup(store, folder, signum)
+    assert code == 128 + signum
+    assert said.startswith("holdfast: ")
+    assert "Traceback" not in said
+
+
+def stopped_backup(store: str, folder: Path, signum: signal.Signals) -> tuple[int, str]:
+    """A copy may be done before the signal comes; then the next one is stopped."""
+    for number in range(20):
+        target = folder / f"copy{number}.db"
+        process = start("backup", str(target), store=store)
+        while process.poll() is None and not list(folder.glob("*.unfinished")):
+            pass
+        process.send_signal(signum)
+        _, said = process.communicate(timeout=60)
+        assert not [each.name for each in folder.iterdir() if "unfinished" in each.name]
+        assert target.exists() == (process.returncode == 0)
+        if process.returncode:
+            return process.returncode, said
+    raise AssertionError("every copy was done before the signal came")
 
 
 def test_backup_of_a_missing_store_makes_none(tmp_path: Path) -> None:

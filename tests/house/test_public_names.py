@@ -16,6 +16,7 @@ PUBLIC_NAMES = [
     "SessionLifecycle",
     "Settings",
     "__version__",
+    "tool",
 ]
 
 

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 LONG = 30.0  # a deadline, never reached
 
+Call = Callable[[], Any]
+
 # Every character but half surrogate pairs; those have tests of their own.
 text = st.text(st.characters(codec="utf-8"))
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -52,6 +54,32 @@ def completed_turn(
 ) -> Turn:
     turn = db.turns.open(session_id, user(question))
     return db.turns.complete(turn.id, assistant(f"because of {question}"), providers=providers)
+
+
+class Outcome:
+    """What one call on its own thread came to."""
+
+    def __init__(self, call: Call) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._call = call
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.result = self._call()
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+    def wait(self) -> "Outcome":
+        self._thread.join(LONG)
+        assert not self._thread.is_alive(), "a caller was left waiting"
+        return self
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._thread.is_alive()
 
 
 def together(*calls: Callable[[], T]) -> list[T | BaseException]:

@@ -2,24 +2,21 @@
 
 import os
 import signal
-import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import HoldfastError, SessionNotFound, StoreBusy, StoreClosed, StoreFailure
+from holdfast.core.errors import HoldfastError, SessionNotFound, StoreClosed, StoreFailure
 from holdfast.sessions import SessionDB, Transaction
+from holdfast.sessions.codec import Columns
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.sessions.sqlite.indexing import MOST_CHARACTERS, index_batch, unindexed
 from holdfast.sessions.transcripts import insert_message
 from holdfast.testing import ProcessDied
-from tests.sessions.steps import LONG, contents, together, until, user
-
-Call = Callable[[], Any]
+from tests.sessions.steps import LONG, Call, Outcome, contents, together, until, user
 
 
 @pytest.fixture
@@ -39,32 +36,6 @@ def db(engine: SqliteEngine) -> SessionDB:
     db = SessionDB.on(engine)
     db.create_session("s", source="cli")
     return db
-
-
-class Outcome:
-    """What one call on its own thread came to."""
-
-    def __init__(self, call: Call) -> None:
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._call = call
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.result = self._call()
-        except BaseException as error:  # noqa: BLE001 - the test looks at it
-            self.error = error
-
-    def wait(self) -> "Outcome":
-        self._thread.join(LONG)
-        assert not self._thread.is_alive(), "a caller was left waiting"
-        return self
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._thread.is_alive()
 
 
 class HeldWriter:
@@ -324,103 +295,18 @@ def test_a_child_forked_while_a_reader_is_taken_can_close(engine: SqliteEngine, 
     assert db.append_message("s", user("still here")) == 0
 
 
-class Intruder:
-    """Another program that holds the write lock of the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute("begin immediate")
-
-    def leave(self) -> None:
-        self._connection.execute("rollback")
-        self._connection.close()
-
-
-def test_a_lock_longer_than_the_patience_is_a_named_error_and_then_all_works_again(
-    path: Path,
-) -> None:
-    with SessionDB(path, patience=0.05) as db:
-        db.create_session("s", source="cli")
-        db.append_message("s", user("before"))
-        intruder = Intruder(path)
-        for _ in range(2):
-            with pytest.raises(StoreBusy, match="stored nothing") as busy:
-                db.append_message("s", user("lost"))
-            assert "database is locked" not in str(busy.value)
-        assert contents(db.get_messages("s")) == ["before"], "reading goes on"
-        intruder.leave()
-        db.append_message("s", user("after"))
-        assert contents(db.get_messages("s")) == ["before", "after"]
-
-
-def test_a_lock_shorter_than_the_patience_is_only_waited_for(path: Path) -> None:
-    with SessionDB(path, patience=LONG) as db:
-        db.create_session("s", source="cli")
-        intruder = Intruder(path)
-        outcomes = [
-            Outcome(lambda n=n: db.append_message("s", user(str(n))))  # type: ignore[misc]
-            for n in range(4)
-        ]
-        assert all(outcome.is_waiting for outcome in outcomes)
-        intruder.leave()
-        assert [outcome.wait().error for outcome in outcomes] == [None] * 4
-        assert len(db.get_messages("s")) == 4
-
-
 def test_long_texts_are_indexed_a_few_at_a_time(engine: SqliteEngine, db: SessionDB) -> None:
     long = "needle " + "hay " * (MOST_CHARACTERS // 8)
 
     def add_and_index(tx: Transaction) -> int:
         for _ in range(6):
-            insert_message(tx, "s", None, "tool", long, None)
+            insert_message(tx, "s", None, Columns("tool", long, None))
         assert index_batch(tx), "some are left"
         return int(tx.connection.execute("select count(*) from message_index_docsize").fetchone()[0])
 
     assert engine.write(add_and_index) == 2
     until(lambda: not engine.read(unindexed))
     assert len(db.search("needle")) == 6
-
-
-def test_nobody_waits_for_a_search_index_that_waits_for_the_file(path: Path) -> None:
-    db = SessionDB(path, patience=2 * LONG)
-    db.create_session("s", source="cli")
-    # More than the writer can index before the intruder comes.
-    db.append_messages("s", [user(f"word{number}") for number in range(4_000)])
-    intruder = Intruder(path)
-    tried: list[str] = []
-    db._engine._writer._connection.set_trace_callback(tried.append)  # type: ignore[attr-defined]  # noqa: SLF001
-    until(lambda: "begin immediate" in tried)
-    Outcome(db.close).wait()
-    intruder.leave()
-    with SessionDB(path) as again:
-        assert len(again.search("word3999")) == 1
-
-
-@pytest.mark.parametrize("lock", ["begin exclusive", "begin immediate"])
-def test_opening_waits_for_a_program_that_holds_the_new_file(path: Path, lock: str) -> None:
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute(lock)
-    with pytest.raises(StoreBusy):
-        SessionDB(path, patience=0.05)
-    opening = Outcome(lambda: SessionDB(path, patience=LONG))
-    opening._thread.join(0.2)  # noqa: SLF001 - time enough to give up too early
-    assert opening.is_waiting
-    holder.execute("rollback")
-    holder.close()
-    assert opening.wait().error is None
-    opening.result.create_session("s", source="cli")
-    opening.result.close()
-
-
-def test_many_open_a_fresh_file_at_once(path: Path) -> None:
-    outcomes = together(*(lambda: SessionDB(path) for _ in range(8)))
-    stores = [outcome for outcome in outcomes if isinstance(outcome, SessionDB)]
-    assert len(stores) == 8, outcomes
-    for number, store in enumerate(stores):
-        store.create_session(str(number), source="cli")
-    assert all(stores[0].get_session(str(number)) for number in range(8))
-    for store in stores:
-        store.close()
 
 
 def test_a_database_in_memory_keeps_the_same_promises() -> None:

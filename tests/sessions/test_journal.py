@@ -11,7 +11,9 @@ from holdfast.core.errors import (
     NotWaiting,
     Refused,
     SessionBusy,
+    SessionEnded,
     TurnAlreadyRunning,
+    TurnExists,
     TurnNotFound,
     TurnNotRunning,
 )
@@ -66,6 +68,46 @@ def test_a_session_runs_one_turn_at_a_time(db: SessionDB, session: str) -> None:
     assert db.get_messages(session) == [user("one")]
     db.turns.complete(first.id)
     assert db.turns.open(session, user("two")).state == "running"
+
+
+def test_a_turn_id_is_used_once_whatever_became_of_the_turn(db: SessionDB, session: str) -> None:
+    db.turns.open(session, user("one"), turn_id="t1")
+    db.turns.complete("t1")
+    waiting = db.inbox.put(session, user("waits"))
+    other = db.create_session("other", source="cli").id
+    attempts: list[Callable[[], Turn]] = [
+        lambda: db.turns.open(session, user("two"), turn_id="t1"),
+        lambda: db.turns.open(session, take=waiting.id, turn_id="t1"),
+        lambda: db.turns.open(other, user("two"), turn_id="t1"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(TurnExists) as refused:
+            attempt()
+        assert refused.value.turn_id == "t1"
+    assert (db.get_messages(session), db.get_messages(other)) == ([user("one")], [])
+    assert db.inbox.waiting(session) == [waiting]
+    assert db.turns.unfinished() == []
+
+
+def test_an_ended_session_is_said_to_be_ended_before_a_turn_id_is_said_to_be_used(
+    db: SessionDB, session: str
+) -> None:
+    db.turns.open(session, user("one"), turn_id="t1")
+    db.turns.complete("t1")
+    db.end_session(session, "done")
+    with pytest.raises(SessionEnded):
+        db.turns.open(session, user("two"), turn_id="t1")
+
+
+def test_of_many_that_open_a_turn_by_the_same_id_in_different_sessions_one_does(database: Database) -> None:
+    stores = [database.open() for _ in range(2)]
+    for n in range(6):
+        stores[0].create_session(f"s{n}", source="cli")
+    outcomes = together(
+        *(lambda n=n: stores[n % 2].turns.open(f"s{n}", user("q"), turn_id="t1") for n in range(6))
+    )
+    assert [type(outcome) for outcome in outcomes].count(TurnExists) == 5
+    assert len(stores[0].turns.unfinished()) == 1
 
 
 def test_of_many_threads_that_open_a_turn_exactly_one_does(database: Database) -> None:

@@ -174,7 +174,9 @@ def test_a_late_holder_can_not_settle_what_another_claimed(
     owe(db, "s", 1)
     late = claim_one(db)
     database.clock.advance(LEASE)
+    assert db.outbox.is_held(late), "nobody else wanted it"
     present = claim_one(other)
+    assert (db.outbox.is_held(late), other.outbox.is_held(present)) == (False, True)
     with pytest.raises(LeaseLost):
         settle(db, late)
     assert found(db, present) == present

@@ -157,6 +157,7 @@ def test_asking_for_an_id_that_can_not_exist_fails_by_name_or_finds_nothing(
         lambda: db.outbox.backlog(unknown).owed,
         lambda: db.leases.current(unknown),
         lambda: db.mark_committed(unknown, 1),
+        lambda: db.uncommitted_messages(unknown),
         lambda: db.export_session(unknown),
         lambda: db.get_compression_lock_holder(unknown),
     ]
@@ -175,6 +176,7 @@ def test_numbers_too_large_to_store_are_refused_by_name_or_find_nothing(db: Sess
     huge = 2**70
     for call in (
         lambda: db.mark_committed("s", huge),
+        lambda: db.uncommitted_messages("s", through=huge),
         lambda: db.inbox.withdraw(huge),
         lambda: db.turns.open("s", take=huge),
         lambda: db.outbox.retry(huge),

@@ -7,7 +7,7 @@ interrupt was in time or not.
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
@@ -22,7 +22,7 @@ from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, SessionExists, TurnAlreadyRunning
-from holdfast.core.events import Event
+from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
@@ -77,6 +77,7 @@ class Agent:
         self._hands: Hands | None = None
         self._system: str | None = None
         self._running: RunningTurn | None = None
+        self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
         self.lease: Lease | None = None
         """The session's lease, when a host holds one: each step is refused once it is lost."""
 
@@ -94,6 +95,11 @@ class Agent:
     @compressor.setter
     def compressor(self, compressor: Compressor) -> None:
         self._compaction.compressor = compressor
+
+    @property
+    def context_tokens(self) -> int:
+        """About how much of the model's window the conversation takes."""
+        return self._transcript.tokens
 
     @property
     def running_turn(self) -> str | None:
@@ -150,12 +156,21 @@ class Agent:
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
+        return await self._drain(await self._begin_again())
+
+    async def stream_resumed(self) -> AsyncGenerator[Event, None]:
+        """Like `resume`, and yield what happens."""
+        async with aclosing(self._events(await self._begin_again())) as events:
+            async for event in events:
+                yield event
+
+    async def _begin_again(self) -> RunningTurn:
         store = await self._adopt()
         await store.keep(*unfinished_results(self._transcript))
         mind, hands = await self._assemble()
         turn = Turn(mind, hands, store)
         self._running = RunningTurn(turn, store, turn.resumed())
-        return await self._drain(self._running)
+        return self._running
 
     async def drop(self) -> None:
         """End the unfinished turn; what it had produced stays on record."""
@@ -202,6 +217,39 @@ class Agent:
             self._session_id = outcome.session_id
             self._known = -1
         return outcome.messages, system
+
+    async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
+        """Compact the conversation as stored, now and between turns, and yield what happens."""
+        if self._running is not None:
+            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
+        await self._look()
+        parent, before = self._session_id, self._transcript.tokens
+        where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
+        yield CompactionStarted(**where, tokens=before)
+        outcome = await self._compaction.compress(parent, tokens=before, focus=focus)
+        if outcome.session_id != parent:
+            self._session_id, self._known = outcome.session_id, -1
+            await self._look()
+            yield SessionRotated(**where, child_id=outcome.session_id)
+        yield CompactionFinished(
+            **where, outcome=outcome.said, tokens_before=before, tokens_after=self._transcript.tokens
+        )
+
+    def commit_memory_session(self) -> None:
+        """Hand the providers what was said in the turns that no commit has covered; raises when one failed.
+
+        What `SessionLifecycle` calls at a boundary, on a thread of its own.
+        """
+        if self._memory is None:
+            return
+        for session_id in self._db.lineage(self._session_id):
+            session = self._db.get_session(session_id)
+            if session is None or self._handed_over.get(session_id) == session.generation:
+                continue
+            # Through the generation that was read: a turn completed meanwhile is the next commit's.
+            messages = self._db.uncommitted_messages(session_id, through=session.generation)
+            self._memory.on_session_end(messages, session_id=session_id)
+            self._handed_over[session_id] = session.generation
 
     async def close(self) -> None:
         """Interrupt what runs and let go of what this agent made for itself."""

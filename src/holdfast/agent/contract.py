@@ -85,7 +85,6 @@ class AgentOptions:
     compact_at: float = 0.8
     """The share of the model's window at which the conversation is compacted."""
     recall_seconds: float = 2.0
-    commit_seconds: float = 30.0
     ephemeral: bool = False
     """Turns that memory never hears of: a subagent's, a review's."""
     summary_model: Model | None = None

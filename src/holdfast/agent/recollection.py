@@ -69,7 +69,11 @@ class Recollection:
         if self._memory is None or not self.providers:
             return ""
         return await off_loop(
-            self._pool, self._memory.on_pre_compress, session_id, messages, timeout=self._seconds
+            self._pool,
+            self._memory.on_pre_compress,
+            messages,
+            session_id=session_id,
+            timeout=self._seconds,
         )
 
     async def moved(self, session_id: str, child_id: str) -> None:

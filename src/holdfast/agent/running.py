@@ -23,8 +23,9 @@ class RunningTurn:
         self.store = store
         self._loop = asyncio.get_running_loop()
         self._shown: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._begun = False
         self._interrupted = False
+        # Its first step is scheduled here, before anybody can have this object to interrupt it: the turn is
+        # opened, and its message stored, in any case.
         self._task = asyncio.create_task(self._pump(events), name=f"turn {store.turn_id}")
         self._task.add_done_callback(lambda _: self._shown.put_nowait(None))
 
@@ -53,16 +54,11 @@ class RunningTurn:
     def _cancel(self, reason: str) -> None:
         if self._interrupted or self._task.done():
             return
-        if not self._begun:
-            # A task cancelled before its first step would never open the turn, and lose the message.
-            self._loop.call_soon(self._cancel, reason)
-            return
         self._interrupted = True
         self.turn.interrupt_reason = reason
         self._task.cancel()
 
     async def _pump(self, events: AsyncGenerator[Event, None]) -> None:
-        self._begun = True
         async with aclosing(events) as all_events:
             async for event in all_events:
                 self._shown.put_nowait(event)

@@ -9,7 +9,7 @@ these events: it takes effect at any await, keeps what was produced, and can't t
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -97,7 +97,9 @@ class Turn:
 
     async def _opened(self, session_id: str, first: Message | int) -> AsyncGenerator[Event, None]:
         message = await self._store.open(session_id, first)
-        yield TurnStarted(**self._here())
+        yield TurnStarted(
+            **self._here(), inbox_id=first if isinstance(first, int) else 0, text=text_of(message)
+        )
         recalled = await self._mind.recollection.recall(text_of(message), self._store.session_id)
         with self._mind.transcript.told(lambda said: with_recalled(said, recalled)):
             async for event in self._loop():
@@ -120,7 +122,7 @@ class Turn:
                 steers = await self._store.steers()
             for steer in steers:
                 await self._store.join(steer)
-                yield MessageJoined(**self._here(), inbox_id=steer.id)
+                yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(steer.message))
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
         await self._store.complete(final, self._mind.recollection.providers)
@@ -253,7 +255,7 @@ class Turn:
                 # The interrupt came too late for this turn; its message becomes the next one.
                 yield self._completed()
             elif self._store.state == "running":
-                await self._store.end("interrupted", self.interrupt_reason, self._rest(self.interrupt_reason))
+                await self._end("interrupted", self.interrupt_reason)
                 yield TurnInterrupted(**self._here(), reason=self.interrupt_reason)
             else:
                 raise  # nothing was begun
@@ -267,15 +269,21 @@ class Turn:
                 raise
             if not isinstance(failure, HoldfastError):
                 logger.exception("turn.failed", extra={"turn": self._store.turn_id})
-            await self._store.end("failed", str(failure) or repr(failure), self._rest(str(failure)))
+            await self._end("failed", str(failure) or repr(failure))
             yield TurnFailed(**self._here(), error=str(failure) or repr(failure))
+
+    async def _end(self, state: str, why: str) -> None:
+        """Close the record, so that the next turn can follow."""
+        # An interrupt that comes now is too late for this turn.
+        with suppress(asyncio.CancelledError):
+            await self._store.end(state, why, self._rest(why))
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)
         return TurnCompleted(**self._here(), final_response=self.final_response)
 
     def _rest(self, why: str) -> list[Message]:
-        """What closes the record of a turn that was cut off, so that the next one can follow."""
+        """What a turn that was cut off still lacks: results for its open calls, and a last word."""
         open_calls = self._mind.transcript.unanswered
         results = [tool_message(call, INTERRUPTED_CALL, ok=False) for call in open_calls]
         return [*results, self._answer.cut_off(why)]

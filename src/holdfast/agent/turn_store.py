@@ -127,7 +127,10 @@ class TurnStore:
 
 
 async def settled(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work` to its end even when cancelled meanwhile; the cancellation is raised after it."""
+    """Await `work` to its end even when cancelled meanwhile; the cancellation is raised after it.
+
+    When `work` fails, its failure is raised, cancelled or not.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -135,6 +138,5 @@ async def settled(work: Coroutine[Any, Any, T]) -> T:
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # seen; what matters now is that the turn was cancelled
+        task.result()
         raise

@@ -3,6 +3,7 @@
 One table maps errors to exit codes; the first class that fits counts.
 """
 
+from holdfast.cli.stopping import Stopped
 from holdfast.core.errors import HoldfastError, InvalidInput, Refused, Retryable, StoreFailure
 
 EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -18,4 +19,7 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 def exit_code(error: BaseException) -> int:
     """The exit code for what went wrong."""
+    if isinstance(error, Stopped):
+        # As a shell shows a process that the signal ended.
+        return 128 + error.signal
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)

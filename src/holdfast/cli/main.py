@@ -5,6 +5,7 @@ import sys
 from typing import TextIO
 
 from holdfast.cli.contract import exit_code
+from holdfast.cli.stopping import Stopped, raise_on_signals
 from holdfast.core.errors import HoldfastError
 
 
@@ -13,7 +14,7 @@ def main() -> None:
     try:
         code = run(sys.argv[1:], sys.stderr)
         sys.stdout.flush()
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Stopped) as stop:
         code = exit_code(stop)
     except OSError as cause:
         # Nobody reads the result any more, or its disk is full. What was asked for is done all the same.
@@ -35,8 +36,9 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     from holdfast.cli.commands import app
 
     try:
+        raise_on_signals()
         app(arguments, result_action="return_value")
-    except (HoldfastError, KeyboardInterrupt) as error:
+    except (HoldfastError, KeyboardInterrupt, Stopped) as error:
         print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
         return exit_code(error)
     except SystemExit as stop:

@@ -114,6 +114,12 @@ class TurnAlreadyRunning(Refused):
         self.turn_id = turn_id
 
 
+class TurnExists(Refused):
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"there is already a turn {turn_id!r}; a turn's id is used once")
+        self.turn_id = turn_id
+
+
 class NotWaiting(Refused):
     """The inbox message was taken or withdrawn before this call."""
 
@@ -407,3 +413,21 @@ class ToolArgumentsInvalid(InvalidInput):
 
 class ToolFailed(Refused):
     """A tool says why it could not do what was asked; the model reads the message."""
+
+
+# host
+
+
+class HostClosed(Refused):
+    """The host is shutting down and takes no more messages; nothing was stored."""
+
+    def __init__(self) -> None:
+        super().__init__("Holdfast is shutting down and takes no more messages; this one was not stored")
+
+
+class SessionElsewhere(Refused):
+    """Another process runs this session; what was asked can only be done there, or once it is idle."""
+
+    def __init__(self, session_id: str, holder: str) -> None:
+        super().__init__(f"session {session_id!r} is run by {holder}; try again when it is idle there")
+        self.session_id = session_id

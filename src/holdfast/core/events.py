@@ -30,6 +30,36 @@ class MessageAccepted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SessionSnapshot(Event):
+    """Where the session stands, for a reader that comes late: the running turn and its partial answer.
+
+    The events up to `number` are in it; what was stored before is in the transcript.
+    """
+
+    number: int
+    turn_id: str
+    said: str
+    text: str
+    reasoning: str
+    tools: tuple[str, ...]
+    waiting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionMoved(Event):
+    """Another process runs this session now (`elsewhere`), or none does any more."""
+
+    elsewhere: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionTrouble(Event):
+    """Something keeps the session from going on; its messages wait."""
+
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class TurnEvent(Event):
     """Something that happened in one turn."""
 
@@ -38,7 +68,18 @@ class TurnEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnStarted(TurnEvent):
-    """The turn's row and the user's message are stored."""
+    """The turn's row and the user's message are stored. `inbox_id` is 0 when the message never waited."""
+
+    inbox_id: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnUnfinished(TurnEvent):
+    """A crash cut this turn off: it can be resumed, retried or dropped."""
+
+    text: str
+    open_calls: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +160,7 @@ class MessageJoined(TurnEvent):
     """A waiting message joined the running turn at this step."""
 
     inbox_id: int
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +261,11 @@ KINDS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         MessageAccepted,
+        SessionSnapshot,
+        SessionMoved,
+        SessionTrouble,
         TurnStarted,
+        TurnUnfinished,
         TextDelta,
         ReasoningDelta,
         ToolStarted,

@@ -3,7 +3,7 @@
 Unknown keys fail with the key's name.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class Slice(BaseModel):
@@ -36,8 +36,35 @@ class ExitSettings(Slice):
     )
 
 
+class MemorySettings(Slice):
+    """What is remembered in essence, and by whom."""
+
+    providers: tuple[str, ...] = Field(
+        default=("local",),
+        description="names of installed providers or module:Class, with commas; empty: none",
+    )
+    plugins: str = Field(
+        default="", description="a folder with more providers; empty: memory_providers in the data folder"
+    )
+    drain_s: float = Field(
+        default=5.0, ge=0, le=86_400, description="how long all providers together may take at the end"
+    )
+    recall_s: float = Field(
+        default=2.0, ge=0, le=86_400, description="how long a turn waits for what is remembered"
+    )
+
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _split(cls, given: object) -> object:
+        """A variable holds the names in one text."""
+        if not isinstance(given, str):
+            return given
+        return tuple(name for each in given.split(",") if (name := each.strip()))
+
+
 class Settings(Slice):
     """Everything that can be set."""
 
     store: StoreSettings = StoreSettings()
     exit: ExitSettings = ExitSettings()
+    memory: MemorySettings = MemorySettings()

@@ -1,4 +1,4 @@
-"""What memory is: the provider contract, a completed turn as providers get it, and a lane's status.
+"""What memory is: the provider contract, a turn as providers get it, a lane's status, and who commits.
 
 Read this first, then `manager.py`. A provider is plain blocking code: its calls run on lanes of their own,
 never on a turn. What it raises is caught there, recorded, retried and shown.
@@ -7,7 +7,7 @@ never on a turn. What it raises is caught there, recorded, retried and shown.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from holdfast.core.contract import Message
 
@@ -43,6 +43,18 @@ class ProviderStatus:
     last_error: str | None
     recall_stuck: bool
     """A recall is still out past its deadline; it is skipped until it returns."""
+
+
+class MemoryCommitter(Protocol):
+    """What the lifecycle needs of an agent.
+
+    An agent hands `SessionDB.uncommitted_messages` of each session in its lineage to
+    `MemoryManager.on_session_end`, which raises when a provider failed.
+    """
+
+    def commit_memory_session(self) -> bool | None:
+        """Extract from the uncommitted stretch. Raising or returning False means that it failed."""
+        ...
 
 
 class MemoryProvider(ABC):

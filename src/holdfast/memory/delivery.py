@@ -7,18 +7,19 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from holdfast.core.contract import Message
+from holdfast.core.errors import LeaseLost
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
-from holdfast.sessions import Delivery
+from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
-from holdfast.sessions.journal import Journal
 
 
 class Courier:
     """Knows how one provider wants its turns."""
 
-    def __init__(self, provider: MemoryProvider, journal: Journal) -> None:
+    def __init__(self, provider: MemoryProvider, store: SessionDB) -> None:
         self._provider = provider
-        self._journal = journal
+        self._journal = store.turns
+        self._outbox = store.outbox
         self._sync_turns = getattr(provider, "sync_turns", None)
         self._takes_messages = _takes(provider.sync_turn, "messages")
 
@@ -33,6 +34,9 @@ class Courier:
             yield deliveries
             return
         for delivery in deliveries:
+            # While the one before took its time, another process may have settled this one.
+            if delivery is not deliveries[0] and not self._outbox.is_held(delivery):
+                raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease))
             self._sync_turn(self.turn(delivery))
             yield [delivery]
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import PoolSaturated
-from holdfast.memory.segments import MemoryCommitter, Segment, Segments
+from holdfast.memory.contract import MemoryCommitter
+from holdfast.memory.segments import Segment, Segments
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Session

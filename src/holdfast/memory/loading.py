@@ -1,7 +1,8 @@
 """Finding providers: by entry point, by `module:Class`, or in a folder of plugins.
 
 A provider that can't be imported, lacks a method or answers nonsense is reported by name and left out. It
-never takes the program down.
+never takes the program down. What makes a provider is called with those of `folder` (where it may keep
+files) and `clock` that it asks for by name.
 """
 
 import importlib
@@ -26,6 +27,9 @@ ENTRY_POINTS = "holdfast.memory_providers"
 MUST_HAVE = ("is_available", "initialize", "get_tool_schemas", "prefetch", "sync_turn", "shutdown")
 
 
+Factory = Callable[..., object]
+
+
 @dataclass(frozen=True)
 class Loaded:
     """The providers that can be used, and why the others can't."""
@@ -34,19 +38,21 @@ class Loaded:
     problems: list[ProviderInvalid] = field(default_factory=list)
 
 
-def load_providers(names: Sequence[str], plugins: Path | None = None) -> Loaded:
-    """Load providers by entry point or `module:Class`, and every plugin in the folder."""
+def load_providers(names: Sequence[str], plugins: Path | None = None, **offered: object) -> Loaded:
+    """Load providers by entry point or `module:Class`, and every plugin in the folder `plugins`."""
     loaded = Loaded()
     for name in names:
-        _try(loaded, name, partial(_named_class, name))
+        _try(loaded, name, partial(_named_class, name), offered)
     for name, file in _plugin_files(plugins):
-        _try(loaded, name, partial(_plugin_class, name, file))
+        _try(loaded, name, partial(_plugin_class, name, file), offered)
     return loaded
 
 
-def _try(loaded: Loaded, name: str, find: Callable[[], Callable[[], object]]) -> None:
+def _try(loaded: Loaded, name: str, find: Callable[[], Factory], offered: dict[str, object]) -> None:
     try:
-        provider = checked(name, find()())
+        factory = find()
+        wanted = inspect.signature(factory).parameters.keys() & offered.keys() if offered else set()
+        provider = checked(name, factory(**{each: offered[each] for each in wanted}))
         _refuse_twin(loaded, name, provider)
     except ProviderInvalid as problem:
         loaded.problems.append(problem)
@@ -79,16 +85,16 @@ def checked(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whate
     return usable
 
 
-def _named_class(name: str) -> Callable[[], object]:
+def _named_class(name: str) -> Factory:
     if ":" in name:
         module, _, attribute = name.partition(":")
-        found: Callable[[], object] = getattr(importlib.import_module(module), attribute)
+        found: Factory = getattr(importlib.import_module(module), attribute)
         return found
     found_points = entry_points(group=ENTRY_POINTS, name=name)
     if not found_points:
         known = ", ".join(sorted(each.name for each in entry_points(group=ENTRY_POINTS))) or "none"
         raise ProviderInvalid(name, f"no installed package offers it (known: {known}); or give module:Class")
-    loaded: Callable[[], object] = next(iter(found_points)).load()
+    loaded: Factory = next(iter(found_points)).load()
     return loaded
 
 
@@ -104,7 +110,7 @@ def _plugin_files(folder: Path | None) -> Iterator[tuple[str, Path]]:
             yield place.name, place / "__init__.py"
 
 
-def _plugin_class(name: str, file: Path) -> Callable[[], object]:
+def _plugin_class(name: str, file: Path) -> Factory:
     """The one provider class that a plugin defines."""
     module = _import_file(f"holdfast_plugins.{name}", file)
     classes = [

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_all
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 5.0
 RECALL_SECONDS = 2.0
+# Less than a lifecycle waits for a commit, so that the provider that is late is named.
+BOUNDARY_SECONDS = 4.0
 KEEP_CLAIMS_SECONDS = 5.0
 MEMORY = ":memory:"
 
@@ -133,10 +136,16 @@ class MemoryManager:
 
     # boundaries
 
-    def on_session_end(self, session_id: str, messages: Sequence[Message], *, timeout: float) -> None:
-        """Let every provider extract from a stretch of messages; raises `BoundaryFailed` by name."""
-        copy = [dict(message) for message in messages]
-        self._on_every_lane(session_id, lambda provider: provider.on_session_end(copy), timeout)  # type: ignore[arg-type]
+    def on_session_end(
+        self, messages: Sequence[Message], *, session_id: str, timeout: float = BOUNDARY_SECONDS
+    ) -> None:
+        """Let every provider extract from the uncommitted stretch; raises `BoundaryFailed` by name.
+
+        Blocks its caller, who commits at a boundary. Nothing is called for no messages.
+        """
+        if messages:
+            copy = deepcopy(list(messages))
+            self._on_every_lane(session_id, lambda provider: provider.on_session_end(deepcopy(copy)), timeout)
 
     def on_session_switch(self, new_session_id: str, *, parent_session_id: str, **kwargs: Any) -> None:  # noqa: ANN401
         """The conversation goes on elsewhere: what was recalled for the old session is dropped."""
@@ -157,11 +166,13 @@ class MemoryManager:
                 lambda provider: provider.on_delegation(task, result, child_session_id=child_session_id),
             )
 
-    def on_pre_compress(self, session_id: str, messages: Sequence[Message], *, timeout: float) -> str:
+    def on_pre_compress(
+        self, messages: Sequence[Message], *, session_id: str, timeout: float = BOUNDARY_SECONDS
+    ) -> str:
         """What the providers want a summary to keep, from those that answer in time."""
-        copy: list[Message] = [message.copy() for message in messages]
+        copy = deepcopy(list(messages))
         calls = [
-            lanes.hook(session_id, lambda provider: provider.on_pre_compress(copy))
+            lanes.hook(session_id, lambda provider: provider.on_pre_compress(deepcopy(copy)))
             for lanes in self._lanes.values()
         ]
         wait_for_all([call for call in calls if call is not None], timeout)
@@ -188,7 +199,7 @@ class MemoryManager:
         fences = [(lanes, lanes.fence()) for lanes in self._lanes.values()]
         return all(lanes.wait_settled(fence, budget) for lanes, fence in fences)
 
-    def shutdown_all(self) -> list[str]:
+    def shutdown_all(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Drain every lane within one shared budget; returns what is still owed, in plain words."""
         with self._lock:
             if self._closed:
@@ -196,7 +207,7 @@ class MemoryManager:
             self._closed = True
         self._stop.set()
         atexit.unregister(self._at_exit)
-        budget = ShutdownBudget(self._drain_seconds, self._clock)
+        budget = budget or ShutdownBudget(self._drain_seconds, self._clock)
         for lanes in self._lanes.values():
             lanes.close(budget)
         # All of them, not the first that fails: each has spent the same budget.

@@ -6,15 +6,8 @@ one segment, so a session may become known to the store at any time.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
-
-class MemoryCommitter(Protocol):
-    """What the lifecycle needs of an agent."""
-
-    def commit_memory_session(self) -> bool | None:
-        """Extract from the uncommitted stretch. Raising or returning False means that it failed."""
-        ...
+from holdfast.memory.contract import MemoryCommitter
 
 
 @dataclass(slots=True, eq=False)

@@ -57,7 +57,7 @@ class WriteLane:
         self._provider = provider
         self._start_provider = start
         self._outbox = store.outbox
-        self._courier = Courier(provider, store.turns)
+        self._courier = Courier(provider, store)
         self._clock = clock
         self._policy = policy
         self._circuit = CircuitBreaker(policy)

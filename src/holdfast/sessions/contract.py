@@ -21,14 +21,34 @@ SECOND = 1_000_000
 """One second in the store's unit of time."""
 
 
+class Dialect(Protocol):
+    """What the engines do in different ways."""
+
+    def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
+        """All of these phrases, as the engine's word index understands it."""
+        ...
+
+    def add_message(
+        self,
+        tx: "Transaction",
+        session_id: str,
+        turn_id: str | None,
+        columns: tuple[str, str | None, str | None],
+    ) -> int | None:
+        """Store role, content and extra at the end of a session; returns the sequence number.
+
+        None when the session is not open, or the turn is given and does not run in it.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """One open transaction: a connection and the named queries that run on it."""
 
     connection: Any
     queries: Any
-    match_expression: Callable[[Sequence[Sequence[str]]], str]
-    """How this engine writes "all of these phrases" for its word index."""
+    dialect: Dialect
     alone: bool
     """Whether no other transaction can write beside this one, so that rows need no locks."""
 

@@ -13,11 +13,12 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.sessions.codec import checked_limit
-from holdfast.sessions.contract import Engine, Relation, Rotation, SearchHit, Session, StoredMessage
+from holdfast.sessions.contract import Engine, Lease, Relation, Rotation, SearchHit, Session, StoredMessage
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import LeaseKeeper
 from holdfast.sessions.leases import Leases, lease_name
+from holdfast.sessions.listing import Listed, Listing
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate
@@ -81,6 +82,7 @@ class SessionDB:
     def _stand_on(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._transcripts = Transcripts(engine)
+        self._listing = Listing(engine)
         self.turns = Journal(engine)
         self.inbox = Inbox(engine)
         self.outbox = Outbox(engine)
@@ -163,9 +165,41 @@ class SessionDB:
         """Sessions with completed turns that no boundary commit has covered yet."""
         return self._transcripts.uncommitted()
 
+    def uncommitted_messages(self, session_id: str, *, through: int | None = None) -> list[Message]:
+        """All that was said in those turns of a session, oldest turn first, each message once.
+
+        `through` leaves out turns with a later generation: those of another agent, or completed meanwhile.
+        """
+        return self._transcripts.uncommitted_messages(session_id, through)
+
     def mark_committed(self, session_id: str, generation: int) -> bool:
         """Record that a commit covered the turns up to `generation`; False when that is no news."""
         return self._transcripts.mark_committed(session_id, generation)
+
+    def list_sessions(
+        self, *, source: str | None = None, limit: int | None = 50, offset: int = 0
+    ) -> list[Listed]:
+        """One entry for each conversation, at its live end, the one last spoken in first."""
+        return self._listing.sessions(source=source, limit=limit, offset=offset)
+
+    def branch(self, session_id: str, branch_id: str, *, before: int | None = None) -> Session:
+        """A new session that begins with copies of the messages before a sequence number; None: of all."""
+        return self._listing.branch(session_id, branch_id, before)
+
+    # who runs a conversation
+
+    def hold_session(self, session_id: str, holder: str) -> Lease | None:
+        """Take the conversation's lease, or None while another holds it; renewed until let go."""
+        return self._keeper.acquire(session_lease(self.lineage(session_id)[0]), holder)
+
+    def let_go_of_session(self, session_id: str, holder: str) -> None:
+        """Does nothing when the lease was lost, or is somebody else's."""
+        self._keeper.release(session_lease(self.lineage(session_id)[0]), holder)
+
+    def session_holder(self, session_id: str) -> str | None:
+        """Who runs the conversation now."""
+        lease = self.leases.current(session_lease(self.lineage(session_id)[0]))
+        return None if lease is None else lease.holder
 
     # compaction
 
@@ -250,3 +284,8 @@ class SessionDB:
 def compression_lock(session_id: str) -> str:
     """The name of the lease that guards a session's compaction."""
     return lease_name("compression", session_id)
+
+
+def session_lease(root_id: str) -> str:
+    """The name of the lease under which a conversation, known by its first session, is run."""
+    return lease_name("session", root_id)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotFound, TurnNotRunning
+from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnExists, TurnNotFound, TurnNotRunning
 from holdfast.core.ids import new_id
 from holdfast.sessions.codec import (
     Columns,
@@ -53,7 +53,8 @@ class Journal:
     ) -> Turn:
         """Open a turn with the user's message: the given one, or the inbox message `take`.
 
-        The turn's row, its first message and the taking are one transaction.
+        The turn's row, its first message and the taking are one transaction. A `turn_id` that some turn of
+        the store already has is refused with `TurnExists`.
         """
         if (message is None) == (take is None):
             raise InvalidInput("a turn opens with a message or takes one from the inbox, not both")
@@ -67,7 +68,7 @@ class Journal:
         def work(tx: Transaction) -> Message:
             session_id = lock_running_turn(tx, turn_id).session_id
             taken = acknowledge(tx, take, turn_id)
-            insert_message(tx, session_id, turn_id, *encode(taken.message))
+            insert_message(tx, session_id, turn_id, encode(taken.message))
             return taken.message
 
         return self._write(work)
@@ -78,7 +79,7 @@ class Journal:
 
         def work(tx: Transaction) -> list[int]:
             session_id = lock_running_turn(tx, turn_id).session_id
-            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+            return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._write(work)
 
@@ -92,7 +93,7 @@ class Journal:
         def work(tx: Transaction) -> Turn:
             session_id = lock_running_turn(tx, turn_id).session_id
             if columns is not None:
-                insert_message(tx, session_id, turn_id, *columns)
+                insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
             turn = _finish(tx, turn_id, "completed", None, generation)
             for name in names:
@@ -205,7 +206,7 @@ class Journal:
         def work(tx: Transaction) -> Turn:
             session_id = lock_running_turn(tx, turn_id).session_id
             for row in columns:
-                insert_message(tx, session_id, turn_id, *row)
+                insert_message(tx, session_id, turn_id, row)
             return _finish(tx, turn_id, state, reason, None)
 
         return self._write(work)
@@ -228,10 +229,12 @@ def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) 
     if running is not None:
         raise TurnAlreadyRunning(session_id, running[0])
     if not tx.queries.insert_turn(tx.connection, id=turn_id, session_id=session_id):
-        raise refuse_ended(tx, session_id)
+        if require_session(tx, session_id).ended is not None:
+            raise refuse_ended(tx, session_id)
+        raise TurnExists(turn_id)
     if isinstance(first, int):
         first = encode(acknowledge(tx, first, turn_id).message)
-    insert_message(tx, session_id, turn_id, *first)
+    insert_message(tx, session_id, turn_id, first)
     return require_turn(tx, turn_id)
 
 

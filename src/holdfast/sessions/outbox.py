@@ -66,6 +66,11 @@ class Outbox:
 
         self._engine.write(work)
 
+    def is_held(self, delivery: Delivery) -> bool:
+        """Whether nobody has settled the delivery, or claimed it again, since it was claimed."""
+        now = self.get(delivery.id)
+        return now is not None and now.state == "claimed" and now.lease == delivery.lease
+
     def mark_delivered(self, *deliveries: Delivery) -> None:
         """The provider has them. Raises `LeaseLost`, and marks none, when one is no longer held."""
 

@@ -55,7 +55,7 @@ def rotate(
         if not created:
             raise SessionExists(child_id)
         for row in columns:
-            insert_message(tx, child_id, None, *row)
+            insert_message(tx, child_id, None, row)
         carried = tx.queries.carry_messages(
             tx.connection,
             parent=session_id,

@@ -87,7 +87,7 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
         "limit": limit,
     }
     if terms.phrases:
-        words = tx.match_expression(terms.phrases)
+        words = tx.dialect.match_expression(terms.phrases)
         rows = tx.queries.search_words(tx.connection, words=words, **bound)
     else:
         rows = tx.queries.search_fragments(tx.connection, **bound)

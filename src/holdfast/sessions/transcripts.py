@@ -13,6 +13,7 @@ from holdfast.core.errors import (
     TurnNotRunning,
 )
 from holdfast.sessions.codec import (
+    Columns,
     checked_limit,
     checked_name,
     decode,
@@ -70,7 +71,7 @@ class Transcripts:
 
         def work(tx: Transaction) -> list[int]:
             lock_session(tx, session_id)
-            return [insert_message(tx, session_id, turn_id, *row) for row in columns]
+            return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._engine.write(work)
 
@@ -107,6 +108,14 @@ class Transcripts:
         """Sessions with completed turns that no boundary commit has covered yet."""
         return self._engine.read(
             lambda tx: [row[0] for row in tx.queries.uncommitted_sessions(tx.connection)]
+        )
+
+    def uncommitted_messages(self, session_id: str, through: int | None) -> list[Message]:
+        """What was said in the completed turns that no commit has covered, up to one generation or all."""
+        return self._engine.read(
+            lambda tx: decode_all(
+                tx.queries.uncommitted_messages(tx.connection, session_id=session_id, through=through)
+            )
         )
 
     def mark_committed(self, session_id: str, generation: int) -> bool:
@@ -186,24 +195,12 @@ def lineage(tx: Transaction, session_id: str) -> list[str]:
     return ids
 
 
-def insert_message(
-    tx: Transaction,
-    session_id: str,
-    turn_id: str | None,
-    role: str,
-    content: str | None,
-    extra: str | None,
-) -> int:
+def insert_message(tx: Transaction, session_id: str, turn_id: str | None, columns: Columns) -> int:
     """Append to an open session that is locked or new, in a running turn of it or in none."""
-    query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
-    # The hot path: aiosql's statement without its wrapper.
-    row = tx.connection.execute(
-        query.sql,
-        {"session_id": session_id, "turn_id": turn_id, "role": role, "content": content, "extra": extra},
-    ).fetchone()
-    if row is None:
+    seq = tx.dialect.add_message(tx, session_id, turn_id, columns)
+    if seq is None:
         raise _why_not_appended(tx, session_id, turn_id)
-    return int(row[0])
+    return seq
 
 
 def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> Exception:

@@ -7,6 +7,7 @@ nothing survives a real SIGKILL. Open a store with `SessionDB.on(CrashingEngine(
 from collections.abc import Callable
 from typing import Literal, NoReturn, TypeVar
 
+from holdfast.core.errors import StoreClosed
 from holdfast.sessions.contract import Engine, Transaction
 
 T = TypeVar("T")
@@ -23,28 +24,32 @@ class ProcessDied(BaseException):
 
 
 class CrashingEngine:
-    """An engine that dies at its next write once it is armed, and works as usual otherwise.
+    """An engine that dies at a write once it is armed, and works as usual until then.
 
     Armed "before", all of the write's statements run and then nothing of them is committed. Armed
-    "after", everything is committed and the caller never hears of it.
+    "after", everything is committed and the caller never hears of it. One that died "for good" then reads
+    and writes nothing, for code that catches what is raised at it.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._armed: Moment | None = None
+        self._skip = 0
+        self._for_good = False
+        self.dead = False
         self.location = engine.location
         self.recovery = engine.recovery
 
-    def arm(self, moment: Moment) -> None:
-        """Die at the next write, before or after its commit."""
-        self._armed = moment
+    def arm(self, moment: Moment, *, skip: int = 0, for_good: bool = False) -> None:
+        """Die at the next write but `skip`, before or after its commit."""
+        self._armed, self._skip, self._for_good = moment, skip, for_good
 
     def disarm(self) -> None:
         self._armed = None
 
     @property
     def armed(self) -> bool:
-        """Whether the next write will die; false again once one has."""
+        """Whether a coming write will die; false again once one has."""
         return self._armed is not None
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
@@ -52,10 +57,12 @@ class CrashingEngine:
         then()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        # Taken once per call: an engine may run `work` again, and it must die again then.
-        moment, self._armed = self._armed, None
-        if moment is None:
+        self._refuse_dead()
+        if self._armed is None or self._skip:
+            self._skip = max(0, self._skip - 1)
             return self._engine.write(work)
+        # Taken once per call: an engine may run `work` again, and it must die again then.
+        moment, self._armed, self.dead = self._armed, None, self._for_good
 
         def work_and_die(tx: Transaction) -> NoReturn:
             work(tx)
@@ -67,6 +74,7 @@ class CrashingEngine:
         raise ProcessDied("after")
 
     def read(self, work: Callable[[Transaction], T]) -> T:
+        self._refuse_dead()
         return self._engine.read(work)
 
     def refresh_search(self) -> None:
@@ -80,3 +88,7 @@ class CrashingEngine:
 
     def close(self) -> None:
         self._engine.close()
+
+    def _refuse_dead(self) -> None:
+        if self.dead:
+            raise StoreClosed(self.location)

@@ -31,7 +31,7 @@ class ApprovalRequest:
     subject: str
     """What would be done, whole: the command line, or the path that would be written."""
     kind: str
-    """What allow lists name: `command`, `write`, or the tool's own name."""
+    """What allow lists name: `command`, `read`, `write`, `fetch`, or the tool's own name."""
     reason: str = ""
     """Why it is asked, when that is not plain: "deletes files", "outside the workspace"."""
     destructive: bool = False

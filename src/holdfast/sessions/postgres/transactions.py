@@ -8,7 +8,7 @@ patience. After a COMMIT without an answer nobody knows, so it is not.
 import os
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import psycopg
@@ -18,6 +18,7 @@ from holdfast.core.errors import InvalidInput, OutcomeUnknown, StoreClosed, Stor
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
+from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import RERUN, connection_lost, translate, words_of
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
@@ -47,6 +48,7 @@ class Transactions:
         self._patience = patience
         self._clock = SystemClock()
         self._queries = load_queries("postgres", "psycopg")
+        self._dialect = PostgresDialect()
         _prepare(address, patience)
         self._connections = Connections(address, patience, connections)
         self._pid = os.getpid()
@@ -113,7 +115,7 @@ class Transactions:
         with self._connections.borrowed() as connection:
             try:
                 connection.execute(begin.encode())
-                result = work(Transaction(connection, self._queries, match_expression, alone=False))
+                result = work(Transaction(connection, self._queries, self._dialect, alone=False))
             except psycopg.Error as error:
                 _undo(connection)
                 if isinstance(error, RERUN) or connection_lost(error):
@@ -162,12 +164,3 @@ def _undo(connection: Connection) -> None:
     except psycopg.Error:
         # The server undoes what a closed connection leaves behind.
         connection.close()
-
-
-def match_expression(phrases: Sequence[Sequence[str]]) -> str:
-    """All of these phrases, for `to_tsquery`: quoted, so nothing is an operator."""
-    return " & ".join(f"'{_quoted(words)}'" for words in phrases)
-
-
-def _quoted(words: Sequence[str]) -> str:
-    return " ".join(words).replace("\\", " ").replace("'", " ")

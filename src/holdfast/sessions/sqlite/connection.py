@@ -6,7 +6,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -80,8 +80,3 @@ class SqliteFile:
 def settled_path(path: str) -> str:
     """The same file for every later connection, wherever the process has gone by then."""
     return path if path == MEMORY else os.path.abspath(path)  # noqa: PTH100 - keeps links
-
-
-def match_expression(phrases: Sequence[Sequence[str]]) -> str:
-    """All of these phrases, in the query language of FTS5: quoted, so nothing is an operator."""
-    return " ".join('"' + " ".join(words) + '"' for words in phrases)

@@ -24,6 +24,9 @@ from holdfast.sessions.sqlite.writer import GroupWriter
 
 T = TypeVar("T")
 
+STEP_PAGES = 1_000
+"""How many pages a backup copies without looking up."""
+
 
 class SqliteEngine:
     """A database in one file, for many threads and many processes."""
@@ -102,7 +105,10 @@ def _copy(source: sqlite3.Connection, path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     target = sqlite3.connect(path)
     try:
-        source.backup(target)
+        # The snapshot begins with a read; without it each step would see the latest state and start over.
+        source.execute("select 1 from sqlite_schema").fetchone()
+        # Between two steps Python gets to see a signal.
+        source.backup(target, pages=STEP_PAGES, progress=lambda *_: None)
         # Out of WAL mode the copy is one file, synced when the pragma returns.
         target.execute("pragma synchronous = full")
         target.execute("pragma journal_mode = delete")

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
-from holdfast.sessions.sqlite.connection import SqliteFile, match_expression
+from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.dialect import SqliteDialect
 from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ class ReaderPool:
     def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
         self._file = file
         self._queries = queries
+        self._dialect = SqliteDialect()
         self._pid = os.getpid()
         self._closed = threading.Event()
         # None stands for a connection that is yet to be opened.
@@ -46,7 +48,7 @@ class ReaderPool:
                 connection = self._file.connect(read_only=True)
             try:
                 connection.execute("begin")
-                return work(Transaction(connection, self._queries, match_expression, alone=True))
+                return work(Transaction(connection, self._queries, self._dialect, alone=True))
             finally:
                 if connection.in_transaction:
                     connection.execute("rollback")

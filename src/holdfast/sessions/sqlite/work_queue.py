@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.sessions.contract import Transaction
 
 LARGEST_GROUP = 256
-LINGER_SECONDS = 0.0002
+LINGER_SECONDS = 0.0005
 
 
 class Work:

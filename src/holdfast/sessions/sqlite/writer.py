@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
-from holdfast.sessions.sqlite.connection import SqliteFile, match_expression
+from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.dialect import SqliteDialect
 from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
 from holdfast.sessions.sqlite.indexing import FAR_BEHIND, index_batch
 from holdfast.sessions.sqlite.opening import open_database
@@ -34,7 +35,7 @@ class GroupWriter:
     def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
         self._file = file
         self._connection = open_database(file)
-        self._transaction = Transaction(self._connection, queries, match_expression, alone=True)
+        self._transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
         self._queue = WorkQueue()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)

@@ -219,3 +219,8 @@ class LocalMemory(MemoryProvider):
         except Exception:
             # A plugin call: without vectors full text still finds it, and the next turn tries again.
             logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
+
+
+def in_folder(folder: Path, clock: Clock) -> LocalMemory:
+    """The local memory in its usual file: how `local` is made by name."""
+    return LocalMemory(folder / "memory.db", clock=clock)

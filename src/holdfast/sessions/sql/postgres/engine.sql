@@ -3,6 +3,23 @@
 -- key stays shareable, so rows that only refer to the session do not wait.
 select 1 from sessions where id = :id for no key update
 
+-- name: insert_message(session_id, turn_id, role, content, extra)^
+-- Only an open session takes a message, and only a running turn of that session adds one.
+insert into messages (session_id, seq, turn_id, role, content, extra, created)
+select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
+       :turn_id, :role, :content, :extra, store_now()
+ where exists (select 1 from sessions where id = :session_id and ended is null)
+   and exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running')
+returning seq
+
+-- name: insert_loose_message(session_id, role, content, extra)^
+-- A message outside any turn: what a session starts with.
+insert into messages (session_id, seq, role, content, extra, created)
+select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
+       :role, :content, :extra, store_now()
+ where exists (select 1 from sessions where id = :session_id and ended is null)
+returning seq
+
 -- name: lock_lease(name)^
 -- Nobody else takes the lease over before this transaction has ended.
 select name, holder, token, expires from leases

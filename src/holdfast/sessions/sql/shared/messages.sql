@@ -1,20 +1,3 @@
--- name: insert_message(session_id, turn_id, role, content, extra)^
--- Only an open session takes a message, and only a running turn of that session adds one.
-insert into messages (session_id, seq, turn_id, role, content, extra, created)
-select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
-       :turn_id, :role, :content, :extra, store_now()
- where exists (select 1 from sessions where id = :session_id and ended is null)
-   and exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running')
-returning seq
-
--- name: insert_loose_message(session_id, role, content, extra)^
--- A message outside any turn: what a session starts with.
-insert into messages (session_id, seq, role, content, extra, created)
-select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
-       :role, :content, :extra, store_now()
- where exists (select 1 from sessions where id = :session_id and ended is null)
-returning seq
-
 -- name: get_messages(session_id)
 select role, content, extra from messages where session_id = :session_id order by seq
 
@@ -25,6 +8,16 @@ select session_id, seq, turn_id, role, content, extra, created, carried
 -- name: turn_messages(turn_id)
 -- In the order they were said; what a rotation carried along is there once, as it was first stored.
 select role, content, extra from messages where turn_id = :turn_id and carried = 0 order by id
+
+-- name: uncommitted_messages(session_id, through)
+-- What was said in the completed turns that no boundary commit has covered, up to a generation or (null) all.
+select m.role, m.content, m.extra
+  from turns t
+  join sessions s on s.id = t.session_id
+  join messages m on m.turn_id = t.id and m.carried = 0
+ where t.session_id = :session_id and t.generation > s.committed_generation
+   and (cast(:through as bigint) is null or t.generation <= :through)
+ order by t.generation, m.id
 
 -- name: message_count(session_id)$
 select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id

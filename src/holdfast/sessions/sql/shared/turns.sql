@@ -1,6 +1,8 @@
 -- name: insert_turn(id, session_id)!
+-- The row count tells whether the session is open and the turn's id was free.
 insert into turns (id, session_id, state, started)
 select :id, id, 'running', store_now() from sessions where id = :session_id and ended is null
+on conflict (id) do nothing
 
 -- name: insert_completed_turn(id, session_id, generation, handover)!
 -- A turn that ran elsewhere and is recorded whole.

@@ -1,0 +1,111 @@
+"""`AgentCache`: agents kept warm between turns, with a limit, idle expiry and a bound on what they hold.
+
+Victims are picked in one step of the loop and committed off it, on no user's turn: a turn only ever takes
+its own agent. An agent whose memory could not be committed stays, for another try.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.agent import Agent, Pools
+from holdfast.core.contract import Clock
+from holdfast.core.errors import HoldfastError
+from holdfast.host.contract import HostOptions
+from holdfast.memory import SessionLifecycle
+from holdfast.process import off_loop
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """One warm agent. In use: a turn runs, or it is on its way out."""
+
+    agent: Agent
+    used: float
+    in_use: bool
+
+
+class AgentCache:
+    """The warm agents of a host, by conversation."""
+
+    def __init__(self, lifecycle: SessionLifecycle, pools: Pools, clock: Clock, options: HostOptions) -> None:
+        self._lifecycle = lifecycle
+        self._pools = pools
+        self._clock = clock
+        self._options = options
+        self._kept: dict[str, Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, root_id: str) -> Agent | None:
+        kept = self._kept.get(root_id)
+        return kept.agent if kept else None
+
+    def take(self, root_id: str, make: Callable[[], Agent]) -> Agent:
+        """The conversation's agent, made if there is none; in use until it is given back."""
+        kept = self._kept.get(root_id)
+        if kept is None:
+            kept = self._kept[root_id] = Kept(make(), self._clock.monotonic(), in_use=True)
+        kept.in_use = True
+        return kept.agent
+
+    def give_back(self, root_id: str) -> None:
+        kept = self._kept.get(root_id)
+        if kept is not None:
+            kept.in_use = False
+            kept.used = self._clock.monotonic()
+
+    def victims(self) -> list[str]:
+        """Who has to go: the long unused, then the least recently used beyond the limits."""
+        now = self._clock.monotonic()
+        idle = sorted(
+            (root for root, kept in self._kept.items() if not kept.in_use),
+            key=lambda root: self._kept[root].used,
+        )
+        chosen = [root for root in idle if now - self._kept[root].used >= self._options.idle_seconds]
+        held = sum(kept.agent.context_tokens for kept in self._kept.values())
+        left = len(self._kept) - len(chosen)
+        held -= sum(self._kept[root].agent.context_tokens for root in chosen)
+        for root in idle[len(chosen) :]:
+            if left <= self._options.agents and held <= self._options.context_tokens:
+                break
+            chosen.append(root)
+            left -= 1
+            held -= self._kept[root].agent.context_tokens
+        return chosen
+
+    async def sweep(self) -> None:
+        """Evict who has to go, each committed first."""
+        leaving = self.victims()
+        for root in leaving:
+            self._kept[root].in_use = True
+        await asyncio.gather(*(self._evict(root) for root in leaving))
+
+    async def evict(self, root_id: str) -> bool:
+        """Evict one agent now, unless it is in use; True when it is gone."""
+        kept = self._kept.get(root_id)
+        if kept is None:
+            return True
+        if kept.in_use:
+            return False
+        kept.in_use = True
+        return await self._evict(root_id)
+
+    async def _evict(self, root_id: str) -> bool:
+        kept = self._kept[root_id]
+        try:
+            gone = await off_loop(
+                self._pools.work, self._lifecycle.evict_agent, kept.agent.session_id, kept.agent
+            )
+        except HoldfastError:
+            logger.exception("host.eviction_failed", extra={"session": kept.agent.session_id})
+            gone = False
+        if gone:
+            del self._kept[root_id]
+        else:
+            self.give_back(root_id)
+        return gone

@@ -1,0 +1,96 @@
+"""What the host is made of and what it answers. Read this first, then `host.py`.
+
+A conversation is a session with all its continuations, known by its first session's id; one process at a
+time runs it, under a lease. `streams.py` numbers its events, `conversation.py` runs its turns, `agents.py`
+keeps its agent warm.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.agent import Agent, Pools
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
+from holdfast.core.events import Event
+from holdfast.memory import MemoryManager, SessionLifecycle
+from holdfast.memory.contract import ProviderStatus
+from holdfast.sessions import SessionDB
+from holdfast.tools.asking import OpenQuestions
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How the host behaves."""
+
+    source: str = "host"
+    """Recorded with sessions that begin here."""
+    agents: int = 64
+    """How many agents are kept warm."""
+    idle_seconds: float = 1800.0
+    """How long an agent may stay unused before it is evicted."""
+    context_tokens: int = 20_000_000
+    """How many tokens of conversation the warm agents may hold together."""
+    poll_seconds: float = 0.25
+    """How often another process's doings are looked at, where there are any."""
+    replay: int = 2_000
+    """How many events of a conversation a reader that reconnects can still get."""
+    shutdown_seconds: float = 5.0
+    take_over: bool = False
+    """Whether messages that waited when the host started are run at once, or when a person says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostParts:
+    """The concrete objects, built in `wiring.py`."""
+
+    db: SessionDB
+    memory: MemoryManager
+    lifecycle: SessionLifecycle
+    make_agent: Callable[[str, OpenQuestions], Agent]
+    pools: Pools
+    options: HostOptions = HostOptions()
+    clock: Clock = field(default_factory=SystemClock)
+    ask_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An event with its place in the conversation's stream."""
+
+    number: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message is stored; whatever happens now, it is not lost."""
+
+    inbox_id: int
+    session_id: str
+    mode: str
+    interrupts: str | None
+    """The turn that an interrupt is addressed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """How a conversation stands."""
+
+    session_id: str
+    state: str
+    """`idle`, `running`, `elsewhere` or `unfinished`."""
+    turn_id: str | None
+    waiting: int
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """How the whole stands: for the terminal, the page and `doctor`."""
+
+    store: str
+    running: list[str]
+    waiting: list[str]
+    unfinished: list[str]
+    memory: list[ProviderStatus]
+    recovering: bool

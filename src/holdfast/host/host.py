@@ -1,0 +1,324 @@
+"""`Host`: runs sessions for every surface. A surface makes one call here and renders the events.
+
+Everything that can go wrong around a turn is solved below this line, once: queueing, interrupting, storing,
+taking over from a dead process, remembering, recovering, stopping.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing, suppress
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from holdfast.agent import Agent, Unfinished
+from holdfast.core.contract import Message
+from holdfast.core.errors import HostClosed, InvalidInput, SessionExists, TurnNotFound
+from holdfast.core.events import MessageAccepted
+from holdfast.core.ids import new_id
+from holdfast.host.agents import AgentCache
+from holdfast.host.contract import (
+    Accepted,
+    HostParts,
+    HostStatus,
+    Numbered,
+    SessionStatus,
+)
+from holdfast.host.conversation import Conversation
+from holdfast.host.recovery import Recovery
+from holdfast.host.shutdown import shut_down
+from holdfast.process import ShutdownBudget, off_loop
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import InboxMessage, Mode, SearchHit
+from holdfast.sessions.listing import Listed
+from holdfast.sessions.search import Filters
+from holdfast.tools.asking import approval_word
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SWEEP_SECONDS = 30.0
+INTERRUPTED = "the person interrupted"
+
+
+class Host:
+    """The sessions of one process. An async context manager; every method on its loop."""
+
+    def __init__(self, parts: HostParts) -> None:
+        self._parts = parts
+        self._db: SessionDB = parts.db
+        self._agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
+        self._conversations: dict[str, Conversation] = {}
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self._background: set[asyncio.Task[Any]] = set()
+        self._closing = False
+        self.recovery = Recovery(parts)
+
+    async def __aenter__(self) -> Self:
+        self._in_background(self.recovery.run(self._open))
+        self._in_background(self._sweep())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for line in await self.close():
+            logger.warning("host.owed", extra={"owed": line})
+
+    # talking
+
+    async def send(
+        self, session_id: str, text: str | Message, mode: Mode = "queue", *, key: str | None = None
+    ) -> Accepted:
+        """Store a message, then let it wait, steer the running turn or interrupt it.
+
+        Once this returns the message is not lost. A `key` makes the call idempotent.
+        """
+        if self._closing:
+            raise HostClosed
+        message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+        if not message.get("content"):
+            raise InvalidInput("a message can't be empty")
+        conversation = await self._open(session_id, create=True)
+        stored = await self._put(conversation, message, mode, key)
+        conversation.stream.waiting += 1
+        conversation.stream.publish(
+            MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=mode)
+        )
+        if stored.addressed_to is not None:
+            conversation.interrupt(stored.addressed_to, INTERRUPTED)
+        conversation.poke()
+        return Accepted(stored.id, stored.session_id, mode, stored.addressed_to)
+
+    async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
+        """The conversation's events after a number, then live; without one, a snapshot first."""
+        conversation = await self._open(session_id)
+        async with aclosing(conversation.stream.read(after)) as events:
+            async for numbered in events:
+                # Another process may run it: while somebody reads here, it is followed.
+                conversation.poke()
+                yield numbered
+
+    async def interrupt(self, session_id: str, text: str = "") -> bool:
+        """Stop the running turn; a text becomes the next one. False when nothing runs here."""
+        if text:
+            return (await self.send(session_id, text, "interrupt")).interrupts is not None
+        return (await self._open(session_id)).interrupt(None, INTERRUPTED)
+
+    async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
+        """Answer the agent's question, or an approval with yes, no or always.
+
+        When that ask is closed already the text is not lost: it becomes the next message, unless it is
+        only a yes or no to an approval. True when the answer counted.
+        """
+        if (await self._open(session_id)).questions.answer(ask_id, text):
+            return True
+        if approval_word(text) is None:
+            await self.send(session_id, text)
+        return False
+
+    async def approve(self, session_id: str, ask_id: str, decision: str) -> bool:
+        """Decide an approval: yes, no, or always (with a pattern). True when the decision counted."""
+        return await self.answer(session_id, ask_id, decision)
+
+    # sessions
+
+    async def new_session(
+        self, prev_session_id: str | None = None, *, session_id: str | None = None, title: str | None = None
+    ) -> str:
+        """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
+        if self._closing:
+            raise HostClosed
+        fresh = session_id or new_id()
+        await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        if prev_session_id:
+            await self._leave(prev_session_id)
+        return fresh
+
+    async def clear(self, session_id: str) -> str:
+        """End a conversation and begin an empty one. What was said stays on record."""
+        conversation = await self._open(session_id)
+
+        async def end(agent: Agent) -> None:
+            await self._call(self._db.end_session, agent.session_id, "cleared")
+
+        await conversation.wish(end)
+        return await self.new_session(session_id)
+
+    async def branch(self, session_id: str, *, before: int | None = None) -> str:
+        """A new session that begins with what was said before a message."""
+        live = await self._call(self._db.live_end, session_id)
+        return (await self._call(self._db.branch, live, new_id(), before=before)).id
+
+    async def truncate(self, session_id: str, *, before: int) -> str:
+        """Go on as if nothing from a message on had been said, in a branch; the original stays on record."""
+        branch = await self.branch(session_id, before=before)
+        await self._leave(session_id)
+        return branch
+
+    async def retry(self, session_id: str) -> str:
+        """Say the last message again, as if it had not been answered; returns the session it is in."""
+        conversation = await self._open(session_id)
+        unfinished = await self.unfinished(session_id)
+        if unfinished is not None:
+            await conversation.wish(Agent.drop)
+            await self.send(session_id, unfinished.message)
+            return conversation.session_id
+        stored = await self._call(self._db.read_messages, conversation.session_id)
+        last = next((each for each in reversed(stored) if each.message["role"] == "user"), None)
+        if last is None:
+            raise InvalidInput("there is nothing to say again in this session")
+        branch = await self.truncate(session_id, before=last.seq)
+        await self.send(branch, last.message)
+        return branch
+
+    async def unfinished(self, session_id: str) -> Unfinished | None:
+        """The turn that a crash cut off here, to be resumed, retried or dropped."""
+        conversation = await self._open(session_id)
+        if conversation.running_turn or await self._call(self._db.session_holder, session_id):
+            return None
+        agent = self._agents.get(conversation.root_id) or self._make_agent(conversation)
+        return await agent.unfinished()
+
+    async def resume(self, session_id: str) -> None:
+        """Go on with the unfinished turn; ends when that turn has ended."""
+        conversation = await self._open(session_id)
+        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_resumed()))
+
+    async def drop(self, session_id: str) -> None:
+        """End the unfinished turn; what it had produced stays on record."""
+        await (await self._open(session_id)).wish(Agent.drop)
+
+    async def compact(self, session_id: str, focus: str = "") -> str:
+        """Compact the conversation now; returns the session in which it goes on."""
+        conversation = await self._open(session_id)
+        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_compaction(focus)))
+        return await self._call(self._db.live_end, session_id)
+
+    async def run_waiting(self, session_id: str) -> None:
+        """Run the messages that waited here when the host started."""
+        (await self._open(session_id)).poke()
+
+    async def waiting(self, session_id: str) -> list[InboxMessage]:
+        """The messages that wait in this conversation, oldest first."""
+        live = await self._call(self._db.live_end, session_id)
+        return await self._call(self._db.inbox.waiting, live)
+
+    async def withdraw(self, inbox_id: int) -> None:
+        """Take back a message that still waits; it stays on record."""
+        await self._call(self._db.inbox.withdraw, inbox_id)
+
+    # knowing
+
+    async def sessions(self, *, source: str | None = None, limit: int = 50, offset: int = 0) -> list[Listed]:
+        """The conversations, the one last spoken in first."""
+        return await self._call(self._db.list_sessions, source=source, limit=limit, offset=offset)
+
+    async def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
+        """Messages that hold every word of the query."""
+        return await self._call(self._db.search, query, filters=filters, limit=limit)
+
+    async def session_status(self, session_id: str) -> SessionStatus:
+        conversation = await self._open(session_id)
+        agent = self._agents.get(conversation.root_id)
+        waiting = await self.waiting(session_id)
+        state = "running" if conversation.running_turn else "elsewhere" if conversation.elsewhere else "idle"
+        if state == "idle" and await self.unfinished(session_id) is not None:
+            state = "unfinished"
+        return SessionStatus(
+            session_id=conversation.session_id,
+            state=state,
+            turn_id=conversation.running_turn,
+            waiting=len(waiting),
+            context_tokens=agent.context_tokens if agent else 0,
+        )
+
+    async def status(self) -> HostStatus:
+        """How the whole stands."""
+        return HostStatus(
+            store=self._db.location,
+            running=[each.session_id for each in self._conversations.values() if each.running_turn],
+            waiting=await self._call(self._db.inbox.sessions),
+            unfinished=list(self.recovery.unfinished),
+            memory=await self._call(self._parts.memory.status),
+            recovering=not self.recovery.done,
+        )
+
+    async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
+        """Stop within one budget; returns what is still owed, in plain words. Idempotent."""
+        if self._closing:
+            return []
+        self._closing = True
+        for task in self._background:
+            task.cancel()
+        spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
+        return await shut_down(self._parts, list(self._conversations.values()), spent)
+
+    # inside
+
+    async def _open(self, session_id: str, *, create: bool = False) -> Conversation:
+        """The conversation a session belongs to."""
+        root_id = await self._call(self._root, session_id, create)
+        if root_id not in self._conversations:
+            self._conversations[root_id] = Conversation(root_id, self._parts, self._agents, self._holder)
+            self._conversations[root_id].stream.session_id = await self._call(self._db.live_end, root_id)
+        return self._conversations[root_id]
+
+    def _root(self, session_id: str, create: bool) -> str:
+        if create and self._db.get_session(session_id) is None:
+            with suppress(SessionExists):
+                self._db.create_session(session_id, source=self._parts.options.source)
+        return self._db.lineage(session_id)[0]
+
+    async def _put(
+        self, conversation: Conversation, message: Message, mode: Mode, key: str | None
+    ) -> InboxMessage:
+        addressed = None
+        if mode == "interrupt":
+            running = await self._call(self._db.turns.running, conversation.session_id)
+            addressed = running.id if running else None
+        try:
+            return await self._call(
+                self._db.inbox.put, conversation.root_id, message, mode=mode, addressed_to=addressed, key=key
+            )
+        except TurnNotFound:
+            return await self._call(self._db.inbox.put, conversation.root_id, message, mode=mode, key=key)
+
+    async def _leave(self, session_id: str) -> None:
+        """A boundary: the session's memory is committed, on nobody's turn."""
+        conversation = await self._open(session_id)
+        self._in_background(self._commit(conversation))
+
+    async def _commit(self, conversation: Conversation) -> None:
+        agent = self._agents.get(conversation.root_id) or self._make_agent(conversation)
+        await off_loop(
+            self._parts.pools.work, self._parts.lifecycle.commit_session_memory, agent.session_id, agent
+        )
+
+    def _make_agent(self, conversation: Conversation) -> Agent:
+        return self._parts.make_agent(conversation.session_id, conversation.questions)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self._agents.sweep()
+
+    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("host.background_failed", exc_info=task.exception())
+
+    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

@@ -1,0 +1,133 @@
+"""`EventStream`: a conversation's events, numbered, with a bounded memory for readers that come late.
+
+Readers take from one buffer at their own pace, so a slow one never slows a turn. A reader that asks for
+more than the buffer holds gets a snapshot of where the session stands, then goes on live.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from itertools import islice
+
+from holdfast.core.events import (
+    Event,
+    MessageJoined,
+    ModelRetrying,
+    ReasoningDelta,
+    SessionSnapshot,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnStarted,
+)
+from holdfast.host.contract import Numbered
+
+ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
+
+
+class EventStream:
+    """The events of one conversation. Publish and read on the host's loop."""
+
+    def __init__(self, session_id: str, size: int) -> None:
+        self.session_id = session_id
+        self.number = 0
+        self.waiting = 0
+        self.readers = 0
+        self._kept: deque[Numbered] = deque(maxlen=size)
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._turn_id = ""
+        self._said = ""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._tools: dict[str, str] = {}
+
+    def publish(self, event: Event) -> None:
+        """Number the event and show it to every reader."""
+        self.number += 1
+        self.session_id = event.session_id
+        self._fold(event)
+        self._kept.append(Numbered(self.number, event))
+        self._wake()
+
+    def close(self) -> None:
+        """Nothing more will come; readers end once they have read what is there."""
+        self._closed = True
+        self._wake()
+
+    def snapshot(self) -> SessionSnapshot:
+        """Where the session stands now."""
+        return SessionSnapshot(
+            session_id=self.session_id,
+            number=self.number,
+            turn_id=self._turn_id,
+            said=self._said,
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            tools=tuple(self._tools.values()),
+            waiting=self.waiting,
+        )
+
+    async def read(self, after: int | None = None) -> AsyncGenerator[Numbered, None]:
+        """Everything after a number, then what comes; with None, or too old a number, a snapshot first."""
+        self.readers += 1
+        try:
+            place = after
+            while True:
+                if place is None or not self._reaches_back_to(place):
+                    place = self.number
+                    yield Numbered(place, self.snapshot())
+                for numbered in self._after(place):
+                    place = numbered.number
+                    yield numbered
+                if place < self.number:
+                    continue
+                if self._closed:
+                    return
+                await self._changed.wait()
+        finally:
+            self.readers -= 1
+
+    def _reaches_back_to(self, place: int) -> bool:
+        """Whether all that came after this number is still here; a number of another life never is."""
+        oldest = self._kept[0].number if self._kept else self.number + 1
+        return oldest - 1 <= place <= self.number
+
+    def _after(self, place: int) -> list[Numbered]:
+        missing = self.number - place
+        return [*islice(reversed(self._kept), missing)][::-1]
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _fold(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._forget_turn()
+                self._turn_id, self._said = event.turn_id, event.text
+            case TextDelta():
+                self._text.append(event.text)
+            case ReasoningDelta():
+                self._reasoning.append(event.text)
+            case ToolStarted():
+                # The answer that called it is stored by now.
+                self._text.clear()
+                self._reasoning.clear()
+                self._tools[event.call_id] = event.name
+            case ToolFinished():
+                self._tools.pop(event.call_id, None)
+            case ModelRetrying() | MessageJoined():
+                self._text.clear()
+                self._reasoning.clear()
+            case _ if isinstance(event, ENDS):
+                self._forget_turn()
+
+    def _forget_turn(self) -> None:
+        self._turn_id = self._said = ""
+        self._text.clear()
+        self._reasoning.clear()
+        self._tools.clear()

@@ -1,0 +1,39 @@
+"""What is said to PostgreSQL otherwise than to SQLite: see `Dialect` in `contract.py`."""
+
+from collections.abc import Sequence
+
+from holdfast.sessions.contract import Transaction
+
+
+class PostgresDialect:
+    """One statement does it all here: each costs a way to the server and back."""
+
+    def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
+        """All of these phrases, for `to_tsquery`: quoted, so nothing is an operator."""
+        return " & ".join(f"'{_quoted(words)}'" for words in phrases)
+
+    def add_message(
+        self,
+        tx: Transaction,
+        session_id: str,
+        turn_id: str | None,
+        columns: tuple[str, str | None, str | None],
+    ) -> int | None:
+        role, content, extra = columns
+        query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
+        # The hot path: aiosql's statement without its wrapper.
+        row = tx.connection.execute(
+            query.sql,
+            {
+                "session_id": session_id,
+                "turn_id": turn_id,
+                "role": role,
+                "content": content,
+                "extra": extra,
+            },
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " ".join(words).replace("\\", " ").replace("'", " ")

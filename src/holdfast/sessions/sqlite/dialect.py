@@ -1,0 +1,28 @@
+"""What is said to SQLite otherwise than to PostgreSQL: see `Dialect` in `contract.py`."""
+
+from collections.abc import Sequence
+
+from holdfast.sessions.contract import Transaction
+
+
+class SqliteDialect:
+    """Two short statements are cheaper here than a long one; nothing can come between them."""
+
+    def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
+        """All of these phrases, in the query language of FTS5: quoted, so nothing is an operator."""
+        return " ".join('"' + " ".join(words) + '"' for words in phrases)
+
+    def add_message(
+        self,
+        tx: Transaction,
+        session_id: str,
+        turn_id: str | None,
+        columns: tuple[str, str | None, str | None],
+    ) -> int | None:
+        # The hot path: aiosql's statements without its wrapper, and values by place, not by name.
+        execute, queries = tx.connection.execute, tx.queries
+        row = execute(queries.next_place.sql, (session_id, turn_id, turn_id)).fetchone()
+        if row is None:
+            return None
+        execute(queries.place_message.sql, (session_id, row[0], turn_id, *columns))
+        return int(row[0])

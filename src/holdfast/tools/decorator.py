@@ -1,0 +1,94 @@
+"""`@tool`: a typed, documented function, plain or async, becomes a `Tool`.
+
+The schema comes from the signature and the docstring (`arguments.py`). A parameter annotated `ToolContext`
+gets the call's context and is not shown to the model. A plain function runs off the event loop.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, cast, overload
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from holdfast.core.errors import ToolFailed, ToolInvalid
+from holdfast.tools.arguments import read_signature
+from holdfast.tools.contract import TOOL_SECONDS, Tool, ToolContext, ToolResult
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every model's interface takes as a tool's name."""
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, timeout: float | None = TOOL_SECONDS, changes: bool = True
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    timeout: float | None = TOOL_SECONDS,
+    changes: bool = True,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Offer a function to the model.
+
+    It may return a text, a `ToolResult`, or anything that JSON can hold. Whatever it raises is told to the
+    model; raise `ToolFailed` to choose the words.
+    """
+    if function is None:
+        return functools.partial(_tool, name=name, timeout=timeout, changes=changes)
+    return _tool(function, name=name, timeout=timeout, changes=changes)
+
+
+def _tool(function: Callable[..., Any], *, name: str | None, timeout: float | None, changes: bool) -> Tool:
+    called = name if name is not None else str(getattr(function, "__name__", ""))
+    if not NAME.fullmatch(called):
+        raise ToolInvalid(called, "a name has 1 to 64 letters, digits, underscores and hyphens; pass name=…")
+    if not inspect.isroutine(function):
+        function = cast(Any, function).__call__
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolInvalid(called, "it is a generator; return the whole result instead")
+    signature = read_signature(function, called)
+
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+        injected = {} if signature.context is None else {signature.context: context}
+        call = functools.partial(function, **arguments, **injected)
+        outcome = call() if inspect.iscoroutinefunction(function) else await context.off_loop(call)
+        if inspect.isawaitable(outcome):
+            outcome = await outcome
+        return as_result(called, outcome)
+
+    return Tool(
+        name=called,
+        description=signature.description,
+        parameters=signature.schema(),
+        run=run,
+        timeout=timeout,
+        changes=changes,
+        check=functools.partial(signature.check, called),
+    )
+
+
+def as_result(name: str, outcome: object) -> ToolResult:
+    """What a function returned, as the model reads it."""
+    match outcome:
+        case ToolResult():
+            return outcome
+        case str():
+            return ToolResult(outcome)
+        case None:
+            return ToolResult("done")
+    try:
+        return ToolResult(to_json(outcome, by_alias=True).decode())
+    except (PydanticSerializationError, UnicodeError, RecursionError, ValueError) as cause:
+        raise ToolFailed(
+            f"{name} ran, but its result of type {type(outcome).__name__} can't be shown: {cause}"
+        ) from cause

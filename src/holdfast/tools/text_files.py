@@ -1,0 +1,123 @@
+"""Text in files: its encoding found and kept, its line ends kept, and changes written whole or not at all."""
+
+import codecs
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from typing import Self
+
+from holdfast.core.errors import ToolFailed
+from holdfast.core.ids import new_id
+from holdfast.tools.places import Place, folder_of, problems_named
+
+LARGEST_TEXT = 20_000_000
+LOOKED_AT = 8192
+MOST_CONTROLS = 0.3
+# UTF-32's mark begins with UTF-16's, so it is looked for first.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\r\f\x1b\b"))
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file's text and how it is written down."""
+
+    text: str
+    encoding: str = "utf-8"
+    mark: bytes = b""
+
+    @classmethod
+    def decode(cls, data: bytes, shown: str) -> Self:
+        """Read bytes as text; refuses what is not."""
+        for mark, encoding in MARKS:
+            if data.startswith(mark):
+                with contextlib.suppress(UnicodeDecodeError):
+                    return cls(data[len(mark) :].decode(encoding), encoding, mark)
+        beginning = data[:LOOKED_AT]
+        controls = len(beginning) - len(beginning.translate(None, CONTROLS))
+        if b"\0" in beginning or controls > MOST_CONTROLS * len(beginning):
+            raise ToolFailed(f"{shown} is not text ({len(data)} bytes of binary data)")
+        try:
+            return cls(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            return cls(data.decode("latin-1"), "latin-1")
+
+    def encode(self, text: str, shown: str) -> bytes:
+        """Another text, written down in the same way."""
+        try:
+            return self.mark + text.encode(self.encoding)
+        except UnicodeEncodeError as cause:
+            odd = text[cause.start : cause.end][:20]
+            raise ToolFailed(f"{shown} is kept as {self.encoding}, which can't hold {odd!r}") from cause
+
+    @property
+    def newline(self) -> str:
+        """The line end of the whole file; a newline when they are mixed or there are none."""
+        crlf = self.text.count("\r\n")
+        return "\r\n" if crlf and crlf == self.text.count("\n") else "\n"
+
+
+def replace_file(place: Place, data: bytes, *, unchanged_since: os.stat_result | None = None) -> bool:
+    """Write a file whole or not at all, keeping its mode; True when it is new.
+
+    With `unchanged_since`, refuses when the file is no longer the one that was read.
+    """
+    with problems_named(place), folder_of(place.path, create=True) as folder:
+        name = place.path.name
+        before = _state(name, folder)
+        _check(place, before, unchanged_since)
+        written = f".holdfast-{new_id()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(written, flags, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(file, "wb") as writing:
+                writing.write(data)
+                writing.flush()
+                if before is not None:
+                    _keep_rights(file, before)
+                os.fsync(file)
+            _check(place, _state(name, folder), unchanged_since)
+            os.replace(written, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(written, dir_fd=folder)
+            raise
+        return before is None
+
+
+def _state(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _check(place: Place, found: os.stat_result | None, expected: os.stat_result | None) -> None:
+    if found is not None:
+        if stat.S_ISDIR(found.st_mode):
+            raise ToolFailed(f"{place.shown} is a folder")
+        if not stat.S_ISREG(found.st_mode):
+            raise ToolFailed(f"{place.shown} is not a regular file; it was left as it is")
+        if not found.st_mode & 0o222:
+            raise ToolFailed(f"{place.shown} is marked read-only; it was left as it is")
+    if expected is not None and (found is None or _identity(found) != _identity(expected)):
+        raise ToolFailed(
+            f"{place.shown} was changed by somebody else meanwhile; read it again. It was left as it is"
+        )
+
+
+def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _keep_rights(file: int, before: os.stat_result) -> None:
+    with contextlib.suppress(PermissionError):  # only the superuser gives files away
+        os.fchown(file, before.st_uid, before.st_gid)
+    os.fchmod(file, stat.S_IMODE(before.st_mode))

@@ -1,0 +1,407 @@
+"""Compaction: one child whoever asks at once, nothing lost, nothing deleted, and an end to it always."""
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from holdfast import Agent, SessionDB
+from holdfast.agent import AgentOptions
+from holdfast.core.contract import Message
+from holdfast.core.errors import ContextTooLong, StoreFault
+from holdfast.core.events import CompactionFinished, Event, SessionRotated, TurnCompleted
+from holdfast.models.contract import ModelRequest
+from holdfast.testing import ScriptedModel, Tokens
+from tests.agent.company import DEADLINE, Hold, require_valid, until
+
+Wait = Callable[[Awaitable[Any]], Any]
+SUMMARY: Message = {"role": "user", "content": "what was said before"}
+
+
+class Counting:
+    """A compressor that keeps the last message and counts its calls."""
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self.calls = 0
+        self._before = before
+
+    def compress(self, messages: Sequence[Message]) -> list[Message]:
+        self.calls += 1
+        self._before()
+        return [SUMMARY, *messages[-1:]]
+
+
+def conversation(db: SessionDB, turns: int = 6, session: str = "s") -> list[Message]:
+    db.create_session(session, source="test")
+    for turn in range(turns):
+        db.append_message(session, {"role": "user", "content": f"question {turn} " * 20})
+        db.append_message(session, {"role": "assistant", "content": f"answer {turn} " * 20})
+    return db.get_messages(session)
+
+
+def an_agent(db: SessionDB, compressor: Any, model: ScriptedModel | None = None) -> Agent:  # noqa: ANN401
+    agent = Agent(model or ScriptedModel(), db, "s")
+    agent.compressor = compressor
+    return agent
+
+
+@pytest.mark.clause("C8")
+def test_the_conversation_goes_on_in_a_child_and_nothing_is_deleted(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db)
+    agent = an_agent(db, Counting())
+    compacted, system = wait(agent.compress_context(messages, "be kind", approx_tokens=120_000))
+    assert system == "be kind"
+    assert compacted == [SUMMARY, messages[-1]]
+    assert db.children("s") == [agent.session_id]
+    parent = db.get_session("s")
+    assert parent is not None
+    assert parent.end_reason == "compression"
+    assert db.get_messages("s") == messages
+    assert db.search("question 0")[0].session_id == "s"
+    assert db.get_compression_lock_holder("s") is None
+
+
+@pytest.mark.clause("C1", "C2")
+def test_of_many_threads_at_once_exactly_one_moves(db: SessionDB) -> None:
+    messages = conversation(db)
+    together = threading.Barrier(6)
+    agents = [an_agent(db, Counting()) for _ in range(6)]
+    given: dict[int, list[Message]] = {}
+
+    def compact(place: int) -> None:
+        async def work() -> None:
+            together.wait(DEADLINE)
+            given[place], _ = await agents[place].compress_context(messages, "", approx_tokens=120_000)
+
+        asyncio.run(work())
+
+    threads = [threading.Thread(target=compact, args=(place,)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE)
+    (child,) = db.children("s")
+    moved = [place for place, agent in enumerate(agents) if agent.session_id == child]
+    assert len(moved) == 1
+    for place, agent in enumerate(agents):
+        if place not in moved:
+            assert agent.session_id == "s"
+            assert given[place] == messages
+            assert agent.compressor.calls == 0  # type: ignore[attr-defined]
+    assert db.get_compression_lock_holder("s") is None
+
+
+WORKER = """
+import asyncio, json, sys
+from holdfast import Agent, SessionDB
+from holdfast.testing import ScriptedModel
+
+class Compressor:
+    calls = 0
+    def compress(self, messages):
+        self.calls += 1
+        return [{"role": "user", "content": "summary"}, *messages[-1:]]
+
+async def main():
+    with SessionDB.open(sys.argv[1]) as db:
+        messages = db.get_messages("s")
+        agent = Agent(ScriptedModel(), db, "s")
+        agent.compressor = Compressor()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        given, _ = await agent.compress_context(messages, "", approx_tokens=120000)
+        print(json.dumps([agent.session_id, agent.compressor.calls, given == messages]))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.clause("C1", "C2")
+def test_of_many_processes_at_once_exactly_one_moves(db: SessionDB, store_url: str) -> None:
+    conversation(db)
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, store_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ},
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    outcomes = [json.loads(worker.communicate(timeout=DEADLINE)[0]) for worker in workers]
+    (child,) = db.children("s")
+    assert sorted(calls for _, calls, _ in outcomes) == [0, 0, 0, 1]
+    assert [session for session, _, _ in outcomes].count(child) == 1
+    assert all(verbatim for session, _, verbatim in outcomes if session == "s")
+    assert db.get_compression_lock_holder("s") is None
+
+
+@pytest.mark.clause("C2")
+def test_who_finds_the_lock_taken_gets_its_messages_back(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db)
+    assert db.try_acquire_compression_lock("s", "another")
+    compressor = Counting()
+    agent = an_agent(db, compressor)
+    assert wait(agent.compress_context(messages, "x"))[0] == messages
+    assert compressor.calls == 0
+    assert agent.session_id == "s"
+    assert db.get_compression_lock_holder("s") == "another"
+
+
+class BrokenLocks:
+    """A store whose compression lock is missing or broken; the rest works."""
+
+    def __init__(self, db: SessionDB, failure: Exception) -> None:
+        self._db = db
+        self._failure = failure
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name in ("try_acquire_compression_lock", "release_compression_lock"):
+            raise self._failure
+        return getattr(self._db, name)
+
+
+@pytest.mark.clause("C4")
+@pytest.mark.parametrize("failure", [AttributeError("no such method"), StoreFault("db", "no such table")])
+def test_with_locking_broken_compaction_goes_on_and_says_so_once(
+    db: SessionDB, wait: Wait, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = conversation(db)
+    agent = an_agent(BrokenLocks(db, failure), Counting())  # type: ignore[arg-type]
+    with caplog.at_level(logging.WARNING):
+        compacted, _ = wait(agent.compress_context(messages, ""))
+        assert len(compacted) == 2
+        assert db.children("s") == [agent.session_id]
+        wait(agent.compress_context([*compacted, *compacted, *compacted], ""))
+    assert [record.message for record in caplog.records].count("compaction.without_lock") == 1
+    assert len(db.lineage("s")) == 3
+
+
+@pytest.mark.clause("C5")
+def test_without_a_lock_the_loser_adopts_the_winners_child(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db)
+
+    def somebody_wins() -> None:
+        db.rotate("s", "the winner", [SUMMARY], carry_from=len(messages))
+
+    agent = an_agent(BrokenLocks(db, AttributeError("none")), Counting(somebody_wins))  # type: ignore[arg-type]
+    compacted, _ = wait(agent.compress_context(messages, ""))
+    assert db.children("s") == ["the winner"]
+    assert agent.session_id == "the winner"
+    assert compacted == [SUMMARY]
+
+
+@pytest.mark.clause("C3")
+def test_who_lost_its_lock_while_summarising_can_not_rotate(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db)
+    holder: list[str] = []
+
+    def lose() -> None:
+        holder.append(str(db.get_compression_lock_holder("s")))
+        db.release_compression_lock("s", holder[0])
+
+    agent = an_agent(db, Counting(lose))
+    assert wait(agent.compress_context(messages, ""))[0] == messages
+    assert db.children("s") == []
+    assert agent.session_id == "s"
+
+
+@pytest.mark.clause("C7")
+def test_what_arrives_while_the_summary_is_written_is_carried_over_in_order(
+    db: SessionDB, wait: Wait
+) -> None:
+    messages = conversation(db)
+    late: list[Message] = [{"role": "user", "content": f"late {n}"} for n in range(3)]
+
+    def arrive() -> None:
+        db.append_messages("s", late)
+        db.inbox.put("s", {"role": "user", "content": "queued"})
+
+    agent = an_agent(db, Counting(arrive))
+    compacted, _ = wait(agent.compress_context(messages, ""))
+    assert compacted == [SUMMARY, messages[-1], *late]
+    assert [each.message["content"] for each in db.inbox.waiting(agent.session_id)] == ["queued"]
+
+
+@pytest.mark.clause("C7")
+def test_what_arrived_before_the_lock_was_taken_is_carried_over_too(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db)
+    db.append_message("s", {"role": "user", "content": "you did not see this"})
+    agent = an_agent(db, Counting())
+    compacted, _ = wait(agent.compress_context(messages, ""))
+    assert compacted[-1]["content"] == "you did not see this"
+
+
+@pytest.mark.clause("C10")
+def test_a_compaction_that_does_not_shrink_is_not_repeated_and_the_turn_goes_on(
+    db: SessionDB, wait: Wait
+) -> None:
+    class Futile:
+        calls = 0
+
+        def compress(self, messages: list[Message]) -> list[Message]:
+            self.calls += 1
+            return messages
+
+    conversation(db)
+    futile = Futile()
+    model = ScriptedModel(["one", "two", "three"], context_window=400)
+    agent = an_agent(db, futile, model)
+    for text in ("a", "b", "c"):
+        assert wait(agent.run(text)).state == "completed"
+    assert futile.calls == 1
+    assert db.children("s") == []
+
+
+@pytest.mark.clause("C10")
+def test_a_conversation_that_no_compaction_fits_into_the_window_ends_with_a_clear_error(
+    db: SessionDB, wait: Wait
+) -> None:
+    conversation(db)
+    too_long = ContextTooLong("m", "400 tokens at most")
+    agent = an_agent(db, Counting(), ScriptedModel([too_long] * 10))
+    with pytest.raises(ContextTooLong, match="400 tokens at most"):
+        wait(agent.run("go"))
+    assert agent.compressor.calls <= 2  # type: ignore[attr-defined]
+    assert db.turns.running(agent.session_id) is None
+
+
+def test_a_context_that_is_too_long_is_compacted_and_the_turn_goes_on(db: SessionDB, wait: Wait) -> None:
+    conversation(db)
+    model = ScriptedModel([ContextTooLong("m", "too long"), "fits now"])
+    agent = an_agent(db, Counting(), model)
+    assert wait(agent.run("go")).final_response == "fits now"
+    (child,) = db.children("s")
+    assert agent.session_id == child
+    require_valid(model.requests[1].messages)
+
+
+def test_the_models_own_count_decides_when_it_is_time(db: SessionDB, wait: Wait) -> None:
+    model = ScriptedModel([["short", Tokens(input=900)], "sum", "next"], context_window=1000)
+    agent = Agent(model, db, "s", options=AgentOptions(compact_at=0.8))
+    agent.compressor = Counting()
+    wait(agent.run("one"))
+    assert agent.session_id == "s"
+
+    async def events() -> list[Event]:
+        return [event async for event in agent.stream("two")]
+
+    kinds = [type(event) for event in wait(events())]
+    assert kinds.index(SessionRotated) < kinds.index(CompactionFinished) < kinds.index(TurnCompleted)
+
+
+@pytest.mark.clause("I1")
+def test_a_message_sent_during_a_compaction_is_taken_in_the_child(db: SessionDB, wait: Wait) -> None:
+    conversation(db)
+
+    def queue() -> None:
+        db.inbox.put("s", {"role": "user", "content": "sent meanwhile"})
+
+    model = ScriptedModel(["one", "two"], context_window=500)
+    agent = an_agent(db, Counting(queue), model)
+    result = wait(agent.run("go"))
+    assert result.waiting == 1
+    assert wait(agent.run()).messages[-2]["content"] == "sent meanwhile"
+
+
+def test_the_summary_is_the_models_own_with_the_tail_word_for_word(db: SessionDB, wait: Wait) -> None:
+    messages = conversation(db, turns=12)
+    model = ScriptedModel(["## Goals\nAnswer the questions.", "on we go"], context_window=700)
+    agent = Agent(model, db, "s")
+    result = wait(agent.run("the newest question"))
+    assert result.final_response == "on we go"
+    asked = str(model.requests[0].messages[0]["content"])
+    assert "question 0" in asked
+    sent = model.requests[1].messages
+    require_valid(sent)
+    assert "Answer the questions." in str(sent[0]["content"])
+    kept = [m["content"] for m in messages[-2:]]
+    assert all(any(str(text) in str(m["content"]) for m in sent) for text in kept)
+    assert "the newest question" in str(sent[-1]["content"])
+
+
+def test_when_the_summary_fails_the_context_is_shrunk_mechanically(db: SessionDB, wait: Wait) -> None:
+    conversation(db, turns=12)
+
+    def fail(_: ModelRequest) -> Any:  # noqa: ANN401
+        raise OSError("the summariser is down")
+
+    model = ScriptedModel([fail, "still here"], context_window=700)
+    agent = Agent(model, db, "s")
+    assert wait(agent.run("go on")).final_response == "still here"
+    assert agent.session_id != "s"
+    require_valid(model.requests[1].messages)
+    assert "user: question" in str(model.requests[1].messages[0]["content"])
+
+
+@pytest.mark.parametrize("nonsense", [None, 3, "text", [1, 2], [{"content": "no role"}]])
+def test_a_compressor_that_returns_nonsense_is_not_believed(
+    db: SessionDB,
+    wait: Wait,
+    nonsense: Any,  # noqa: ANN401
+) -> None:
+    class Nonsense:
+        async def compress(self, messages: list[Message], **_: Any) -> Any:  # noqa: ANN401
+            return nonsense
+
+    conversation(db, turns=12)
+    agent = an_agent(db, Nonsense(), ScriptedModel(["fine"], context_window=700))
+    assert wait(agent.run("go on")).final_response == "fine"
+    assert agent.session_id != "s"
+
+
+def test_the_focus_and_the_budget_reach_a_compressor_that_takes_them(db: SessionDB, wait: Wait) -> None:
+    class Focused:
+        got: dict[str, Any]
+
+        def compress(self, messages: list[Message], focus: str, budget: int) -> list[Message]:
+            self.got = {"focus": focus, "budget": budget}
+            return messages[-1:]
+
+    messages = conversation(db)
+    focused = Focused()
+    wait(an_agent(db, focused).compress_context(messages, "", focus="the names"))
+    assert focused.got["focus"] == "the names"
+    assert focused.got["budget"] > 0
+
+
+def test_another_host_that_waits_finds_the_session_continued(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        messages = conversation(db)
+        hold = Hold()
+
+        class Held:
+            async def compress(self, messages: list[Message]) -> list[Message]:
+                await hold()
+                return [SUMMARY]
+
+        first, second = an_agent(db, Held()), an_agent(db, Counting())
+        compacting = asyncio.create_task(first.compress_context(messages, ""))
+        await hold.reached.wait()
+        assert (await second.compress_context(messages, ""))[0] == messages
+        hold.opened.set()
+        await compacting
+        await until(lambda: db.get_compression_lock_holder("s") is None)
+        assert (await second.compress_context(messages, ""))[0] == messages
+        assert second.session_id == "s"
+        assert db.children("s") == [first.session_id]
+        # Its next turn follows the conversation.
+        result = await second.run("where are we?")
+        assert result.session_id == first.session_id
+
+    wait(scenario())

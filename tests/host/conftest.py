@@ -1,0 +1,6 @@
+"""Fixtures for the host: both engines."""
+
+from tests.agent.conftest import db, store_url, wait
+from tests.sessions.conftest import postgres
+
+__all__ = ["db", "postgres", "store_url", "wait"]

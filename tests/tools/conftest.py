@@ -1,0 +1,18 @@
+"""Calls of tools in a workspace of their own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.process import DaemonPool
+from tests.tools.calls import LONG, Calls
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Iterator[Calls]:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    pool = DaemonPool("tools", workers=4, backlog=16)
+    yield Calls(workspace, pool)
+    assert pool.close(LONG) == []
