@@ -158,6 +158,14 @@ class MemoryManager:
                 ),
             )
 
+    def on_delegation(self, task: str, result: str, *, child_session_id: str, session_id: str = "") -> None:
+        """A subagent of the session has ended; every provider hears of it, behind what it is owed."""
+        for lanes in self._lanes.values():
+            lanes.hook(
+                session_id,
+                lambda provider: provider.on_delegation(task, result, child_session_id=child_session_id),
+            )
+
     def on_pre_compress(
         self, messages: Sequence[Message], *, session_id: str, timeout: float = BOUNDARY_SECONDS
     ) -> str:

@@ -52,6 +52,9 @@ class RecordingProvider(MemoryProvider):
     def on_session_switch(self, new_session_id: str, **kwargs: object) -> None:
         self.note("on_session_switch", (new_session_id, kwargs))
 
+    def on_delegation(self, task: str, result: str, **kwargs: object) -> None:
+        self.note("on_delegation", (task, result, kwargs))
+
     def shutdown(self) -> None:
         self.note("shutdown", None)
 

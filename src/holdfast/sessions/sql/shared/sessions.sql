@@ -50,7 +50,14 @@ with recursive origin (id, parent, relation, depth) as (
 select id from line order by depth
 
 -- name: uncommitted_sessions()
-select id from sessions where generation > committed_generation order by id
+-- What a subagent did is its parent's to remember: its session, and what continues it, is left out.
+with recursive origin (id, parent, relation) as (
+    select id, parent, relation from sessions where generation > committed_generation
+    union all
+    select origin.id, s.parent, s.relation
+      from origin join sessions s on s.id = origin.parent where origin.relation = 'continuation'
+)
+select id from origin where relation is null or relation = 'branch' order by id
 
 -- name: mark_committed(id, generation)!
 update sessions set committed_generation = :generation

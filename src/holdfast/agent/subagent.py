@@ -1,0 +1,138 @@
+"""`Subagent`: one message in the hands of a fresh agent, brought to an end that nothing can hold up.
+
+The agent lives in a task of its own. Its end, its deadline and the cancellation of whoever waits for it all
+take effect in time: a turn that is told to stop keeps its partial work on record, and one that doesn't stop
+is left behind. `delegation.py` and `review.py` are built on it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+
+from holdfast.agent.agent import Agent
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import (
+    Event,
+    ModelRetrying,
+    StepFinished,
+    TextDelta,
+    ToolFinished,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+)
+
+logger = logging.getLogger(__name__)
+
+GRACE = 0.4
+"""How long a cancelled wait stays for the record to be closed; less than a tool batch's own grace."""
+PATIENCE = 2.0
+"""How long a subagent past its deadline may take to stop before it is left behind."""
+
+Begin = Callable[[], AbstractAsyncContextManager[Agent]]
+"""Makes the agent, and lets go of it when its turn has ended."""
+Lives = set["asyncio.Task[None]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a subagent ended: its answer, or an honest word on why there is none."""
+
+    ok: bool
+    text: str
+
+
+class Subagent:
+    """One turn of an agent that `begin` makes. `lives` holds its task for as long as it runs."""
+
+    def __init__(self, begin: Begin, heard: Callable[[Event], None], lives: Lives) -> None:
+        self._begin = begin
+        self._heard = heard
+        self._lives = lives
+        self._agent: Agent | None = None
+        self._said: list[str] = []  # finished answers, and last the one that is being said
+        self._saying: list[str] = []
+        self._used: list[str] = []
+        self._ended: Outcome | None = None
+
+    async def run(self, message: str, seconds: float) -> Outcome:
+        """Run the turn, for so long at most. Cancelling this interrupts the turn."""
+        life = asyncio.create_task(self._live(message), name="subagent")
+        self._lives.add(life)
+        life.add_done_callback(self._lives.discard)
+        life.add_done_callback(_log_failure)
+        try:
+            await asyncio.wait([life], timeout=seconds)
+            if life.done():
+                return self._outcome(life)
+            self._stop(life, f"it did not finish within {seconds:g} s")
+            await asyncio.wait([life], timeout=PATIENCE)
+        except asyncio.CancelledError:
+            self._stop(life, "the turn that waits for it was interrupted")
+            await asyncio.wait([life], timeout=GRACE)
+            raise
+        return self._late(life, seconds)
+
+    async def _live(self, message: str) -> None:
+        async with self._begin() as agent:
+            self._agent = agent
+            async with aclosing(agent.stream(message)) as events:
+                async for event in events:
+                    self._note(event)
+                    self._heard(event)
+
+    def _stop(self, life: "asyncio.Task[None]", why: str) -> None:
+        if self._agent is not None and self._agent.running_turn is not None:
+            self._agent.interrupt(reason=why)  # the turn keeps what it has, and its reader sees it end
+        else:
+            life.cancel()
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case TextDelta():
+                self._saying.append(event.text)
+            case ModelRetrying():
+                self._saying.clear()
+            case StepFinished():
+                self._said.append("".join(self._saying))
+                self._saying.clear()
+            case ToolFinished():
+                self._used.append(f"{event.name} ({'done' if event.ok else 'failed'})")
+            case TurnCompleted():
+                self._ended = Outcome(ok=True, text=event.final_response)
+            case TurnInterrupted():
+                self._ended = self._without_answer(f"The subagent was interrupted: {event.reason}.")
+            case TurnFailed():
+                self._ended = self._without_answer(f"The subagent failed: {event.error}")
+
+    def _outcome(self, life: "asyncio.Task[None]") -> Outcome:
+        if self._ended is not None:
+            return self._ended
+        problem = None if life.cancelled() else life.exception()
+        return self._without_answer(f"The subagent could not do its task: {_said(problem)}")
+
+    def _late(self, life: "asyncio.Task[None]", seconds: float) -> Outcome:
+        if self._ended is not None and self._ended.ok:
+            return self._ended  # it completed in the moment it was told to stop
+        fate = " and was stopped" if life.done() else ", nor stop when told to; it is left behind"
+        return self._without_answer(f"The subagent did not finish within {seconds:g} s{fate}.")
+
+    def _without_answer(self, why: str) -> Outcome:
+        said = "\n\n".join(text for text in (*self._said, "".join(self._saying)) if text.strip())
+        used = f"\nTools it used: {', '.join(self._used)}." if self._used else ""
+        so_far = f"What it said so far:\n{said}" if said else "It had said nothing yet."
+        return Outcome(ok=False, text=f"{why}{used}\n{so_far}")
+
+
+def _said(problem: BaseException | None) -> str:
+    if problem is None:
+        return "it was cancelled"
+    return str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
+
+
+def _log_failure(life: "asyncio.Task[None]") -> None:
+    problem = None if life.cancelled() else life.exception()
+    if problem is not None and not isinstance(problem, HoldfastError):
+        logger.error("subagent.failed", exc_info=problem)
