@@ -5,15 +5,17 @@ time runs it, under a lease. `streams.py` numbers its events, `conversation.py` 
 keeps its agent warm.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from holdfast.agent import Agent, Pools
+from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.events import Event
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
+from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
 from holdfast.tools.asking import OpenQuestions
 
@@ -39,9 +41,13 @@ class HostOptions:
     """Whether messages that waited when the host started are run at once, or when a person says so."""
 
 
+async def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
-    """The concrete objects, built in `wiring.py`."""
+    """The concrete objects, built in `wiring/hosting.py`."""
 
     db: SessionDB
     memory: MemoryManager
@@ -51,6 +57,14 @@ class HostParts:
     options: HostOptions = HostOptions()
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
+    make_review: Callable[[], Review] | None = None
+    """Looks back at a conversation now and then; None: never."""
+    model: ModelTraits | None = None
+    """The model as surfaces show it."""
+    problems: tuple[str, ...] = ()
+    """What was left out at the start and why, for a person to read."""
+    release: Callable[[], Awaitable[None]] = _nothing
+    """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class Host:
         self._background: set[asyncio.Task[Any]] = set()
         self._closing = False
         self.recovery = Recovery(parts)
+        self.model = parts.model
+        self.problems = parts.problems
 
     async def __aenter__(self) -> Self:
         self._in_background(self.recovery.run(self._open))

@@ -1,4 +1,4 @@
-"""Builds the concrete objects from the settings; alone reads the environment and knows every class.
+"""Settings, store, memory and model, built from the environment. The host is built in `hosting.py`.
 
 A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_URL`,
 `HOLDFAST_EXIT_WATCHDOG_S`. The tree itself is in `core/settings.py`, the file in `core/settings_file.py`.
