@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.models.embedded import embedded_state, open_embedded
 from holdfast.models.gguf import GgufModel
-from tests.models.embedded.conversing import closed
+from tests.models.embedded.conversing import closed, endless_model
 
 
 @pytest.fixture(scope="session")
@@ -23,5 +23,13 @@ def weights() -> Path:
 def model(weights: Path) -> Iterator[GgufModel]:
     """One model for a whole file of tests: it stays loaded."""
     opened = open_embedded(Path("/nowhere"), weights=weights)
+    yield opened
+    closed(opened)
+
+
+@pytest.fixture(scope="module")
+def endless(weights: Path) -> Iterator[GgufModel]:
+    """A model whose answers go on until they are stopped."""
+    opened = endless_model(weights)
     yield opened
     closed(opened)

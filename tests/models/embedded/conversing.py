@@ -13,18 +13,27 @@ from holdfast.models.contract import (
     Model,
     ModelPiece,
     ModelRequest,
+    ModelTraits,
     TextPiece,
     ToolCallPiece,
     ToolSchema,
 )
+from holdfast.models.gguf import GgufModel, Style
+from holdfast.models.gguf.worker_handle import RuntimeSpec
 
 DEADLINE = 60.0
-ENDLESS = "Count from 1 to 1000, one number on each line, and never stop."
+MOST = 1500
 
 
 def asking(text: str, *, most: int | None = 40, tools: Sequence[ToolSchema] = ()) -> ModelRequest:
     said: list[Message] = [{"role": "user", "content": text}]
     return ModelRequest(system="", messages=said, tools=tools, max_output_tokens=most)
+
+
+def endless_model(weights: Path) -> GgufModel:
+    """The same weights, but no answer ends before its limit."""
+    traits = ModelTraits(name="endless", context_window=4096, calls_tools=False)
+    return GgufModel(RuntimeSpec(weights, 4096, 1), traits, Style(sampling={"ignore_eos": True}))
 
 
 async def answer(model: Model, request: ModelRequest) -> list[ModelPiece]:

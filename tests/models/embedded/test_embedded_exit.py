@@ -18,20 +18,46 @@ PROMPTLY = 3.0
 SPEAKING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from holdfast.models.embedded import open_embedded
-from tests.models.embedded.conversing import ENDLESS, asking, until, workers
+from tests.models.embedded.conversing import MOST, asking, endless_model, workers
 
-model = open_embedded(Path("/nowhere"), weights=Path({weights!r}))
+model = endless_model(Path({weights!r}))
 
 async def speak():
     count = 0
-    async for _ in model.stream(asking(ENDLESS, most=1500)):
+    async for _ in model.stream(asking("Tell me a story.", most=MOST)):
         count += 1
         if count == 3:
             print(workers()[0], flush=True)
             {at_the_third_piece}
 
 asyncio.run(speak())
+"""
+ANSWERING = """
+import asyncio
+from pathlib import Path
+from holdfast.core.errors import ModelFailure
+from holdfast.models.embedded import open_embedded
+from tests.models.embedded.conversing import answer, asking, workers
+
+model = open_embedded(Path("/nowhere"), weights=Path({file!r}))
+try:
+    asyncio.run(answer(model, asking("Hello!", most=5)))
+    print("answered", *workers(), sep="\\n")
+except ModelFailure:
+    print("failed")
+"""
+HANDLING = """
+import asyncio, os, signal
+from pathlib import Path
+from tests.models.embedded.conversing import answer, asking, endless_model, workers
+
+model = endless_model(Path({weights!r}))
+signal.signal(signal.SIGINT, lambda *_: print("heard", flush=True))
+asyncio.run(answer(model, asking("Hello!", most=2)))
+before = workers()
+os.killpg(0, signal.SIGINT)
+asyncio.run(answer(model, asking("Hello!", most=60)))
+print("the same runtime" if workers() == before else "another", flush=True)
 """
 LOADING = """
 import asyncio, os, signal
@@ -76,9 +102,7 @@ def test_the_program_exits_in_mid_answer(start: StartChild, weights: Path, leavi
 
 
 @pytest.mark.clause("X4")
-def test_ctrl_c_in_mid_answer_ends_the_program_and_not_the_runtime_first(
-    start: StartChild, weights: Path
-) -> None:
+def test_ctrl_c_in_mid_answer_ends_the_program(start: StartChild, weights: Path) -> None:
     child = start(SPEAKING.format(weights=str(weights), at_the_third_piece="pass"))
     worker = int(child.line())
     child.send(signal.SIGINT)
@@ -86,6 +110,22 @@ def test_ctrl_c_in_mid_answer_ends_the_program_and_not_the_runtime_first(
     assert took < PROMPTLY
     assert code == -signal.SIGINT
     assert "KeyboardInterrupt" in err
+    asyncio.run(until(lambda: not is_running(worker)))
+
+
+def test_ctrl_c_is_the_programs_to_handle_and_leaves_the_runtime_alone(
+    start: StartChild, weights: Path
+) -> None:
+    child = start(HANDLING.format(weights=str(weights)))
+    assert [child.line(), child.line()] == ["heard", "the same runtime"]
+    assert child.end()[0] == 0
+
+
+def test_a_runtime_with_nothing_to_do_ends_with_its_program(start: StartChild, weights: Path) -> None:
+    child = start(ANSWERING.format(file=str(weights)))
+    assert child.line() == "answered"
+    worker = int(child.line())
+    assert child.end()[0] == 0
     asyncio.run(until(lambda: not is_running(worker)))
 
 
@@ -107,14 +147,19 @@ def test_the_program_exits_while_a_wedged_runtime_is_loading(start: StartChild, 
         assert (code, err) == (0, "")
     finally:
         with suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
+            os.kill(worker, signal.SIGCONT)
+    asyncio.run(until(lambda: not is_running(worker)))
 
 
-def test_nothing_of_the_runtimes_noise_reaches_the_terminal(start: StartChild, weights: Path) -> None:
-    child = start(SPEAKING.format(weights=str(weights), at_the_third_piece="break"))
-    assert child.line().isdigit()
-    code, out, err = child.end()
-    assert (code, out, err) == (0, "", "")
+def test_nothing_of_the_runtimes_noise_reaches_the_terminal(
+    start: StartChild, weights: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(weights.read_bytes()[:3_000_000])
+    for file in (weights, damaged):
+        child = start(ANSWERING.format(file=str(file)))
+        code, out, err = child.end()
+        assert (code, out.split()[0], err) == (0, "failed" if file is damaged else "answered", "")
 
 
 def test_the_runtime_listens_nowhere(weights: Path, tmp_path: Path) -> None:

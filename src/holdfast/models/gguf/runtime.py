@@ -184,6 +184,11 @@ class Runtime:
 
     def _answer(self, job: Job, bell: Bell) -> Event:
         worker = self._worker
+        if worker is not None and not worker.is_running():
+            logger.warning(
+                "gguf.worker_gone", extra={"file": str(self._spec.file), "how": str(self._drop_worker())}
+            )
+            worker = None
         if worker is None:
             worker = WorkerHandle(self._spec, bell)
             with self._changed:
