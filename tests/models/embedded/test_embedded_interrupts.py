@@ -80,7 +80,9 @@ def test_a_request_is_cancelled_while_its_prompt_is_read(endless: GgufModel) -> 
         return await timed(asking("Hello!"))
 
     whole = asyncio.run(timed(asking("A cat sat on the mat. " * 150, most=1)))
+    before = workers()
     assert asyncio.run(cancel()) < whole / 2
+    assert workers() == before, "it stopped by itself"
 
 
 def test_requests_are_answered_in_turn_and_a_waiting_one_can_be_cancelled(endless: GgufModel) -> None:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.contract import Clock
@@ -71,7 +71,9 @@ class Job:
     number: int
     body: Mapping[str, Any] | None
     deliver: Callable[[Event], None]
-    cancelled: bool = field(default=False)
+    cancelled: bool = False
+    began: bool = False
+    """Whether a chunk of the answer was delivered."""
 
 
 class Runtime:
@@ -183,12 +185,16 @@ class Runtime:
             return self._current
 
     def _answer(self, job: Job, bell: Bell) -> Event:
+        reused = self._worker is not None
+        last = self._answer_once(job, bell)
+        if reused and isinstance(last, WorkerLost) and not job.began and not job.cancelled:
+            # It may have died while nothing was asked of it, which shows only now.
+            logger.warning("gguf.worker_gone", extra={"file": str(self._spec.file), "how": last.problem})
+            last = self._answer_once(job, bell)
+        return last
+
+    def _answer_once(self, job: Job, bell: Bell) -> Event:
         worker = self._worker
-        if worker is not None and not worker.is_running():
-            logger.warning(
-                "gguf.worker_gone", extra={"file": str(self._spec.file), "how": str(self._drop_worker())}
-            )
-            worker = None
         if worker is None:
             worker = WorkerHandle(self._spec, bell)
             with self._changed:
@@ -231,6 +237,7 @@ class Runtime:
                 return Ended()
             match worker.receive(left):
                 case {"chunk": dict(data)}:
+                    job.began = True
                     _hand_over(job, Chunk(data))
                 case {"refused": str(problem)}:
                     last = RequestRefused(problem)

@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 class Inbox:
     """What the program asks for, read on a thread of its own."""
 
-    def __init__(self, lines: BinaryIO) -> None:
+    def __init__(self, lines: BinaryIO, folder: str) -> None:
         self._lines = lines
+        self._folder = folder
         # The program sends the next request when this one is done, so at most one waits here.
         self._requests: queue.Queue[dict[str, Any]] = queue.Queue()
         self._cancelled = 0
@@ -32,6 +33,7 @@ class Inbox:
                 self._cancelled = message["cancel"]
             else:
                 self._requests.put(message)
+        shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(0)  # whatever the runtime is in the middle of
 
     def next(self) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def main() -> None:
     lines = sys.stdin.buffer
     spec = json.loads(lines.readline())
     sys.path[:] = spec["path"]
-    inbox = Inbox(lines)
+    inbox = Inbox(lines, spec["folder"])
     threading.Thread(target=inbox.read, name="inbox", daemon=True).start()
     try:
         server = load(spec)

@@ -108,9 +108,6 @@ class WorkerHandle:
             }
         )
 
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
     def send(self, message: dict[str, Any]) -> None:
         """Hand a line over; that the worker is gone shows when its answer is awaited."""
         line = memoryview(json.dumps(message).encode() + b"\n")
