@@ -393,6 +393,17 @@ class ModelMissing(ModelFailure):
     """There is nothing to run the model with; says what to install or set."""
 
 
+class ModelFileInvalid(ModelFailure):
+    """A file of weights can't be run as it is."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(
+            f"the model file {file} can't be used: {problem}. It was left as it is. "
+            "Fetch it again, or name another file."
+        )
+        self.file = file
+
+
 # tools
 
 
