@@ -41,7 +41,8 @@ class Recovery:
         for turn in await self._call(self._parts.db.turns.unfinished):
             if await self._call(self._parts.db.session_holder, turn.session_id) is not None:
                 continue  # it runs, in another process
-            found = describe(turn, await self._call(self._parts.db.turns.messages, turn.id))
+            messages = await self._call(self._parts.db.turns.messages, turn.id)
+            found = describe(turn, messages, await self._call(self._parts.db.turns.partial, turn.id))
             conversation = await open_one(turn.session_id)
             if conversation.running_turn == turn.id:
                 continue

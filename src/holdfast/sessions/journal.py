@@ -83,6 +83,21 @@ class Journal:
 
         return self._write(work)
 
+    def save_partial(self, turn_id: str, text: str) -> None:
+        """Keep what has come of the answer so far, for a crash before it is whole."""
+        if not is_storable(text):
+            raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
+
+        def work(tx: Transaction) -> None:
+            lock_running_turn(tx, turn_id)
+            tx.queries.save_partial(tx.connection, id=turn_id, partial=text)
+
+        self._write(work)
+
+    def partial(self, turn_id: str) -> str:
+        """What had come of an answer that never became a message; empty when there is none."""
+        return self._engine.read(lambda tx: tx.queries.get_partial(tx.connection, id=turn_id) or "")
+
     def complete(
         self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
     ) -> Turn:
