@@ -127,7 +127,8 @@ class Turn:
                 yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(steer.message))
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
-        await self._store.complete(final, self._mind.recollection.providers)
+        memory = self._mind.recollection
+        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral)
         yield self._completed()
 
     async def _think(self) -> AsyncGenerator[Event, None]:

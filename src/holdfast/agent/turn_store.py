@@ -97,11 +97,13 @@ class TurnStore:
 
         await settled(work())
 
-    async def complete(self, message: Message, providers: Sequence[str]) -> None:
+    async def complete(self, message: Message, providers: Sequence[str], *, ephemeral: bool) -> None:
         """End the turn with its final message; from here on it is owed to each provider."""
 
         async def work() -> None:
-            done = await self._call(self._journal.complete, self.turn_id, message, providers=providers)
+            done = await self._call(
+                self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
+            )
             self._note(done)
             self._fold([message])
 

@@ -99,9 +99,17 @@ class Journal:
         return self._engine.read(lambda tx: tx.queries.get_partial(tx.connection, id=turn_id) or "")
 
     def complete(
-        self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
+        self,
+        turn_id: str,
+        message: Message | None = None,
+        *,
+        providers: Sequence[str] = (),
+        ephemeral: bool = False,
     ) -> Turn:
-        """End the turn with its final message; from here on it is owed to each provider."""
+        """End the turn with its final message; from here on it is owed to each provider.
+
+        An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
+        """
         names = checked_names("a provider's name", providers)
         columns = None if message is None else encode(message)
 
@@ -111,6 +119,8 @@ class Journal:
                 insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
             turn = _finish(tx, turn_id, "completed", None, generation)
+            if ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
+                tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
             for name in names:
                 enqueue(tx, turn_id, name)
             return turn
