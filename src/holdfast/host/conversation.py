@@ -34,7 +34,7 @@ from holdfast.host.agents import AgentCache
 from holdfast.host.contract import HostParts
 from holdfast.host.following import Follower
 from holdfast.host.stopping import is_asked_to_stop
-from holdfast.host.streams import EventStream
+from holdfast.host.streams import ENDS, EventStream
 from holdfast.host.wishes import Wish, Wishes
 from holdfast.process import off_loop
 from holdfast.sessions.contract import InboxMessage, Lease
@@ -63,7 +63,6 @@ class Conversation:
         # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
         self.stream = EventStream(root_id, parts.options.replay, first=int(parts.clock.now() * 1_000_000))
         self._parked = 0  # messages up to this inbox id wait for a person's word
-        self._spoken = False
         self._parts = parts
         self._agents = agents
         self._holder = holder
@@ -73,6 +72,7 @@ class Conversation:
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._running: Agent | None = None
+        self._over = ""  # the last turn whose end was shown: from then on the session is idle
         self._closing = False
         self._elsewhere = False
         self.used = parts.clock.monotonic()
@@ -84,7 +84,8 @@ class Conversation:
 
     @property
     def running_turn(self) -> str | None:
-        return self._running.running_turn if self._running else None
+        turn_id = self._running.running_turn if self._running else None
+        return turn_id if turn_id != self._over else None
 
     @property
     def is_served(self) -> bool:
@@ -105,13 +106,12 @@ class Conversation:
             self._task.add_done_callback(self._ended)
 
     def park(self, inbox_id: int) -> None:
-        """Messages up to this one were left behind: unless a person has spoken here, they wait for that."""
-        if not self._spoken:
-            self._parked = max(self._parked, inbox_id)
+        """Messages up to this one were left behind: they wait until a person speaks here."""
+        self._parked = inbox_id
 
     def run_waiting(self) -> None:
         """A person has spoken here: everything that waits may run, in order."""
-        self._parked, self._spoken = 0, True
+        self._parked = 0
         self.poke()
 
     async def wish(self, wish: Wish) -> None:
@@ -276,6 +276,8 @@ class Conversation:
         try:
             async with aclosing(events) as happening:
                 async for event in happening:
+                    if isinstance(event, ENDS):
+                        self._over = event.turn_id
                     self.stream.publish(event)
                     if isinstance(event, SessionRotated):
                         self._parts.lifecycle.register_agent(event.child_id, agent)

@@ -104,7 +104,7 @@ class Host:
             conversation.stream.publish(
                 MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
             )
-        interrupted = stored.addressed_to or (running if mode == "interrupt" else None)
+        interrupted = stored.addressed_to or (running if stored.mode == "interrupt" else None)
         if interrupted is not None:
             conversation.interrupt(interrupted, INTERRUPTED)
         conversation.run_waiting()
@@ -285,7 +285,7 @@ class Host:
 
     async def _open(self, session_id: str, *, create: bool = False) -> Conversation:
         """The conversation a session belongs to."""
-        root_id, live = await self._call(self._place, session_id, create)
+        root_id, live, last = await self._call(self._place, session_id, create)
         if self._ending is not None:
             raise HostClosed
         if root_id not in self._conversations:
@@ -293,14 +293,19 @@ class Host:
                 root_id, self._parts, self._agents, self._holder
             )
             opened.stream.session_id = live
+            if not self._parts.options.take_over:
+                # What waits before anybody has spoken here was left behind by another life.
+                opened.park(last)
         return self._conversations[root_id]
 
-    def _place(self, session_id: str, create: bool) -> tuple[str, str]:
+    def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
+        """Its conversation's first session, the one it goes on in, and the last message that waits there."""
         if create and self._db.get_session(session_id) is None:
             with suppress(SessionExists):
                 self._db.create_session(session_id, source=self._parts.options.source)
         lineage = self._db.lineage(session_id)
-        return lineage[0], lineage[-1]
+        waiting = self._db.inbox.waiting(lineage[-1])
+        return lineage[0], lineage[-1], waiting[-1].id if waiting else 0
 
     async def _idle(self, session_id: str) -> Conversation:
         """The conversation, while no turn of it runs anywhere."""
@@ -308,17 +313,16 @@ class Host:
         if conversation.running_turn is not None:
             raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
         holder = await self._call(self._db.session_holder, conversation.root_id)
-        if holder is not None and not conversation.is_served:
+        if holder not in (None, self._holder):
             raise SessionElsewhere(conversation.session_id, holder)
         return conversation
 
     async def _state(self, conversation: Conversation) -> str:
         if conversation.running_turn is not None:
             return "running"
-        if conversation.is_served:
-            return "idle"
-        if await self._call(self._db.session_holder, conversation.root_id) is not None:
-            return "elsewhere"
+        holder = await self._call(self._db.session_holder, conversation.root_id)
+        if holder is not None:
+            return "idle" if holder == self._holder else "elsewhere"
         return "idle" if await self._call(cut_off, self._db, conversation.root_id) is None else "unfinished"
 
     def _cut_off(self) -> list[str]:

@@ -33,14 +33,13 @@ Commit = Callable[[Conversation], Awaitable[None]]
 
 
 class Recovery:
-    """The look at what others left. `waiting` names the sessions in which messages waited at the start."""
+    """The look at what others left."""
 
     def __init__(self, parts: HostParts, open_one: Open, commit: Commit) -> None:
         self._parts = parts
         self._open = open_one
         self._commit = commit
         self._offered: set[str] = set()
-        self.waiting: list[str] = []
         self.done = False
 
     async def run(self) -> None:
@@ -109,10 +108,6 @@ class Recovery:
             conversation = await self._open(session_id)
             if self._parts.options.take_over:
                 conversation.poke()
-                continue
-            self.waiting.append(session_id)
-            for message in await self._call(self._parts.db.inbox.waiting, session_id):
-                conversation.park(message.id)
 
     async def _uncommitted(self, only: set[str] | None) -> set[str]:
         left: set[str] = set()

@@ -84,6 +84,7 @@ class EventStream:
                 if place is None or not self._reaches_back_to(place):
                     place = self.number
                     yield Numbered(place, self.snapshot())
+                    continue  # whoever reads slowly may be too far behind again
                 for numbered in self._after(place):
                     place = numbered.number
                     yield numbered
