@@ -65,6 +65,8 @@ from pathlib import Path
 from holdfast.models.embedded import open_embedded
 from tests.models.embedded.conversing import until, workers
 
+pytestmark = pytest.mark.slow
+
 model = open_embedded(Path("/nowhere"), weights=Path({weights!r}))
 
 async def load():
