@@ -173,7 +173,7 @@ def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_tim
 
                 await until(over)
                 taken = [
-                    stored.message["content"]
+                    str(stored.message["content"])
                     for session in db.lineage("s")
                     for stored in db.read_messages(session)
                     if stored.message["role"] == "user" and stored.turn_id and not stored.carried
