@@ -14,6 +14,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.events import Event
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
+from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
 from holdfast.tools.asking import OpenQuestions
 
@@ -40,6 +41,17 @@ class HostOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What a surface says of the agent before anything is said to it."""
+
+    model: ModelTraits | None = None
+    tools: tuple[tuple[str, str], ...] = ()
+    """Name and description of each tool."""
+    notices: tuple[str, ...] = ()
+    """What a person should know: what was left out, and why."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostParts:
     """The concrete objects, built in `wiring.py`."""
 
@@ -51,6 +63,7 @@ class HostParts:
     options: HostOptions = HostOptions()
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
+    about: About = About()
 
 
 @dataclass(frozen=True, slots=True)

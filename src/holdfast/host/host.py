@@ -31,7 +31,7 @@ from holdfast.host.recovery import Recovery
 from holdfast.host.shutdown import shut_down
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import InboxMessage, Mode, SearchHit
+from holdfast.sessions.contract import InboxMessage, Mode, SearchHit, StoredMessage
 from holdfast.sessions.listing import Listed
 from holdfast.sessions.search import Filters
 from holdfast.tools.asking import approval_word
@@ -57,6 +57,7 @@ class Host:
         self._background: set[asyncio.Task[Any]] = set()
         self._closing = False
         self.recovery = Recovery(parts)
+        self.about = parts.about
 
     async def __aenter__(self) -> Self:
         self._in_background(self.recovery.run(self._open))
@@ -224,6 +225,19 @@ class Host:
     async def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
         """Messages that hold every word of the query."""
         return await self._call(self._db.search, query, filters=filters, limit=limit)
+
+    async def messages(self, session_id: str) -> list[StoredMessage]:
+        """What was said in the conversation's live session, each message with its place."""
+        live = await self._call(self._db.live_end, session_id)
+        return await self._call(self._db.read_messages, live)
+
+    async def export(self, session_id: str) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON."""
+        return await self._call(self._db.export_session, session_id)
+
+    async def holder(self, session_id: str) -> str | None:
+        """Which process runs the conversation now, this one included: HOST:PID:ID."""
+        return await self._call(self._db.session_holder, session_id)
 
     async def session_status(self, session_id: str) -> SessionStatus:
         conversation = await self._open(session_id)
