@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from holdfast.memory import MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.sessions import SessionDB
     from holdfast.tools.decorator import tool
+    from holdfast.wiring.hosting import Host
 
     __version__: str
 
 __all__ = [
     "Agent",
+    "Host",
     "MemoryManager",
     "MemoryProvider",
     "SessionDB",
@@ -29,6 +31,7 @@ __all__ = [
 
 _HOME = {
     "Agent": "holdfast.agent",
+    "Host": "holdfast.wiring.hosting",
     "MemoryManager": "holdfast.memory",
     "MemoryProvider": "holdfast.memory",
     "SessionLifecycle": "holdfast.memory",

@@ -10,6 +10,7 @@ import holdfast
 
 PUBLIC_NAMES = [
     "Agent",
+    "Host",
     "MemoryManager",
     "MemoryProvider",
     "SessionDB",

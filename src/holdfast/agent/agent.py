@@ -97,6 +97,11 @@ class Agent:
         self._compaction.compressor = compressor
 
     @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation as the model sees it."""
+        return self._transcript.messages
+
+    @property
     def context_tokens(self) -> int:
         """About how much of the model's window the conversation takes."""
         return self._transcript.tokens

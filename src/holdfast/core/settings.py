@@ -1,4 +1,4 @@
-"""The settings, as one frozen tree. `wiring.py` parses it once; a class receives only its slice.
+"""The settings, as one frozen tree. `wiring/basics.py` parses it once; a class receives only its slice.
 
 Unknown keys fail with the key's name. `settings_file.py` reads the tree from a file.
 """
@@ -97,6 +97,10 @@ class MemorySettings(Slice):
     )
     recall_s: float = Field(
         default=2.0, ge=0, le=86_400, description="how long a turn waits for what is remembered"
+    )
+
+    review_every: int = Field(
+        default=0, ge=0, description="completed turns from one look back for notes to the next; 0: never"
     )
 
     @field_validator("providers", mode="before")

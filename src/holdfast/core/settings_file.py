@@ -1,7 +1,7 @@
 """Reads `settings.toml`: sections and keys are those of `settings.py`.
 
 What is wrong is named by the file, the line and the key. `tomllib` gives no lines for keys, so a small scan
-finds them. No file is opened here: `wiring.py` reads it.
+finds them. No file is opened here: `wiring/basics.py` reads it.
 """
 
 import difflib

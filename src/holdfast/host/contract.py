@@ -5,10 +5,11 @@ time runs it, under a lease. `streams.py` numbers its events, `conversation.py` 
 keeps its agent warm.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from holdfast.agent import Agent, Pools
+from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.events import Event
@@ -40,20 +41,13 @@ class HostOptions:
     """Whether messages that waited when the host started are run at once, or when a person says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a surface says of the agent before anything is said to it."""
-
-    model: ModelTraits | None = None
-    tools: tuple[tuple[str, str], ...] = ()
-    """Name and description of each tool."""
-    notices: tuple[str, ...] = ()
-    """What a person should know: what was left out, and why."""
+async def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class HostParts:
-    """The concrete objects, built in `wiring.py`."""
+    """The concrete objects, built in `wiring/hosting.py`."""
 
     db: SessionDB
     memory: MemoryManager
@@ -63,7 +57,16 @@ class HostParts:
     options: HostOptions = HostOptions()
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
-    about: About = About()
+    make_review: Callable[[], Review] | None = None
+    """Looks back at a conversation now and then; None: never."""
+    model: ModelTraits | None = None
+    """The model as surfaces show it."""
+    tools: tuple[tuple[str, str], ...] = ()
+    """The name of each tool and what it does, as surfaces list them."""
+    problems: tuple[str, ...] = ()
+    """What was left out at the start and why, for a person to read."""
+    release: Callable[[], Awaitable[None]] = _nothing
+    """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
 
 @dataclass(frozen=True, slots=True)

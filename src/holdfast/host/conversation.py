@@ -39,6 +39,8 @@ Wish = Callable[[Agent], Awaitable[None]]
 """Something to do with the agent while no turn runs: resume a turn, compact."""
 
 LONGEST_PAUSE = 5.0
+REVIEW_SECONDS = 0.5
+"""How long a review that is cut off at the end may take to stop."""
 TAKEN_OVER = "its process ended in mid-turn"
 
 
@@ -53,6 +55,7 @@ class Conversation:
         self._agents = agents
         self._holder = holder
         self._follower = Follower(parts, self.stream)
+        self._review = parts.make_review() if parts.make_review else None
         self._wishes: deque[tuple[Wish, asyncio.Future[None]]] = deque()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -104,6 +107,8 @@ class Conversation:
             await asyncio.wait([self._task])
         for _, done in self._wishes:
             done.cancel()
+        if self._review is not None:
+            await self._review.close(REVIEW_SECONDS)
         self.stream.close()
 
     # the runner
@@ -219,9 +224,15 @@ class Conversation:
                         self._parts.lifecycle.register_agent(event.child_id, agent)
                     if isinstance(event, TurnCompleted):
                         await self._call(self._parts.lifecycle.mark_turn_completed, event.session_id, agent)
+                        self._look_back(agent)
         finally:
             listening.cancel()
             await asyncio.wait([listening])
+
+    def _look_back(self, agent: Agent) -> None:
+        """Start a review if one is due; nobody waits for it."""
+        if self._review is not None and self._review.turn_completed():
+            self._review.start(agent.messages)
 
     async def _listen(self, agent: Agent) -> None:
         """Heed interrupts that reach the inbox through another process."""

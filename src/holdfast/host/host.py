@@ -57,7 +57,9 @@ class Host:
         self._background: set[asyncio.Task[Any]] = set()
         self._closing = False
         self.recovery = Recovery(parts)
-        self.about = parts.about
+        self.model = parts.model
+        self.tools = parts.tools
+        self.problems = parts.problems
 
     async def __aenter__(self) -> Self:
         self._in_background(self.recovery.run(self._open))

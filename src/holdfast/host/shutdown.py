@@ -7,6 +7,8 @@ from holdfast.host.contract import HostParts
 from holdfast.host.conversation import Conversation
 from holdfast.process import ShutdownBudget, off_loop
 
+LEAST_SECONDS = 0.5
+"""What letting go of processes and connections gets even when the budget is spent."""
 ENDING = "the program is ending"
 
 
@@ -27,6 +29,9 @@ async def shut_down(
             owed.append(f"{len(left)} sessions are not committed to memory; that is done at the next start")
     with budget.stage("memory deliveries"):
         owed += await off_loop(parts.pools.work, parts.memory.shutdown_all, budget)
+    with budget.stage("tools and the model"):
+        releasing = asyncio.ensure_future(parts.release())
+        await asyncio.wait([releasing], timeout=max(LEAST_SECONDS, budget.remaining()))
     with budget.stage("the store"):
         await off_loop(parts.pools.work, parts.db.close)
     parts.pools.close(0)

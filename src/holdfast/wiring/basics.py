@@ -1,4 +1,4 @@
-"""Builds the concrete objects from the settings; alone reads the environment and knows every class.
+"""Settings, store, memory and model, built from the environment. The host is built in `hosting.py`.
 
 A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_URL`,
 `HOLDFAST_EXIT_WATCHDOG_S`. The tree itself is in `core/settings.py`, the file in `core/settings_file.py`.
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from platformdirs import user_config_path, user_data_path
+from platformdirs import user_config_path, user_data_path, user_log_path
 from pydantic import ValidationError
 
 from holdfast.core.clock import SystemClock
@@ -99,6 +99,11 @@ def config_folder() -> Path:
     return user_config_path("holdfast", appauthor=False)
 
 
+def log_folder() -> Path:
+    """Where Holdfast writes down what it does."""
+    return user_log_path("holdfast", appauthor=False)
+
+
 def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """The session store that the settings name; `create=False` refuses to start a new one."""
     url = settings.store.url or f"sqlite:///{data_folder() / 'holdfast.db'}"
@@ -127,9 +132,24 @@ async def open_model(
     local_servers: Sequence[tuple[Provider, str]] = opening.LOCAL_SERVERS,
 ) -> OpenedModel:
     """The language model: as the settings say, by a key in the environment, or on this machine."""
+    if settings.model.provider == "scripted":
+        return _open_script(Path(settings.model.name))
     keys = Keys.of(os.environ if environment is None else environment)
     on_this_machine = partial(_open_on_this_machine, settings.model)
     return await opening.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+def _open_script(path: Path) -> OpenedModel:
+    """A model that plays the answers in a JSON file: for demonstrations and tests."""
+    from holdfast.testing.script_file import read_script
+    from holdfast.testing.scripted_model import ScriptedModel
+
+    try:
+        script = read_script(path.read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise ModelMissing(f"the script {path} can't be read: {cause.strerror}") from cause
+    model = ScriptedModel(script, name="scripted", record=False)
+    return OpenedModel(model, Choice("scripted", path.name, "a script is played"))
 
 
 def _open_on_this_machine(settings: ModelSettings, choice: Choice) -> Model:

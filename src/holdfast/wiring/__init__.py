@@ -1,0 +1,28 @@
+"""Builds the concrete objects from the settings; alone reads the environment and knows every class.
+
+`basics.py` has what every command needs; `hosting.py` builds the host, and is imported where one is run.
+"""
+
+from holdfast.wiring.basics import (
+    build_memory,
+    config_folder,
+    data_folder,
+    existing_store,
+    exit_watchdog,
+    load_settings,
+    log_folder,
+    open_model,
+    open_store,
+)
+
+__all__ = [
+    "build_memory",
+    "config_folder",
+    "data_folder",
+    "existing_store",
+    "exit_watchdog",
+    "load_settings",
+    "log_folder",
+    "open_model",
+    "open_store",
+]
