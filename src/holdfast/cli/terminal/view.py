@@ -14,7 +14,7 @@ from holdfast.cli.terminal.screen import Screen
 from holdfast.core import events as ev
 from holdfast.core.contract import Clock
 
-YOU = "› "
+YOU = "> "
 LIVE_ROWS = 8
 """Rows above the prompt that are never given to the open line: input, status, tools, waiting messages."""
 
@@ -186,9 +186,7 @@ class TurnView:
     def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked | ev.AskClosed) -> None:
         if isinstance(event, ev.AskClosed):
             asked = self._asks.pop(event.ask_id, None)
-            if isinstance(asked, ev.ApprovalAsked):
-                self.note(f"  {event.outcome}")
-            elif asked is not None:
+            if asked is not None:
                 self.note(f"  {event.outcome}")
         else:
             self._close_line()
@@ -203,7 +201,7 @@ class TurnView:
 
     # the rest
 
-    def _show_note(self, event: ev.Event) -> None:  # noqa: C901, PLR0912 - one line per kind of event
+    def _show_note(self, event: ev.Event) -> None:
         match event:
             case ev.ModelRetrying():
                 self._close_line()
@@ -253,12 +251,18 @@ def tool_summary(arguments: str) -> str:
 def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
     """One line for a call that has ended."""
     lines = [line for line in clean(event.output[:20_000]).split("\n") if line.strip()]
-    told = (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines") if lines else ""
+    told = (
+        (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines")
+        if lines
+        else ""
+    )
     name = one_line(event.name or "tool", 30)
     head = one_line(summary, max(8, (width - len(name) - 6) * 3 // 5)) if summary else ""
     left = one_line(told, max(4, width - len(name) - len(head) - 8))
     mark = ("✓ ", "green") if event.ok else ("✗ ", "red")
-    parts = Text.assemble(mark, (name, "cyan"), f" {head}" if head else "", (f" → {left}" if left else "", "dim"))
+    parts = Text.assemble(
+        mark, (name, "cyan"), f" {head}" if head else "", (f" → {left}" if left else "", "dim")
+    )
     parts.truncate(width, overflow="ellipsis")
     return parts
 
@@ -267,7 +271,9 @@ def ask_lines(event: "ev.ApprovalAsked | ev.QuestionAsked") -> list[Text]:
     """An ask, whole: a person must see all of what they allow."""
     if isinstance(event, ev.QuestionAsked):
         lines = [Text.assemble(("? ", "bold yellow"), (clean(event.question), "bold"))]
-        lines += [Text(f"  {number}. {clean(choice)}") for number, choice in enumerate(event.choices, start=1)]
+        lines += [
+            Text(f"  {number}. {clean(choice)}") for number, choice in enumerate(event.choices, start=1)
+        ]
         return lines
     why = f" ({clean(event.reason)})" if event.reason else ""
     head = "? This can't be undone. Allow" if event.destructive else "? Allow"
