@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests bench bench-recall guarantees lock format sync clean
+.PHONY: help test check static fast-tests bench bench-recall bench-model record guarantees lock format sync clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,6 +30,12 @@ bench: sync ## Measure the store beside a bare sqlite3 control
 
 bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
 	$(RUN) -m bench.recall
+
+record: sync ## Play a long conversation over real HTTP and write down what happened
+	$(RUN) -m tools.recorded_run > docs/end-to-end.md
+
+bench-model: sync ## Measure the embedded model: loading, the first token, tokens a second
+	$(RUN) -m bench.embedded
 
 guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
 	@$(RUN) -m tools.guarantees

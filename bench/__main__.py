@@ -22,6 +22,7 @@ from bench.rounds import FULL, MILLI, QUICK, Scale
 from bench.stores import size
 from bench.table import PAGE, Row, facts, filesystem, render
 from bench.texts import Texts
+from bench.turns import turn_rows
 
 PAGE_BYTES = 4096
 DISK = Path("/var/tmp")  # noqa: S108 - on disk, where /tmp is often in memory
@@ -56,6 +57,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     empty.close()
     say("memory")
     yield from memory_rows(folder, scale)
+    say("turns")
+    yield from turn_rows(folder, scale)
     say("sizes")
     bout.settle()
     bout.close()

@@ -87,6 +87,12 @@ async def events_of(agent: Agent, text: str) -> list[Event]:
     return [event async for event in agent.stream(text)]
 
 
+async def all_ended() -> None:
+    """Wait until no subagent and no review is left; their records are closed then."""
+    while left := [task for task in asyncio.all_tasks() if task.get_name() in ("subagent", "review")]:
+        await asyncio.wait(left)
+
+
 class LeapingLoop(asyncio.SelectorEventLoop):
     """A loop whose time can be moved on."""
 

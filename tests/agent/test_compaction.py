@@ -8,18 +8,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from holdfast import Agent, SessionDB
 from holdfast.agent import AgentOptions
+from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
 from holdfast.core.errors import ContextTooLong, StoreFault
 from holdfast.core.events import CompactionFinished, Event, SessionRotated, TurnCompleted
 from holdfast.models.contract import ModelRequest
-from holdfast.testing import ScriptedModel, Tokens
-from tests.agent.company import DEADLINE, Hold, require_valid, until
+from holdfast.sessions.sqlite import SqliteEngine
+from holdfast.testing import ProcessDied, ScriptedModel, Tokens
+from holdfast.testing.faults import Moment
+from tests.agent.company import DEADLINE, Hold, MortalEngine, require_valid, until
 
 Wait = Callable[[Awaitable[Any]], Any]
 SUMMARY: Message = {"role": "user", "content": "what was said before"}
@@ -403,5 +407,35 @@ def test_another_host_that_waits_finds_the_session_continued(db: SessionDB, wait
         # Its next turn follows the conversation.
         result = await second.run("where are we?")
         assert result.session_id == first.session_id
+
+    wait(scenario())
+
+
+@pytest.mark.clause("C6")
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("write", range(4))
+def test_a_crash_at_any_commit_of_a_compaction_leaves_one_session_to_go_on_in(
+    wait: Wait, write: int, moment: Moment
+) -> None:
+    async def scenario() -> None:
+        engine = MortalEngine(SqliteEngine(":memory:", clock=SystemClock(), patience=5.0))
+        db = SessionDB.on(engine)
+        messages = conversation(db)
+        agent = an_agent(db, Counting())
+        engine.die_at(write, moment)
+        with suppress(ProcessDied):
+            await agent.compress_context(messages, "")
+        engine.die_at(None)
+        after = SessionDB.on(engine)
+        assert len(after.children("s")) <= 1
+        assert after.get_messages("s") == messages
+        end = after.live_end("s")
+        session = after.get_session(end)
+        assert session is not None
+        assert session.ended is None
+        model = ScriptedModel(["going on"])
+        result = await Agent(model, after, "s").run("still there?")
+        assert result.session_id == end
+        require_valid(model.requests[0].messages)
 
     wait(scenario())

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from holdfast import Agent, SessionDB
+from holdfast.agent import AgentOptions
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, TurnAlreadyRunning
+from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotRunning
+from holdfast.models.contract import ModelRequest
 from holdfast.sessions.sqlite import SqliteEngine
-from holdfast.testing import Call, ProcessDied, ScriptedModel
+from holdfast.testing import Call, FakeClock, ProcessDied, ScriptedModel
 from holdfast.tools.contract import ToolContext
 from tests.agent.company import DEADLINE, Hold, MortalEngine, a_tool, echo, require_valid
 
@@ -142,6 +144,56 @@ def test_a_crash_at_any_commit_leaves_a_turn_that_can_be_resumed(
             require_valid(request.messages)
 
     wait(scenario())
+
+
+@pytest.mark.clause("D10")
+def test_what_had_come_of_an_answer_survives_a_crash_in_mid_stream(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        clock, hold = FakeClock(), Hold()
+
+        class Slow(ScriptedModel):
+            async def stream(self, request: ModelRequest) -> Any:  # noqa: ANN401
+                async for piece in super().stream(request):
+                    if self.played == 1 and getattr(piece, "text", "").strip() == "never":
+                        await hold()
+                    yield piece
+                    clock.advance(0.6)
+
+        model = Slow(["first second third never said"])
+        agent = Agent(model, db, "s", options=AgentOptions(clock=clock))
+        turn = asyncio.create_task(agent.run("go"))
+        await hold.reached.wait()
+        running = agent._running  # noqa: SLF001 - what dies with the process
+        assert running is not None
+        running.store._call = _never  # type: ignore[method-assign]  # noqa: SLF001
+        running._task.cancel()  # noqa: SLF001
+        with pytest.raises(ProcessDied):
+            await turn
+        after = Agent(ScriptedModel(["whole"]), db, "s")
+        found = await after.unfinished()
+        assert found is not None
+        assert found.partial.startswith("first second")
+        await after.resume()
+        told = [str(m["content"]) for m in db.get_messages("s")]
+        assert told[1].startswith("first second")
+        assert told[-1] == "whole"
+        assert db.turns.partial(found.turn_id) == ""
+
+    wait(scenario())
+
+
+def test_a_partial_answer_counts_only_until_a_message_takes_its_place(db: SessionDB) -> None:
+    db.create_session("s", source="test")
+    turn = db.turns.open("s", {"role": "user", "content": "go"})
+    db.turns.save_partial(turn.id, "half")
+    assert db.turns.partial(turn.id) == "half"
+    db.turns.append(turn.id, [{"role": "assistant", "content": "half and half"}])
+    assert db.turns.partial(turn.id) == ""
+    with pytest.raises(InvalidInput):
+        db.turns.save_partial(turn.id, "nul\0")
+    db.turns.complete(turn.id)
+    with pytest.raises(TurnNotRunning):
+        db.turns.save_partial(turn.id, "late")
 
 
 WORKER = """

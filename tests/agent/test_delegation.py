@@ -26,7 +26,7 @@ def ask_tool() -> Any:  # noqa: ANN401
     async def run(context: ToolContext, arguments: dict[str, Any]) -> str:
         return f"the person says {await context.person.answer('which one?')}"
 
-    return a_tool("ask", run)
+    return a_tool("ask_user", run)
 
 
 def test_the_answers_come_back_in_the_order_of_the_tasks(db: SessionDB, wait: Wait) -> None:
@@ -106,16 +106,16 @@ def test_without_names_a_subagent_gets_every_tool_but_those_that_ask_or_delegate
     db: SessionDB, wait: Wait
 ) -> None:
     model = Cast({"go": [delegating("count"), "done"], "count": ["three"]})
-    wait(parent_of(model, db, [echo(), ask_tool()], asking=frozenset({"ask"})).run("go"))
+    wait(parent_of(model, db, [echo(), ask_tool()]).run("go"))
     assert [tool.name for tool in model.requests("count")[0].tools] == ["echo"]
 
 
-@pytest.mark.parametrize("name", ["missing", "ask"])
+@pytest.mark.parametrize("name", ["missing", "ask_user"])
 def test_a_tool_that_is_not_on_offer_is_refused_before_anything_begins(
     db: SessionDB, wait: Wait, name: str
 ) -> None:
     model = Cast({"go": [delegating("count", {"task": "read", "tools": [name]}), "done"]})
-    wait(parent_of(model, db, [echo(), ask_tool()], asking=frozenset({"ask"})).run("go"))
+    wait(parent_of(model, db, [echo(), ask_tool()]).run("go"))
     assert f"can't be given {name}; it can be given: echo, delegate" in result_of(db)
     assert db.children("s") == []
 
@@ -136,8 +136,9 @@ def test_a_subagent_meets_nobody_unless_that_is_allowed(db: SessionDB, wait: Wai
         met.append(session_id)
         return Nobody()
 
-    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask")], "none"]})
-    wait(parent_of(model, db, [ask_tool()], AgentOptions(person_for=person)).run("go"))
+    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "none"]})
+    agent = parent_of(model, db, [ask_tool()], AgentOptions(person_for=person), asking=frozenset())
+    wait(agent.run("go"))
     (child_id,) = db.children("s")
     assert result_of(db, child_id) == "the person says None"
     assert met == ["s"]
@@ -164,8 +165,8 @@ def test_a_subagent_that_may_ask_asks_in_the_parents_stream(db: SessionDB, wait:
             return "the red one"
 
     options = AgentOptions(person_for=lambda s, t, c, emit: Answers((s, t, c), emit))
-    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask")], "red"]})
-    agent = parent_of(model, db, [ask_tool()], options, may_ask=True, asking=frozenset({"ask"}))
+    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "red"]})
+    agent = parent_of(model, db, [ask_tool()], options, may_ask=True)
     events = wait(events_of(agent, "go"))
     (asked,) = [event for event in events if isinstance(event, QuestionAsked)]
     (child_id,) = db.children("s")

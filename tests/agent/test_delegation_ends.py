@@ -13,7 +13,7 @@ from holdfast.sessions.contract import Turn
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import Tool, ToolContext
 from tests.agent.company import DEADLINE, Hold, a_tool, echo, require_valid
-from tests.agent.family import Cast, Hangs, delegating, leap, leaping, parent_of, result_of
+from tests.agent.family import Cast, Hangs, all_ended, delegating, leap, leaping, parent_of, result_of
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -52,15 +52,13 @@ def wedge() -> Iterator[Wedge]:
     wedge.opened.set()
 
 
-async def interrupted(agent: Agent, ready: Callable[[], Awaitable[object]]) -> TurnInterrupted:
-    """Run a turn, interrupt it when it is ready, and give its end."""
+async def interrupted(agent: Agent, ready: Callable[[], Awaitable[object]]) -> None:
+    """Run a turn, interrupt it when it is ready, and see it end."""
     events = agent.stream("go")
     reading = asyncio.create_task(_last(events))
     await ready()
     agent.interrupt("something else")
-    end = await reading
-    assert isinstance(end, TurnInterrupted)
-    return end
+    assert isinstance(await reading, TurnInterrupted)
 
 
 async def _last(events: Any) -> Any:  # noqa: ANN401
@@ -74,6 +72,7 @@ def test_an_interrupt_stops_every_subagent_and_keeps_what_each_had_said(db: Sess
         model = Cast({"go": [delegating("one", "two", "three")], "one": one, "two": two, "three": ["never"]})
         agent = parent_of(model, db, at_once=2)
         await interrupted(agent, lambda: asyncio.gather(one.hold.reached.wait(), two.hold.reached.wait()))
+        await all_ended()
         assert one.hold.left.is_set()
         assert two.hold.left.is_set()
         assert model.requests("three") == []
@@ -97,6 +96,7 @@ def test_an_interrupt_is_not_held_up_by_a_subagents_wedged_tool(
         model = Cast({"go": [delegating("one")], "one": [[Call("wedge")]]})
         reached = asyncio.to_thread(wedge.reached.wait, DEADLINE)
         await interrupted(parent_of(model, db, [wedge.tool()]), lambda: reached)
+        await all_ended()
         assert not wedge.opened.is_set()
 
     wait(scenario())
@@ -114,6 +114,7 @@ def test_an_interrupt_reaches_a_subagents_subagent(db: SessionDB, wait: Wait) ->
             {"go": [delegating({"task": "outer", "tools": ["delegate"]})], "outer": outer, "inner": inner}
         )
         await interrupted(parent_of(model, db), inner.hold.reached.wait)
+        await all_ended()
         assert inner.hold.left.is_set()
 
     wait(scenario())
@@ -143,7 +144,7 @@ def test_an_interrupt_before_a_subagent_has_begun_leaves_nothing_running(db: Ses
         agent = parent_of(Cast({"go": [delegating("one")], "one": Hangs()}), db)
         events = [event async for event in _interrupted_at(agent, DelegateStarted)]
         assert isinstance(events[-1], TurnInterrupted)
-        assert "subagent" not in {task.get_name() for task in asyncio.all_tasks()}
+        await all_ended()
 
     wait(scenario())
     assert db.turns.unfinished() == []

@@ -9,8 +9,10 @@ import pytest
 
 from holdfast import Agent, SessionDB
 from holdfast.core.clock import SystemClock
+from holdfast.core.errors import StreamBroken
 from holdfast.core.events import TextDelta, ToolStarted, TurnCompleted, TurnInterrupted
 from holdfast.models.contract import ModelRequest
+from holdfast.models.patience import Patient
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import ToolContext
@@ -317,5 +319,26 @@ def test_a_slow_reader_does_not_slow_the_turn(db: SessionDB, wait: Wait) -> None
         assert not isinstance(await anext(stream), ToolStarted)
         await until(lambda: db.turns.running("s") is None and len(db.get_messages("s")) == 4)
         assert isinstance([event async for event in stream][-1], TurnCompleted)
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I6")
+def test_an_interrupt_while_a_retry_waits_takes_effect_at_once(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        backing_off = asyncio.Event()
+
+        async def sleep(_: float) -> None:
+            backing_off.set()
+            await asyncio.Event().wait()
+
+        busy = ScriptedModel([["half ", StreamBroken("m", "gone")], "never asked again"])
+        agent = Agent(Patient(busy, SystemClock(), sleep=sleep), db, "s")
+        turn = asyncio.create_task(agent.run("go"))
+        await backing_off.wait()
+        agent.interrupt()
+        assert (await turn).interrupted
+        assert busy.played == 1
+        assert any(str(m["content"]).startswith("half") for m in db.get_messages("s"))
 
     wait(scenario())

@@ -61,6 +61,9 @@ class Diary(MemoryProvider):
     def on_session_switch(self, new_session_id: str, *, parent_session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         self.switched.append((parent_session_id, new_session_id))
 
+    def on_pre_compress(self, messages: list[Message]) -> str:
+        return f"{len(messages)} messages mention the cat"
+
     def on_session_end(self, messages: list[Message]) -> None:
         self.stretches.append(messages)
 
@@ -184,3 +187,11 @@ def test_a_boundary_commit_hands_over_what_was_really_said_once(
     said = [[m["content"] for m in stretch if m["role"] == "user"] for stretch in diary.stretches]
     assert said == [["a", "b"], ["c"]]
     assert any(m["role"] == "tool" for m in diary.stretches[0])
+
+
+def test_what_memory_wants_kept_reaches_the_summary(db: SessionDB, memory: MemoryManager, wait: Wait) -> None:
+    model = ScriptedModel(["long " * 600, "the summary", "next"], context_window=800)
+    agent = Agent(model, db, "s", memory)
+    wait(agent.run("one"))
+    wait(agent.run("two"))
+    assert "messages mention the cat" in str(model.requests[1].messages[0]["content"])

@@ -9,15 +9,16 @@ import pytest
 
 from holdfast import Agent, MemoryManager, SessionDB
 from holdfast.agent import AgentOptions, Limits
+from holdfast.agent.contract import Nobody
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.core.contract import Message
 from holdfast.core.errors import KeyRejected
 from holdfast.models.contract import Model
 from holdfast.testing import Call, ScriptedModel, Tokens
 from holdfast.testing.providers import RecordingProvider
-from holdfast.tools.contract import Tool, ToolContext
+from holdfast.tools.contract import ApprovalRequest, Person, Tool, ToolContext
 from tests.agent.company import Hold, a_tool, echo
-from tests.agent.family import Hangs, leap, leaping
+from tests.agent.family import Hangs, all_ended, leap, leaping
 from tests.agent.records import everything
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -64,8 +65,7 @@ def reviewing(
 
 async def ended(review: Review) -> None:
     """Wait for the review that runs."""
-    while running := [task for task in asyncio.all_tasks() if task.get_name() in ("review", "subagent")]:
-        await asyncio.wait(running)
+    await all_ended()
     assert not review.is_running
 
 
@@ -208,6 +208,30 @@ def test_a_review_sees_a_copy_of_the_conversations_end_and_its_own_few_tools(wai
         await review.close(1)
 
     wait(scenario())
+
+
+def test_what_needs_approval_is_decided_without_the_person(wait: Wait) -> None:
+    class Yes(Nobody):
+        async def approve(self, request: ApprovalRequest) -> bool:
+            return request.subject == "skills/tea"
+
+    def disturbed(*_: object) -> Person:
+        raise AssertionError("a review meets no person")
+
+    async def save(context: ToolContext, arguments: dict[str, Any]) -> str:
+        return "saved" if await context.person.approve(ApprovalRequest("skills/tea", "write")) else "refused"
+
+    async def said(review: ReviewOptions) -> object:
+        model = ScriptedModel([[Call("save_skill")], "ok"])
+        options = AgentOptions(person_for=disturbed)
+        looking = Review(model, review, options, [a_tool("save_skill", save)])
+        looking.start(TALK)
+        await ended(looking)
+        await looking.close(1)
+        return model.requests[1].messages[-1]["content"]
+
+    assert wait(said(EVERY_TURN)) == "refused"
+    assert wait(said(ReviewOptions(every=1, unattended=lambda *_: Yes()))) == "saved"
 
 
 def test_a_review_without_a_tool_to_save_by_asks_no_model(wait: Wait) -> None:

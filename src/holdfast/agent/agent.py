@@ -14,7 +14,7 @@ from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.recollection import Recollection
-from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, unfinished_results
+from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, going_on
 from holdfast.agent.running import RunningTurn
 from holdfast.agent.summary import MechanicalCompressor, SummaryCompressor
 from holdfast.agent.transcript import Transcript
@@ -29,6 +29,7 @@ from holdfast.models.contract import Model
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
+from holdfast.sessions.contract import Turn as StoredTurn
 from holdfast.tools.contract import Tool
 
 T = TypeVar("T")
@@ -157,7 +158,10 @@ class Agent:
         turn = await self._call(self._db.turns.running, self._session_id)
         if turn is None or turn.id == self.running_turn:
             return None
-        return describe(turn, await self._call(self._db.turns.messages, turn.id))
+        return await self._call(self._describe, turn)
+
+    def _describe(self, turn: StoredTurn) -> Unfinished:
+        return describe(turn, self._db.turns.messages(turn.id), self._db.turns.partial(turn.id))
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
@@ -171,7 +175,8 @@ class Agent:
 
     async def _begin_again(self) -> RunningTurn:
         store = await self._adopt()
-        await store.keep(*unfinished_results(self._transcript))
+        partial = await self._call(self._db.turns.partial, store.turn_id)
+        await store.keep(*going_on(self._transcript, partial))
         mind, hands = await self._assemble()
         turn = Turn(mind, hands, store)
         self._running = RunningTurn(turn, store, turn.resumed())
@@ -180,7 +185,8 @@ class Agent:
     async def drop(self) -> None:
         """End the unfinished turn; what it had produced stays on record."""
         store = await self._adopt()
-        await store.end("interrupted", CRASHED, closing(self._transcript))
+        partial = await self._call(self._db.turns.partial, store.turn_id)
+        await store.end("interrupted", CRASHED, closing(self._transcript, partial))
         self._known += store.stored
 
     async def retry(self) -> TurnResult:

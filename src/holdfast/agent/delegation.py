@@ -75,7 +75,7 @@ class Offer:
     """How many of one call run at the same time."""
     may_ask: bool = False
     """Whether subagents may ask the person, by the options' `person_for`."""
-    asking: frozenset[str] = frozenset()
+    asking: frozenset[str] = frozenset({"ask_user"})
     """Tools that are there to ask the person; left out unless `may_ask`."""
     unattended: PersonFor = nobody
     """Who decides when subagents may not ask: nobody, or a policy with no person behind it."""

@@ -26,13 +26,13 @@ class Recollection:
         self._memory = memory
         self._pool = pool
         self._seconds = seconds
-        self._ephemeral = ephemeral
+        self.ephemeral = ephemeral
         self._query = ""
 
     @property
     def providers(self) -> Sequence[str]:
         """Whom a completed turn is owed to; nobody when memory must not hear of it."""
-        return () if self._memory is None or self._ephemeral else self._memory.provider_names
+        return () if self._memory is None or self.ephemeral else self._memory.provider_names
 
     async def recall(self, query: str, session_id: str) -> str:
         """What is remembered about the query, by whoever answers in time."""

@@ -7,10 +7,11 @@ so the model looks before it repeats anything, and what needs approval is asked 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.agent.answer import Answer
 from holdfast.agent.batch import tool_message
-from holdfast.agent.contract import PART
 from holdfast.agent.transcript import NO_RESULT, Transcript, text_of
 from holdfast.core.contract import Message
+from holdfast.models.contract import TextPiece
 from holdfast.sessions.contract import Turn
 
 CRASHED = "cut off by a crash"
@@ -27,13 +28,15 @@ class Unfinished:
     finished_calls: int
     open_calls: tuple[str, ...]
     """Tools that were called and left no result; they may have taken effect."""
+    partial: str
+    """What had come of the answer that was being streamed."""
 
     @property
     def said(self) -> str:
         return text_of(self.message)
 
 
-def describe(turn: Turn, messages: Sequence[Message]) -> Unfinished:
+def describe(turn: Turn, messages: Sequence[Message], partial: str) -> Unfinished:
     """The turn as it is on record."""
     transcript = Transcript(messages)
     results = sum(message["role"] == "tool" for message in messages)
@@ -43,16 +46,26 @@ def describe(turn: Turn, messages: Sequence[Message]) -> Unfinished:
         message=messages[0],
         finished_calls=results,
         open_calls=tuple(call["function"]["name"] for call in transcript.unanswered),
+        partial=partial,
     )
 
 
-def unfinished_results(transcript: Transcript) -> list[Message]:
+def results(transcript: Transcript) -> list[Message]:
     """An honest result for each call that has none."""
     return [tool_message(call, NO_RESULT, ok=False) for call in transcript.unanswered]
 
 
-def closing(transcript: Transcript) -> list[Message]:
+def going_on(transcript: Transcript, partial: str) -> list[Message]:
+    """What is stored before the turn goes on: a partial answer is on record, and is asked for anew."""
+    return [*results(transcript), *([_answer(partial).void(CRASHED)] if partial else [])]
+
+
+def closing(transcript: Transcript, partial: str) -> list[Message]:
     """What ends the record of the turn, so that the next one can follow."""
-    end: Message = {"role": "assistant", "content": f"[{CRASHED}]"}
-    end[PART] = {"cut_off": CRASHED}  # type: ignore[literal-required]
-    return [*unfinished_results(transcript), end]
+    return [*results(transcript), _answer(partial).cut_off(CRASHED)]
+
+
+def _answer(partial: str) -> Answer:
+    answer = Answer()
+    answer.add(TextPiece(partial))
+    return answer

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.contract import AgentOptions, Limits, Pools, both_ends, nobody
+from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, both_ends, nobody
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.subagent import Lives, Subagent
 from holdfast.agent.summary import tail_start
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 MEMORY = ":memory:"
 REVIEW = "review"
-REVIEW_TOOLS = frozenset({"memory_search", "memory_save", "memory_correct", "skill_save"})
+REVIEW_TOOLS = frozenset({"memory_search", "memory_save", "memory_correct", "read_skill", "save_skill"})
 REVIEW_LIMITS = Limits(max_steps=10, max_seconds=180.0, max_cost=0.25)
 WINDOW_SHARE = 0.5
 """The share of the model's window that the copied conversation may take."""
@@ -68,6 +68,8 @@ class ReviewOptions:
     limits: Limits = REVIEW_LIMITS
     seconds: float = 240.0
     """After this long a review is stopped, whatever it does."""
+    unattended: PersonFor = nobody
+    """Who decides on what needs approval, such as saving a skill: nobody, or a policy with no person."""
     instructions: str = INSTRUCTIONS
 
 
@@ -93,7 +95,7 @@ class Review:
             instructions="\n\n".join(filter(None, (options.instructions, review.instructions))),
             limits=review.limits,
             ephemeral=True,
-            person_for=nobody,
+            person_for=review.unattended,
             cut=both_ends,
             pools=self._pools,
         )

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 GRACE = 0.4
 """How long a cancelled wait stays for the record to be closed; less than a tool batch's own grace."""
-PATIENCE = 2.0
+PATIENCE = 5.0
 """How long a subagent past its deadline may take to stop before it is left behind."""
 
 Begin = Callable[[], AbstractAsyncContextManager[Agent]]

@@ -49,6 +49,8 @@ NOTICES = {
     "length": "the answer was cut at the model's output limit",
     "refused": "the model refused to answer",
 }
+SAVE_SECONDS = 1.0
+"""How often an answer that still streams is saved."""
 INTERRUPTED_CALL = (
     "Interrupted before it finished. It may have taken effect in part; look before repeating it."
 )
@@ -75,7 +77,7 @@ class Turn:
         self._hands = hands
         self._store = store
         self._answer = Answer()
-        self._began = mind.clock.monotonic()
+        self._began = self._saved = mind.clock.monotonic()
         self._done: list[str] = []
         self.interrupt_reason = "the person interrupted"
         self.steps = 0
@@ -125,7 +127,8 @@ class Turn:
                 yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(steer.message))
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
-        await self._store.complete(final, self._mind.recollection.providers)
+        memory = self._mind.recollection
+        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral)
         yield self._completed()
 
     async def _think(self) -> AsyncGenerator[Event, None]:
@@ -149,6 +152,7 @@ class Turn:
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
         self._answer = Answer()
+        self._saved = mind.clock.monotonic()
         request = ModelRequest(
             system=mind.system,
             messages=mind.transcript.messages,
@@ -163,11 +167,19 @@ class Turn:
                         continue
                     case TextPiece():
                         yield TextDelta(**self._here(), text=piece.text)
+                        await self._save_now_and_then()
                     case ReasoningPiece():
                         yield ReasoningDelta(**self._here(), text=piece.text)
                 self._answer.add(piece)
         async for event in self._answered():
             yield event
+
+    async def _save_now_and_then(self) -> None:
+        """A crash loses at most the last words of a long answer."""
+        now = self._mind.clock.monotonic()
+        if now - self._saved >= SAVE_SECONDS:
+            self._saved = now
+            await self._store.save_partial(self._answer.text)
 
     async def _start_over(self, retry: Retrying) -> Event:
         """The stream broke: what had come stays on record, and the answer begins anew."""

@@ -77,6 +77,10 @@ class TurnStore:
 
         await settled(work())
 
+    async def save_partial(self, text: str) -> None:
+        """Keep what has come of an answer that still streams."""
+        await settled(self._call(self._journal.save_partial, self.turn_id, text))
+
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
         waiting = await self._call(self._db.inbox.waiting, self.session_id)
@@ -93,11 +97,13 @@ class TurnStore:
 
         await settled(work())
 
-    async def complete(self, message: Message, providers: Sequence[str]) -> None:
+    async def complete(self, message: Message, providers: Sequence[str], *, ephemeral: bool) -> None:
         """End the turn with its final message; from here on it is owed to each provider."""
 
         async def work() -> None:
-            done = await self._call(self._journal.complete, self.turn_id, message, providers=providers)
+            done = await self._call(
+                self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
+            )
             self._note(done)
             self._fold([message])
 

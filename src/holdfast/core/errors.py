@@ -393,6 +393,17 @@ class ModelMissing(ModelFailure):
     """There is nothing to run the model with; says what to install or set."""
 
 
+class ModelFileInvalid(ModelFailure):
+    """A file of weights can't be run as it is."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(
+            f"the model file {file} can't be used: {problem}. It was left as it is. "
+            "Fetch it again, or name another file."
+        )
+        self.file = file
+
+
 # tools
 
 
@@ -424,7 +435,9 @@ class HostClosed(Refused):
     """The host is shutting down and takes no more messages; nothing was stored."""
 
     def __init__(self) -> None:
-        super().__init__("Holdfast is shutting down and takes no more messages; this one was not stored")
+        super().__init__(
+            "Holdfast is shutting down and takes no more messages or wishes; this one was not stored"
+        )
 
 
 class SessionElsewhere(Refused):
@@ -433,3 +446,10 @@ class SessionElsewhere(Refused):
     def __init__(self, session_id: str, holder: str) -> None:
         super().__init__(f"session {session_id!r} is run by {holder}; try again when it is idle there")
         self.session_id = session_id
+
+
+class WishInterrupted(Refused):
+    """What was asked of a session between its turns was stopped before it was done."""
+
+    def __init__(self) -> None:
+        super().__init__("it was interrupted before it was done; what was stored before is kept")

@@ -4,7 +4,7 @@ The form is a ULID: 48 bits of milliseconds, then 80 random bits, in Crockford's
 one `IdFactory` in the same millisecond still sort in the order they were made.
 """
 
-import secrets
+import os
 import threading
 
 from holdfast.core.clock import SystemClock
@@ -14,8 +14,10 @@ ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 LENGTH = 26
 PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 SHIFTS = range(10 * (LENGTH // 2 - 1), -1, -10)
-RANDOM_BITS = 80
-STRIDE_BITS = 60
+RANDOM_BYTES = 10
+RANDOM_BITS = 8 * RANDOM_BYTES
+STRIDE = 2**60 - 1
+POOL = 100 * RANDOM_BYTES
 
 
 class IdFactory:
@@ -23,18 +25,30 @@ class IdFactory:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()  # guards _last
+        self._lock = threading.Lock()  # guards the fields below
         self._last = 0
+        self._pool = b""
+        self._used = 0
+        self._process = 0
 
     def __call__(self) -> str:
-        fresh = int(self._clock.now() * 1000) << RANDOM_BITS | secrets.randbits(RANDOM_BITS)
+        moment = int(self._clock.now() * 1000)
         with self._lock:
+            chance = self._random()
             # A clock that stands still or steps back yields a successor of the last id instead: a random
             # one, since a forked process goes on from the same last id.
-            if fresh >> RANDOM_BITS <= self._last >> RANDOM_BITS:
-                fresh = self._last + 1 + secrets.randbits(STRIDE_BITS)
-            self._last = fresh
-        return encode(fresh)
+            if moment <= self._last >> RANDOM_BITS:
+                self._last += 1 + (chance & STRIDE)
+            else:
+                self._last = moment << RANDOM_BITS | chance
+            return encode(self._last)
+
+    def _random(self) -> int:
+        """Fresh random bits, asked of the system for many ids at once; a forked child asks for its own."""
+        if self._used == len(self._pool) or self._process != os.getpid():
+            self._pool, self._used, self._process = os.urandom(POOL), 0, os.getpid()
+        self._used += RANDOM_BYTES
+        return int.from_bytes(self._pool[self._used - RANDOM_BYTES : self._used])
 
 
 def encode(number: int) -> str:

@@ -21,11 +21,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """One warm agent. In use: a turn runs, or it is on its way out."""
+    """One warm agent. In use: its conversation is served; leaving: it is being evicted."""
 
     agent: Agent
     used: float
     in_use: bool
+    leaving: bool = False
 
 
 class AgentCache:
@@ -40,6 +41,9 @@ class AgentCache:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def __contains__(self, root_id: str) -> bool:
+        return root_id in self._kept
 
     def get(self, root_id: str) -> Agent | None:
         kept = self._kept.get(root_id)
@@ -63,7 +67,7 @@ class AgentCache:
         """Who has to go: the long unused, then the least recently used beyond the limits."""
         now = self._clock.monotonic()
         idle = sorted(
-            (root for root, kept in self._kept.items() if not kept.in_use),
+            (root for root, kept in self._kept.items() if not kept.in_use and not kept.leaving),
             key=lambda root: self._kept[root].used,
         )
         chosen = [root for root in idle if now - self._kept[root].used >= self._options.idle_seconds]
@@ -80,23 +84,22 @@ class AgentCache:
 
     async def sweep(self) -> None:
         """Evict who has to go, each committed first."""
-        leaving = self.victims()
-        for root in leaving:
-            self._kept[root].in_use = True
-        await asyncio.gather(*(self._evict(root) for root in leaving))
+        leaving = [(root, self._kept[root]) for root in self.victims()]
+        for _, kept in leaving:
+            kept.leaving = True
+        await asyncio.gather(*(self._evict(root, kept) for root, kept in leaving))
 
     async def evict(self, root_id: str) -> bool:
         """Evict one agent now, unless it is in use; True when it is gone."""
         kept = self._kept.get(root_id)
         if kept is None:
             return True
-        if kept.in_use:
+        if kept.in_use or kept.leaving:
             return False
-        kept.in_use = True
-        return await self._evict(root_id)
+        kept.leaving = True
+        return await self._evict(root_id, kept)
 
-    async def _evict(self, root_id: str) -> bool:
-        kept = self._kept[root_id]
+    async def _evict(self, root_id: str, kept: Kept) -> bool:
         try:
             gone = await off_loop(
                 self._pools.work, self._lifecycle.evict_agent, kept.agent.session_id, kept.agent
@@ -104,8 +107,10 @@ class AgentCache:
         except HoldfastError:
             logger.exception("host.eviction_failed", extra={"session": kept.agent.session_id})
             gone = False
-        if gone:
-            del self._kept[root_id]
-        else:
-            self.give_back(root_id)
-        return gone
+        finally:
+            kept.leaving = False
+        # A turn may have begun meanwhile: then it stays, committed up to there.
+        if not gone or kept.in_use:
+            return False
+        self._kept.pop(root_id, None)
+        return True

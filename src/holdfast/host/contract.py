@@ -36,9 +36,13 @@ class HostOptions:
     """How often another process's doings are looked at, where there are any."""
     replay: int = 2_000
     """How many events of a conversation a reader that reconnects can still get."""
+    sweep_seconds: float = 30.0
+    """How often agents and conversations that are long unused are let go."""
+    patience_seconds: float = 2.0
+    """How long a wish (compact, clear, resume, drop) waits for another process that holds the session."""
     shutdown_seconds: float = 5.0
     take_over: bool = False
-    """Whether messages that waited when the host started are run at once, or when a person says so."""
+    """Whether messages left behind by another life or process are run at once, or when a person says so."""
 
 
 async def _nothing() -> None:
@@ -71,7 +75,7 @@ class HostParts:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """An event with its place in the conversation's stream."""
+    """An event with its place in the conversation's stream. Numbers only grow, also over restarts."""
 
     number: int
     event: Event

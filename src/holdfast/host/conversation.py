@@ -7,13 +7,21 @@ whatever enters there (a person's word, a background process's end) can't run be
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent import Agent
-from holdfast.core.errors import HoldfastError, Retryable, StoreClosed
+from holdfast.core.errors import (
+    HoldfastError,
+    HostClosed,
+    LeaseLost,
+    OutcomeUnknown,
+    Retryable,
+    SessionElsewhere,
+    StoreClosed,
+    StoreFault,
+)
 from holdfast.core.events import (
     Event,
     SessionMoved,
@@ -25,7 +33,9 @@ from holdfast.core.events import (
 from holdfast.host.agents import AgentCache
 from holdfast.host.contract import HostParts
 from holdfast.host.following import Follower
-from holdfast.host.streams import EventStream
+from holdfast.host.stopping import is_asked_to_stop
+from holdfast.host.streams import ENDS, EventStream
+from holdfast.host.wishes import Wish, Wishes
 from holdfast.process import off_loop
 from holdfast.sessions.contract import InboxMessage, Lease
 from holdfast.tools.asking import OpenQuestions
@@ -35,12 +45,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Wish = Callable[[Agent], Awaitable[None]]
-"""Something to do with the agent while no turn runs: resume a turn, compact."""
-
+PASSING = (Retryable, OutcomeUnknown, StoreFault)
+"""Troubles after which the runner looks again by itself."""
 LONGEST_PAUSE = 5.0
 REVIEW_SECONDS = 0.5
 """How long a review that is cut off at the end may take to stop."""
+INTERRUPTED = "the person interrupted"
 TAKEN_OVER = "its process ended in mid-turn"
 
 
@@ -50,18 +60,22 @@ class Conversation:
     def __init__(self, root_id: str, parts: HostParts, agents: AgentCache, holder: str) -> None:
         self.root_id = root_id
         self.questions = OpenQuestions(parts.ask_seconds)
-        self.stream = EventStream(root_id, parts.options.replay)
+        # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
+        self.stream = EventStream(root_id, parts.options.replay, first=int(parts.clock.now() * 1_000_000))
+        self._parked = 0  # messages up to this inbox id wait for a person's word
         self._parts = parts
         self._agents = agents
         self._holder = holder
         self._follower = Follower(parts, self.stream)
         self._review = parts.make_review() if parts.make_review else None
-        self._wishes: deque[tuple[Wish, asyncio.Future[None]]] = deque()
+        self._wishes = Wishes()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._running: Agent | None = None
+        self._over = ""  # the last turn whose end was shown: from then on the session is idle
         self._closing = False
-        self.elsewhere = False
+        self._elsewhere = False
+        self.used = parts.clock.monotonic()
 
     @property
     def session_id(self) -> str:
@@ -70,32 +84,55 @@ class Conversation:
 
     @property
     def running_turn(self) -> str | None:
-        return self._running.running_turn if self._running else None
+        turn_id = self._running.running_turn if self._running else None
+        return turn_id if turn_id != self._over else None
 
     @property
-    def is_busy(self) -> bool:
-        return self._task is not None
+    def is_served(self) -> bool:
+        """Whether this process holds the conversation now."""
+        return self._running is not None
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing runs, nothing is asked and nobody reads here."""
+        return self._task is None and not self._wishes and not self.stream.readers
 
     def poke(self) -> None:
         """There may be something to do."""
+        self.used = self._parts.clock.monotonic()
         self._woken.set()
         if self._task is None and not self._closing:
             self._task = asyncio.create_task(self._run(), name=f"conversation {self.root_id}")
             self._task.add_done_callback(self._ended)
 
-    async def wish(self, wish: Wish) -> None:
-        """Do this before the next turn, under the lease; returns when it is done."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wishes.append((wish, done))
+    def park(self, inbox_id: int) -> None:
+        """Messages up to this one were left behind: they wait until a person speaks here."""
+        self._parked = inbox_id
+
+    def run_waiting(self) -> None:
+        """A person has spoken here: everything that waits may run, in order."""
+        self._parked = 0
         self.poke()
-        await done
+
+    async def wish(self, wish: Wish) -> None:
+        """Do this before the next turn, under the lease; returns when it is done.
+
+        Raises `SessionElsewhere` when another process holds the conversation longer than this one's patience.
+        """
+        if self._closing:
+            raise HostClosed
+        answer = self._wishes.add(wish)
+        self.poke()
+        await answer
 
     def interrupt(self, turn_id: str | None, reason: str) -> bool:
-        """Stop the turn if it is the one that runs here; False when it is not."""
-        agent = self._running
-        if agent is None or agent.running_turn is None or turn_id not in (None, agent.running_turn):
+        """Stop the turn if it is the one that runs here, or with None what runs; False when it doesn't."""
+        running = self.running_turn
+        if self._running is None or running is None:
+            return turn_id is None and self._wishes.interrupt()
+        if turn_id not in (None, running):
             return False
-        agent.interrupt(reason=reason)
+        self._running.interrupt(reason=reason)
         return True
 
     async def close(self, reason: str) -> None:
@@ -103,44 +140,57 @@ class Conversation:
         self._closing = True
         self._woken.set()
         self.interrupt(None, reason)
-        while self._task is not None:
-            await asyncio.wait([self._task])
-        for _, done in self._wishes:
-            done.cancel()
+        try:
+            while self._task is not None:
+                await asyncio.wait([self._task])
+        finally:
+            self._wishes.refuse(HostClosed())
+            self.stream.close()
         if self._review is not None:
             await self._review.close(REVIEW_SECONDS)
-        self.stream.close()
 
     # the runner
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("host.runner_failed", exc_info=task.exception(), extra={"session": self.root_id})
-            self.stream.publish(SessionTrouble(session_id=self.session_id, error=str(task.exception())))
+        self.used = self._parts.clock.monotonic()
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            logger.error("host.runner_failed", exc_info=failure, extra={"session": self.root_id})
+            self._trouble(failure)
         elif self._woken.is_set():
             self.poke()  # a message came between the last look and the end
 
+    def _trouble(self, problem: BaseException, *, patience: float = 0.0) -> None:
+        self.stream.publish(SessionTrouble(session_id=self.session_id, error=str(problem) or repr(problem)))
+        self._wishes.refuse(problem, older_than=patience)
+
     async def _run(self) -> None:
-        pause = self._parts.options.poll_seconds
+        options = self._parts.options
+        pause = options.poll_seconds
         while not self._closing:
             self._woken.clear()
             try:
                 if not await self._go_on():
                     return
-                pause = self._parts.options.poll_seconds
-            except StoreClosed:
+                pause = options.poll_seconds
+            except StoreClosed as closed:
+                self._wishes.refuse(closed)
                 return
-            except HoldfastError as trouble:
-                self.stream.publish(SessionTrouble(session_id=self.session_id, error=str(trouble)))
-                if not isinstance(trouble, Retryable):
-                    return
+            except LeaseLost:
+                # Another process goes on, or this one stood still for too long: look who it is.
+                await self._rest(options.poll_seconds)
+            except PASSING as trouble:
+                self._trouble(trouble, patience=options.patience_seconds)
                 await self._rest(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+            except HoldfastError as trouble:
+                self._trouble(trouble)
+                return
 
     async def _go_on(self) -> bool:
         """One look at the conversation; False when there is nothing to do and nobody to do it for."""
-        if self._wishes or await self._oldest() is not None:
+        if self._wishes or await self._next() is not None:
             lease = await self._call(self._parts.db.hold_session, self.root_id, self._holder)
             if lease is not None:
                 await self._serve(lease)
@@ -153,11 +203,19 @@ class Conversation:
         return True
 
     async def _look_elsewhere(self) -> None:
-        held = await self._call(self._parts.db.session_holder, self.root_id) is not None
-        if held != self.elsewhere:
-            self.elsewhere = held
-            self.stream.publish(SessionMoved(session_id=self.session_id, elsewhere=held))
+        holder = await self._call(self._parts.db.session_holder, self.root_id)
+        self._moved(elsewhere=self._elsewhere or holder is not None)
         await self._follower.look(self.root_id)
+        self._moved(elsewhere=holder is not None)
+        self._wishes.refuse(
+            SessionElsewhere(self.session_id, holder or "another process"),
+            older_than=self._parts.options.patience_seconds,
+        )
+
+    def _moved(self, *, elsewhere: bool) -> None:
+        if elsewhere != self._elsewhere:
+            self._elsewhere = elsewhere
+            self.stream.publish(SessionMoved(session_id=self.session_id, elsewhere=elsewhere))
 
     async def _rest(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -166,47 +224,46 @@ class Conversation:
 
     async def _serve(self, lease: Lease) -> None:
         """Run what waits, while this process holds the conversation."""
-        self.elsewhere = False
-        agent = self._agents.take(
-            self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
-        )
-        agent.lease = lease
-        self._running = agent
-        self._parts.lifecycle.register_agent(agent.session_id, agent)
         try:
+            if self._follower.is_following:
+                # What another process stored up to now is shown before anything of this one.
+                await self._follower.look(self.root_id)
+            self._moved(elsewhere=False)
+            agent = self._agents.take(
+                self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
+            )
+            agent.lease = lease
+            self._running = agent
+            self._parts.lifecycle.register_agent(agent.session_id, agent)
             await self._until_idle(agent)
         finally:
             self._running = None
             self._agents.give_back(self.root_id)
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        try:
             await self._follower.skip(self.root_id)
+        finally:
+            # A lease that is kept would be renewed for ever, and nobody could go on.
             await self._call(self._parts.db.let_go_of_session, self.root_id, self._holder)
 
     async def _until_idle(self, agent: Agent) -> None:
         while not self._closing:
             if self._wishes:
-                await self._grant(agent)
+                await self._wishes.grant(agent)
                 continue
-            if await self._oldest() is None:
+            if await self._next() is None:
                 return
-            await self._close_unfinished(agent)
+            if await agent.unfinished() is not None:
+                await self.drop(agent)
             await self.show(agent, agent.stream())
 
-    async def _grant(self, agent: Agent) -> None:
-        wish, done = self._wishes.popleft()
-        if done.done():
-            return  # who wished for it has gone
-        try:
-            await wish(agent)
-        except HoldfastError as refusal:
-            done.set_exception(refusal)
-        else:
-            done.set_result(None)
-
-    async def _close_unfinished(self, agent: Agent) -> None:
+    async def drop(self, agent: Agent) -> None:
         """Close a turn that a dead process left open; the transcript says how far it got."""
         unfinished = await agent.unfinished()
+        await agent.drop()  # refuses when there is none
         if unfinished is not None:
-            await agent.drop()
             self.stream.publish(
                 TurnInterrupted(
                     session_id=unfinished.session_id, turn_id=unfinished.turn_id, reason=TAKEN_OVER
@@ -219,6 +276,8 @@ class Conversation:
         try:
             async with aclosing(events) as happening:
                 async for event in happening:
+                    if isinstance(event, ENDS):
+                        self._over = event.turn_id
                     self.stream.publish(event)
                     if isinstance(event, SessionRotated):
                         self._parts.lifecycle.register_agent(event.child_id, agent)
@@ -235,23 +294,30 @@ class Conversation:
             self._review.start(agent.messages)
 
     async def _listen(self, agent: Agent) -> None:
-        """Heed interrupts that reach the inbox through another process."""
+        """Heed interrupts that come through another process."""
         while True:
             await asyncio.sleep(self._parts.options.poll_seconds)
             turn_id = agent.running_turn
             if turn_id is None:
                 continue
-            with suppress(Retryable):
-                waiting = await self._call(self._parts.db.inbox.waiting, agent.session_id)
-                if any(each.mode == "interrupt" and each.addressed_to == turn_id for each in waiting):
-                    self.interrupt(turn_id, "the person interrupted")
+            try:
+                if await self._call(is_asked_to_stop, self._parts.db, agent.session_id, turn_id):
+                    self.interrupt(turn_id, INTERRUPTED)
+            except PASSING:
+                logger.warning("host.interrupts_not_read", exc_info=True, extra={"session": self.root_id})
+            except StoreClosed:
+                return
 
-    async def _oldest(self) -> InboxMessage | None:
-        live = await self._call(self._parts.db.live_end, self.root_id)
-        waiting = await self._call(self._parts.db.inbox.waiting, live)
+    async def _next(self) -> InboxMessage | None:
+        """The message whose turn it is."""
+        live, waiting = await self._call(self._look_at_inbox)
         self.stream.session_id = live
         self.stream.waiting = len(waiting)
-        return waiting[0] if waiting else None
+        return waiting[0] if waiting and waiting[0].id > self._parked else None
+
+    def _look_at_inbox(self) -> tuple[str, list[InboxMessage]]:
+        live = self._parts.db.live_end(self.root_id)
+        return live, self._parts.db.inbox.waiting(live)
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

@@ -5,10 +5,14 @@ two processes share.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from holdfast.agent.transcript import superseded, text_of
 from holdfast.core.contract import Message
 from holdfast.core.events import (
     Event,
+    MessageJoined,
+    SessionRotated,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -20,7 +24,16 @@ from holdfast.core.events import (
 from holdfast.host.contract import HostParts
 from holdfast.host.streams import EventStream
 from holdfast.process import off_loop
+from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import StoredMessage, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What was stored since the last look, in order, and how the turns in it stand now."""
+
+    fresh: list[StoredMessage]
+    turns: dict[str, Turn]
 
 
 class Follower:
@@ -31,63 +44,84 @@ class Follower:
         self._stream = stream
         self._session_id = ""
         self._seen = -1
+        self._shown_in = ""
         self._open: str | None = None
+        self._said = ""
         self._names: dict[str, str] = {}
+
+    @property
+    def is_following(self) -> bool:
+        """Whether it knows up to where this process has shown the conversation."""
+        return self._seen >= 0
 
     async def skip(self, root_id: str) -> None:
         """Everything up to now has been shown by this process itself."""
-        self._session_id, self._seen = await off_loop(self._parts.pools.store, self._end, root_id)
-        self._open = None
+        self._session_id, self._seen = await off_loop(self._parts.pools.store, _end, self._parts.db, root_id)
+        self._shown_in, self._open = self._session_id, None
 
     async def look(self, root_id: str) -> None:
-        """Publish what was stored since the last look."""
-        if self._seen < 0:
-            await self.skip(root_id)
-        fresh, ended = await off_loop(self._parts.pools.store, self._read, root_id)
-        for stored in fresh:
-            for event in self._events(stored):
+        """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
+        news = await off_loop(self._parts.pools.store, self._read, root_id)
+        for stored in news.fresh:
+            for event in self._events(stored, news.turns):
                 self._stream.publish(event)
-        if ended is not None:
-            self._open = None
-            self._stream.publish(_end_of(ended))
+        self._close(news.turns)
 
-    def _end(self, root_id: str) -> tuple[str, int]:
-        live = self._parts.db.live_end(root_id)
-        return live, self._parts.db.message_count(live)
-
-    def _read(self, root_id: str) -> tuple[list[StoredMessage], Turn | None]:
+    def _read(self, root_id: str) -> _News:
         db = self._parts.db
         live = db.live_end(root_id)
-        if live != self._session_id:
-            # The child begins with a summary and copies; what is new in it comes after them.
-            self._session_id = live
-            self._seen = sum(each.carried or each.turn_id is None for each in db.read_messages(live))
-        fresh = db.read_messages(live, start=self._seen)
-        self._seen += len(fresh)
-        turn = db.turns.get(self._open) if self._open and not fresh else None
-        return fresh, turn if turn is not None and turn.state != "running" else None
+        if self._seen < 0:
+            self._session_id, self._seen = live, _beginning(db, live)
+        # The open turn's state is read before its messages: when it has ended, they are all there.
+        turns = {} if self._open is None else _turns(db, {self._open})
+        fresh: list[StoredMessage] = []
+        for session_id in _from(db.lineage(root_id), self._session_id):
+            if session_id != self._session_id:
+                # A child begins with a summary and copies; what is new in it comes after them.
+                self._session_id, self._seen = session_id, 0
+            part = db.read_messages(session_id, start=self._seen)
+            self._seen += len(part)
+            fresh += [each for each in part if each.turn_id is not None and not each.carried]
+        if fresh:
+            # All but the last have ended by now; that one may have stored more since it was read.
+            seen = {self._open, *(each.turn_id for each in fresh)} - {fresh[-1].turn_id}
+            turns |= _turns(db, {each for each in seen if each is not None})
+        return _News(fresh, turns)
 
-    def _events(self, stored: StoredMessage) -> Iterator[Event]:
-        if stored.turn_id is None or stored.carried:
-            return
-        where = {"session_id": stored.session_id, "turn_id": stored.turn_id}
-        message = stored.message
-        text = message.get("content")
-        said = text if isinstance(text, str) else ""
-        if stored.turn_id != self._open:
-            self._open = stored.turn_id
-            yield TurnStarted(**where, inbox_id=0, text=said)
-        elif message["role"] == "assistant":
-            yield from self._answer(where, message, said)
+    def _events(self, stored: StoredMessage, turns: dict[str, Turn]) -> Iterator[Event]:
+        turn_id, message = stored.turn_id or "", stored.message
+        where = {"session_id": stored.session_id, "turn_id": turn_id}
+        if stored.session_id != self._shown_in:
+            if self._shown_in:
+                yield SessionRotated(
+                    session_id=self._shown_in, turn_id=self._open or "", child_id=stored.session_id
+                )
+            self._shown_in = stored.session_id
+        if turn_id != self._open:
+            self._close(turns)
+            self._open = turn_id
+            opening = text_of(message) if message["role"] == "user" else ""
+            yield TurnStarted(**where, inbox_id=0, text=opening)
+            if message["role"] == "user":
+                return
+        yield from self._step(where, message)
+
+    def _step(self, where: dict[str, str], message: Message) -> Iterator[Event]:
+        text = text_of(message)
+        if message["role"] == "user":
+            yield MessageJoined(**where, inbox_id=0, text=text)
         elif message["role"] == "tool":
             call_id = message.get("tool_call_id", "")
             ok = "holdfast" not in message
             name = self._names.pop(call_id, "")
-            yield ToolFinished(**where, call_id=call_id, name=name, ok=ok, output=said)
+            yield ToolFinished(**where, call_id=call_id, name=name, ok=ok, output=text)
+        elif not superseded(message):
+            yield from self._answer(where, message, text)
 
-    def _answer(self, where: dict[str, str], message: Message, said: str) -> Iterator[Event]:
-        if said:
-            yield TextDelta(**where, text=said)
+    def _answer(self, where: dict[str, str], message: Message, text: str) -> Iterator[Event]:
+        self._said = text
+        if text:
+            yield TextDelta(**where, text=text)
         for call in message.get("tool_calls") or ():
             self._names[call["id"]] = call["function"]["name"]
             yield ToolStarted(
@@ -97,11 +131,43 @@ class Follower:
                 arguments=call["function"]["arguments"],
             )
 
+    def _close(self, turns: dict[str, Turn]) -> None:
+        """Say how the open turn ended, once it has and all of it is shown."""
+        turn = turns.get(self._open or "")
+        if turn is not None and turn.state != "running":
+            self._stream.publish(_end_of(turn, self._said))
+            self._open, self._said = None, ""
+            self._names.clear()
 
-def _end_of(turn: Turn) -> Event:
+
+def _end(db: SessionDB, root_id: str) -> tuple[str, int]:
+    live = db.live_end(root_id)
+    return live, db.message_count(live)
+
+
+def _beginning(db: SessionDB, session_id: str) -> int:
+    """Where the running turn begins in this session, or the end when none runs."""
+    turn = db.turns.running(session_id)
+    stored = db.read_messages(session_id) if turn is not None else []
+    for each in stored:
+        if turn is not None and each.turn_id == turn.id:
+            return each.seq
+    return db.message_count(session_id) if turn is None else len(stored)
+
+
+def _turns(db: SessionDB, turn_ids: set[str]) -> dict[str, Turn]:
+    found = (db.turns.get(turn_id) for turn_id in turn_ids)
+    return {turn.id: turn for turn in found if turn is not None}
+
+
+def _from(lineage: list[str], session_id: str) -> list[str]:
+    return lineage[lineage.index(session_id) :] if session_id in lineage else lineage[-1:]
+
+
+def _end_of(turn: Turn, said: str) -> Event:
     where = {"session_id": turn.session_id, "turn_id": turn.id}
     if turn.state == "interrupted":
         return TurnInterrupted(**where, reason=turn.reason or "")
     if turn.state == "failed":
         return TurnFailed(**where, error=turn.reason or "")
-    return TurnCompleted(**where, final_response="")
+    return TurnCompleted(**where, final_response=said)

@@ -15,7 +15,15 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
-from holdfast.core.errors import HostClosed, InvalidInput, SessionExists, TurnNotFound
+from holdfast.core.errors import (
+    HoldfastError,
+    HostClosed,
+    InvalidInput,
+    SessionElsewhere,
+    SessionExists,
+    TurnAlreadyRunning,
+    TurnNotFound,
+)
 from holdfast.core.events import MessageAccepted
 from holdfast.core.ids import new_id
 from holdfast.host.agents import AgentCache
@@ -26,9 +34,10 @@ from holdfast.host.contract import (
     Numbered,
     SessionStatus,
 )
-from holdfast.host.conversation import Conversation
-from holdfast.host.recovery import Recovery
+from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
+from holdfast.host.stopping import ask_to_stop
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Mode, SearchHit, StoredMessage
@@ -41,9 +50,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-SWEEP_SECONDS = 30.0
-INTERRUPTED = "the person interrupted"
-
 
 class Host:
     """The sessions of one process. An async context manager; every method on its loop."""
@@ -55,14 +61,14 @@ class Host:
         self._conversations: dict[str, Conversation] = {}
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         self._background: set[asyncio.Task[Any]] = set()
-        self._closing = False
-        self.recovery = Recovery(parts)
+        self._ending: asyncio.Task[list[str]] | None = None
+        self._recovery = Recovery(parts, self._open, self._commit)
         self.model = parts.model
         self.tools = parts.tools
         self.problems = parts.problems
 
     async def __aenter__(self) -> Self:
-        self._in_background(self.recovery.run(self._open))
+        self._in_background(self._recovery.run())
         self._in_background(self._sweep())
         return self
 
@@ -72,8 +78,11 @@ class Host:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for line in await self.close():
-            logger.warning("host.owed", extra={"owed": line})
+        if self._ending is None:
+            for line in await self.close():
+                logger.warning("host.owed", extra={"owed": line})
+        else:
+            await self.close()
 
     # talking
 
@@ -84,36 +93,41 @@ class Host:
 
         Once this returns the message is not lost. A `key` makes the call idempotent.
         """
-        if self._closing:
-            raise HostClosed
         message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
-        if not message.get("content"):
-            raise InvalidInput("a message can't be empty")
+        if message.get("role") != "user" or not message.get("content"):
+            raise InvalidInput("a message is a user's and can't be empty")
         conversation = await self._open(session_id, create=True)
-        stored = await self._put(conversation, message, mode, key)
-        conversation.stream.waiting += 1
-        conversation.stream.publish(
-            MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=mode)
-        )
-        if stored.addressed_to is not None:
-            conversation.interrupt(stored.addressed_to, INTERRUPTED)
-        conversation.poke()
-        return Accepted(stored.id, stored.session_id, mode, stored.addressed_to)
+        # Taken down before it is stored: what runs later may be this very message's turn.
+        running = conversation.running_turn
+        stored = await self._call(self._put, conversation.root_id, message, mode, key)
+        if stored.state == "waiting":
+            conversation.stream.waiting += 1
+            conversation.stream.publish(
+                MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
+            )
+        interrupted = stored.addressed_to or (running if stored.mode == "interrupt" else None)
+        if interrupted is not None:
+            conversation.interrupt(interrupted, INTERRUPTED)
+        conversation.run_waiting()
+        return Accepted(stored.id, stored.session_id, stored.mode, interrupted)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
         conversation = await self._open(session_id)
+        # Another process may run it: while somebody reads here, it is followed.
+        conversation.poke()
         async with aclosing(conversation.stream.read(after)) as events:
             async for numbered in events:
-                # Another process may run it: while somebody reads here, it is followed.
-                conversation.poke()
                 yield numbered
 
     async def interrupt(self, session_id: str, text: str = "") -> bool:
-        """Stop the running turn; a text becomes the next one. False when nothing runs here."""
+        """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""
         if text:
             return (await self.send(session_id, text, "interrupt")).interrupts is not None
-        return (await self._open(session_id)).interrupt(None, INTERRUPTED)
+        conversation = await self._open(session_id)
+        if conversation.is_served:
+            return conversation.interrupt(None, INTERRUPTED)
+        return await self._call(ask_to_stop, self._db, conversation.root_id, self._holder)
 
     async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
         """Answer the agent's question, or an approval with yes, no or always.
@@ -137,12 +151,11 @@ class Host:
         self, prev_session_id: str | None = None, *, session_id: str | None = None, title: str | None = None
     ) -> str:
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
-        if self._closing:
-            raise HostClosed
+        before = await self._open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
         await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
-        if prev_session_id:
-            await self._leave(prev_session_id)
+        if before is not None:
+            self._in_background(self._commit(before))
         return fresh
 
     async def clear(self, session_id: str) -> str:
@@ -150,10 +163,14 @@ class Host:
         conversation = await self._open(session_id)
 
         async def end(agent: Agent) -> None:
+            if await agent.unfinished() is not None:
+                await conversation.drop(agent)
             await self._call(self._db.end_session, agent.session_id, "cleared")
 
         await conversation.wish(end)
-        return await self.new_session(session_id)
+        fresh = await self.new_session()
+        self._in_background(self._part_with(conversation))
+        return fresh
 
     async def branch(self, session_id: str, *, before: int | None = None) -> str:
         """A new session that begins with what was said before a message."""
@@ -162,33 +179,35 @@ class Host:
 
     async def truncate(self, session_id: str, *, before: int) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record."""
+        conversation = await self._idle(session_id)
         branch = await self.branch(session_id, before=before)
-        await self._leave(session_id)
+        self._in_background(self._commit(conversation))
         return branch
 
     async def retry(self, session_id: str) -> str:
         """Say the last message again, as if it had not been answered; returns the session it is in."""
-        conversation = await self._open(session_id)
+        conversation = await self._idle(session_id)
         unfinished = await self.unfinished(session_id)
         if unfinished is not None:
-            await conversation.wish(Agent.drop)
+            await conversation.wish(conversation.drop)
             await self.send(session_id, unfinished.message)
             return conversation.session_id
-        stored = await self._call(self._db.read_messages, conversation.session_id)
-        last = next((each for each in reversed(stored) if each.message["role"] == "user"), None)
-        if last is None:
+        live = await self._call(self._db.live_end, session_id)
+        stored = await self._call(self._db.read_messages, live)
+        last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
+        first = next((each for each in stored if each.turn_id == last and last is not None), None)
+        if first is None or first.message["role"] != "user":
             raise InvalidInput("there is nothing to say again in this session")
-        branch = await self.truncate(session_id, before=last.seq)
-        await self.send(branch, last.message)
+        branch = await self.truncate(session_id, before=first.seq)
+        await self.send(branch, first.message)
         return branch
 
     async def unfinished(self, session_id: str) -> Unfinished | None:
         """The turn that a crash cut off here, to be resumed, retried or dropped."""
         conversation = await self._open(session_id)
-        if conversation.running_turn or await self._call(self._db.session_holder, session_id):
+        if conversation.is_served:
             return None
-        agent = self._agents.get(conversation.root_id) or self._make_agent(conversation)
-        return await agent.unfinished()
+        return await self._call(cut_off, self._db, conversation.root_id)
 
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
@@ -197,7 +216,8 @@ class Host:
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""
-        await (await self._open(session_id)).wish(Agent.drop)
+        conversation = await self._open(session_id)
+        await conversation.wish(conversation.drop)
 
     async def compact(self, session_id: str, focus: str = "") -> str:
         """Compact the conversation now; returns the session in which it goes on."""
@@ -207,7 +227,7 @@ class Host:
 
     async def run_waiting(self, session_id: str) -> None:
         """Run the messages that waited here when the host started."""
-        (await self._open(session_id)).poke()
+        (await self._open(session_id)).run_waiting()
 
     async def waiting(self, session_id: str) -> list[InboxMessage]:
         """The messages that wait in this conversation, oldest first."""
@@ -245,12 +265,9 @@ class Host:
         conversation = await self._open(session_id)
         agent = self._agents.get(conversation.root_id)
         waiting = await self.waiting(session_id)
-        state = "running" if conversation.running_turn else "elsewhere" if conversation.elsewhere else "idle"
-        if state == "idle" and await self.unfinished(session_id) is not None:
-            state = "unfinished"
         return SessionStatus(
-            session_id=conversation.session_id,
-            state=state,
+            session_id=await self._call(self._db.live_end, session_id),
+            state=await self._state(conversation),
             turn_id=conversation.running_turn,
             waiting=len(waiting),
             context_tokens=agent.context_tokens if agent else 0,
@@ -262,69 +279,113 @@ class Host:
             store=self._db.location,
             running=[each.session_id for each in self._conversations.values() if each.running_turn],
             waiting=await self._call(self._db.inbox.sessions),
-            unfinished=list(self.recovery.unfinished),
+            unfinished=await self._call(self._cut_off),
             memory=await self._call(self._parts.memory.status),
-            recovering=not self.recovery.done,
+            recovering=not self._recovery.done,
         )
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Stop within one budget; returns what is still owed, in plain words. Idempotent."""
-        if self._closing:
-            return []
-        self._closing = True
-        for task in self._background:
-            task.cancel()
-        spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
-        return await shut_down(self._parts, list(self._conversations.values()), spent)
+        if self._ending is None:
+            for task in self._background:
+                task.cancel()
+            spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
+            conversations = list(self._conversations.values())
+            self._ending = asyncio.create_task(shut_down(self._parts, conversations, spent))
+        # Who is cancelled while waiting stops waiting; the end goes on.
+        return await asyncio.shield(self._ending)
 
     # inside
 
     async def _open(self, session_id: str, *, create: bool = False) -> Conversation:
         """The conversation a session belongs to."""
-        root_id = await self._call(self._root, session_id, create)
+        root_id, live, last = await self._call(self._place, session_id, create)
+        if self._ending is not None:
+            raise HostClosed
         if root_id not in self._conversations:
-            self._conversations[root_id] = Conversation(root_id, self._parts, self._agents, self._holder)
-            self._conversations[root_id].stream.session_id = await self._call(self._db.live_end, root_id)
+            opened = self._conversations[root_id] = Conversation(
+                root_id, self._parts, self._agents, self._holder
+            )
+            opened.stream.session_id = live
+            if not self._parts.options.take_over:
+                # What waits before anybody has spoken here was left behind by another life.
+                opened.park(last)
         return self._conversations[root_id]
 
-    def _root(self, session_id: str, create: bool) -> str:
+    def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
+        """Its conversation's first session, the one it goes on in, and the last message that waits there."""
         if create and self._db.get_session(session_id) is None:
             with suppress(SessionExists):
                 self._db.create_session(session_id, source=self._parts.options.source)
-        return self._db.lineage(session_id)[0]
+        lineage = self._db.lineage(session_id)
+        waiting = self._db.inbox.waiting(lineage[-1])
+        return lineage[0], lineage[-1], waiting[-1].id if waiting else 0
 
-    async def _put(
-        self, conversation: Conversation, message: Message, mode: Mode, key: str | None
-    ) -> InboxMessage:
+    async def _idle(self, session_id: str) -> Conversation:
+        """The conversation, while no turn of it runs anywhere."""
+        conversation = await self._open(session_id)
+        if conversation.running_turn is not None:
+            raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
+        holder = await self._call(self._db.session_holder, conversation.root_id)
+        if holder not in (None, self._holder):
+            raise SessionElsewhere(conversation.session_id, holder)
+        return conversation
+
+    async def _state(self, conversation: Conversation) -> str:
+        if conversation.running_turn is not None:
+            return "running"
+        holder = await self._call(self._db.session_holder, conversation.root_id)
+        if holder is not None:
+            return "idle" if holder == self._holder else "elsewhere"
+        return "idle" if await self._call(cut_off, self._db, conversation.root_id) is None else "unfinished"
+
+    def _cut_off(self) -> list[str]:
+        """The sessions whose turn lost its process."""
+        sessions = [turn.session_id for turn in self._db.turns.unfinished()]
+        return [each for each in sessions if cut_off(self._db, each) is not None]
+
+    def _put(self, root_id: str, message: Message, mode: Mode, key: str | None) -> InboxMessage:
         addressed = None
         if mode == "interrupt":
-            running = await self._call(self._db.turns.running, conversation.session_id)
+            running = self._db.turns.running(self._db.live_end(root_id))
             addressed = running.id if running else None
         try:
-            return await self._call(
-                self._db.inbox.put, conversation.root_id, message, mode=mode, addressed_to=addressed, key=key
-            )
+            return self._db.inbox.put(root_id, message, mode=mode, addressed_to=addressed, key=key)
         except TurnNotFound:
-            return await self._call(self._db.inbox.put, conversation.root_id, message, mode=mode, key=key)
-
-    async def _leave(self, session_id: str) -> None:
-        """A boundary: the session's memory is committed, on nobody's turn."""
-        conversation = await self._open(session_id)
-        self._in_background(self._commit(conversation))
+            return self._db.inbox.put(root_id, message, mode=mode, key=key)
 
     async def _commit(self, conversation: Conversation) -> None:
+        """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
         agent = self._agents.get(conversation.root_id) or self._make_agent(conversation)
-        await off_loop(
-            self._parts.pools.work, self._parts.lifecycle.commit_session_memory, agent.session_id, agent
-        )
+        for session_id in await self._call(self._db.lineage, conversation.root_id):
+            await off_loop(
+                self._parts.pools.work,
+                self._parts.lifecycle.commit_session_memory,
+                session_id,
+                agent,
+                wait=True,
+            )
+
+    async def _part_with(self, conversation: Conversation) -> None:
+        """Commit an ended conversation's memory, and let its agent go."""
+        await self._commit(conversation)
+        await self._agents.evict(conversation.root_id)
 
     def _make_agent(self, conversation: Conversation) -> Agent:
         return self._parts.make_agent(conversation.session_id, conversation.questions)
 
     async def _sweep(self) -> None:
+        options = self._parts.options
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            await self._agents.sweep()
+            await asyncio.sleep(options.sweep_seconds)
+            try:
+                await self._agents.sweep()
+            except HoldfastError:
+                logger.exception("host.sweep_failed")
+            unused_since = self._parts.clock.monotonic() - options.idle_seconds
+            for root_id, each in list(self._conversations.items()):
+                if each.is_unused and root_id not in self._agents and each.used <= unused_since:
+                    del self._conversations[root_id]
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
@@ -337,4 +398,6 @@ class Host:
             logger.error("host.background_failed", exc_info=task.exception())
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._ending is not None:
+            raise HostClosed
         return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

@@ -31,9 +31,10 @@ ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 class EventStream:
     """The events of one conversation. Publish and read on the host's loop."""
 
-    def __init__(self, session_id: str, size: int) -> None:
+    def __init__(self, session_id: str, size: int, *, first: int = 0) -> None:
         self.session_id = session_id
-        self.number = 0
+        self.number = first
+        self._first = first
         self.waiting = 0
         self.readers = 0
         self._kept: deque[Numbered] = deque(maxlen=size)
@@ -72,14 +73,18 @@ class EventStream:
         )
 
     async def read(self, after: int | None = None) -> AsyncGenerator[Numbered, None]:
-        """Everything after a number, then what comes; with None, or too old a number, a snapshot first."""
+        """Everything after a number, then what comes; 0 is the stream's beginning.
+
+        With None, a number too old or one of another stream, a snapshot first.
+        """
         self.readers += 1
         try:
-            place = after
+            place = self._first if after == 0 else after
             while True:
                 if place is None or not self._reaches_back_to(place):
                     place = self.number
                     yield Numbered(place, self.snapshot())
+                    continue  # whoever reads slowly may be too far behind again
                 for numbered in self._after(place):
                     place = numbered.number
                     yield numbered
@@ -92,7 +97,7 @@ class EventStream:
             self.readers -= 1
 
     def _reaches_back_to(self, place: int) -> bool:
-        """Whether all that came after this number is still here; a number of another life never is."""
+        """Whether all that came after this number is still here; a number from before `first` never is."""
         oldest = self._kept[0].number if self._kept else self.number + 1
         return oldest - 1 <= place <= self.number
 

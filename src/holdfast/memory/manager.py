@@ -184,6 +184,9 @@ class MemoryManager:
         calls = {name: lanes.hook(session_id, call) for name, lanes in self._lanes.items()}
         wait_for_all([each for each in calls.values() if each is not None], timeout)
         failures = {name: problem for name, each in calls.items() if (problem := _problem(each))}
+        for each in calls.values():
+            if each is not None:
+                each.cancel()  # what has not begun is asked for again, and would come twice
         if failures:
             raise BoundaryFailed(failures)
 
@@ -254,7 +257,7 @@ def _text(answer: "Future[Any] | None") -> str:
 def _problem(call: "Future[Any] | None") -> str | None:
     if call is None:
         return "it is shutting down"
-    if not call.done():
+    if not call.done() or call.cancelled():
         return "it did not answer in time"
     error = call.exception()
     return None if error is None else f"{type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.contract import Clock
@@ -23,7 +23,7 @@ MOST_ANSWERS = 256
 MOST_WAITING = 64
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class _Question:
     """One call into the provider and what came of it."""
 
@@ -31,7 +31,8 @@ class _Question:
     query: str
     call: Callable[[], Any]
     deadline: float
-    answer: "Future[Any]" = field(default_factory=Future)
+    answer: "Future[Any] | None"
+    """None for a hint: nobody waits for it, and a future costs its caller a lock."""
     recalls: bool = True
     for_next_turn: bool = False
 
@@ -71,7 +72,7 @@ class RecallLane:
             return self._provider.prefetch(query, session_id=session_id)
 
         deadline = self._clock.monotonic() + timeout
-        self._put(_Question(session_id, query, call, deadline, for_next_turn=True))
+        self._put(_Question(session_id, query, call, deadline, None, for_next_turn=True))
 
     def ask(self, query: str, session_id: str, timeout: float) -> "Future[Any] | None":
         """Ask the provider; None when it is stuck, or too much waits already."""
@@ -85,7 +86,7 @@ class RecallLane:
                 return None
         deadline = self._clock.monotonic() + timeout
         call = functools.partial(self._provider.prefetch, query, session_id=session_id)
-        return self._put(_Question(session_id, query, call, deadline))
+        return self._put(_Question(session_id, query, call, deadline, Future()))
 
     def late_answer(self, session_id: str) -> str:
         """What came too late for the session's last turn; given out once."""
@@ -94,7 +95,7 @@ class RecallLane:
 
     def call(self, call: Callable[[], Any], timeout: float) -> "Future[Any]":
         """Run any other call on the provider's reading thread."""
-        question = _Question("", "", call, self._clock.monotonic() + timeout, recalls=False)
+        question = _Question("", "", call, self._clock.monotonic() + timeout, Future(), recalls=False)
         answer = self._put(question)
         if answer is None:
             raise MemoryClosed(self.name)
@@ -122,7 +123,8 @@ class RecallLane:
             dropped, self._waiting = self._waiting, []
             self._changed.notify_all()
         for question in dropped:
-            question.answer.cancel()
+            if question.answer is not None:
+                question.answer.cancel()
 
     def _is_stuck(self) -> bool:
         oldest = self._current or (self._waiting[0] if self._waiting else None)
@@ -151,7 +153,8 @@ class RecallLane:
         self.finished.set()
 
     def _answer(self, question: _Question) -> None:
-        if not question.answer.set_running_or_notify_cancel():
+        answer = question.answer
+        if answer is not None and not answer.set_running_or_notify_cancel():
             return
         try:
             said = question.call()
@@ -160,11 +163,13 @@ class RecallLane:
         except BaseException as error:
             logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = f"{type(error).__name__}: {error}"
-            question.answer.set_exception(error)
+            if answer is not None:
+                answer.set_exception(error)
             return
         if question.recalls:
             self._keep(question, said)
-        question.answer.set_result(said)
+        if answer is not None:
+            answer.set_result(said)
 
     def _keep(self, question: _Question, said: str) -> None:
         with self._changed:

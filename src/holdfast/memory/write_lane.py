@@ -184,7 +184,8 @@ class WriteLane:
             abandoned = [*self._waiting, *self._arrived]
             self._waiting, self._arrived = [], []
         for hook in abandoned:
-            hook.outcome.set_exception(MemoryClosed(self.name))
+            if hook.outcome.set_running_or_notify_cancel():
+                hook.outcome.set_exception(MemoryClosed(self.name))
         if self._started:
             self._guarded(self._provider.shutdown)
         self.finished.set()
@@ -228,14 +229,17 @@ class WriteLane:
 
     def _settle(self, hook: _Hook) -> None:
         try:
+            if not hook.outcome.set_running_or_notify_cancel():
+                return  # who asked has given up before it began
             result = hook.call()
         except BaseException as error:  # noqa: BLE001 - it goes to whoever waits for the hook
             self.last_error = _said(error)
             hook.outcome.set_exception(error)
         else:
             hook.outcome.set_result(result)
-        with self._progress:
-            self._waiting.remove(hook)
+        finally:
+            with self._progress:
+                self._waiting.remove(hook)
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         left = list(deliveries)

@@ -69,10 +69,10 @@ class Engine(Protocol):
         ...
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
-        """Run `work` after everything written so far, and `then` once it is committed.
+        """Run `work` after everything written so far, and call `then`.
 
         It is waited for only where that buys durability: in memory the call returns at once, and a failure
-        is logged. Whatever is read or written after this call finds the work done.
+        is logged. Whatever is read or written from `then` on finds the work done.
         """
         ...
 

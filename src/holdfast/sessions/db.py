@@ -12,11 +12,11 @@ from typing import Self
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
-from holdfast.sessions.codec import checked_limit
+from holdfast.sessions.codec import checked_limit, checked_seconds
 from holdfast.sessions.contract import Engine, Lease, Relation, Rotation, SearchHit, Session, StoredMessage
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
-from holdfast.sessions.lease_keeper import LeaseKeeper
+from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, lease_name
 from holdfast.sessions.listing import Listed, Listing
 from holdfast.sessions.outbox import Outbox
@@ -38,13 +38,19 @@ class SessionDB:
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
         create: bool = True,
+        lease_seconds: float = TTL_SECONDS,
     ) -> None:
-        """Open the SQLite database at `db_path`, made if missing; ":memory:" keeps it in memory."""
+        """Open the SQLite database at `db_path`, made if missing; ":memory:" keeps it in memory.
+
+        `lease_seconds` is how long what this process holds stays held when the process dies.
+        """
         from holdfast.sessions.sqlite import SqliteEngine
 
         chosen = clock or SystemClock()
         self._stand_on(
-            SqliteEngine(os.fspath(db_path), clock=chosen, patience=patience, create=create), chosen
+            SqliteEngine(os.fspath(db_path), clock=chosen, patience=patience, create=create),
+            chosen,
+            lease_seconds,
         )
 
     @classmethod
@@ -55,6 +61,7 @@ class SessionDB:
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
         create: bool = True,
+        lease_seconds: float = TTL_SECONDS,
     ) -> Self:
         """Open `sqlite:///path` (four slashes for an absolute one) or `postgresql://…`.
 
@@ -62,24 +69,25 @@ class SessionDB:
         """
         scheme, separator, rest = url.partition("://")
         if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-            return cls(rest[1:], clock=clock, patience=patience, create=create)
+            return cls(rest[1:], clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
         if scheme in ("postgresql", "postgres"):
             from holdfast.sessions.postgres import PostgresEngine
 
-            return cls.on(PostgresEngine(url, patience=patience), clock=clock)
+            return cls.on(PostgresEngine(url, patience=patience), clock=clock, lease_seconds=lease_seconds)
         raise InvalidInput(
             f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, "
             f"not {scheme + separator if separator else url!r}"
         )
 
     @classmethod
-    def on(cls, engine: Engine, *, clock: Clock | None = None) -> Self:
+    def on(cls, engine: Engine, *, clock: Clock | None = None, lease_seconds: float = TTL_SECONDS) -> Self:
         """A store on an engine that is open already."""
         db = cls.__new__(cls)
-        db._stand_on(engine, clock or SystemClock())  # noqa: SLF001 - its own second constructor
+        db._stand_on(engine, clock or SystemClock(), lease_seconds)  # noqa: SLF001 - its own second constructor
         return db
 
-    def _stand_on(self, engine: Engine, clock: Clock) -> None:
+    def _stand_on(self, engine: Engine, clock: Clock, lease_seconds: float) -> None:
+        checked_seconds("a lease", lease_seconds)
         self._engine = engine
         self._transcripts = Transcripts(engine)
         self._listing = Listing(engine)
@@ -87,7 +95,8 @@ class SessionDB:
         self.inbox = Inbox(engine)
         self.outbox = Outbox(engine)
         self.leases = Leases(engine)
-        self._keeper = LeaseKeeper(self.leases, clock)
+        self.lease_seconds = lease_seconds
+        self._keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)
 
     @property
     def location(self) -> str:

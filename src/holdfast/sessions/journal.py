@@ -83,10 +83,33 @@ class Journal:
 
         return self._write(work)
 
+    def save_partial(self, turn_id: str, text: str) -> None:
+        """Keep what has come of the answer so far, for a crash before it is whole."""
+        if not is_storable(text):
+            raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
+
+        def work(tx: Transaction) -> None:
+            lock_running_turn(tx, turn_id)
+            tx.queries.save_partial(tx.connection, id=turn_id, partial=text)
+
+        self._write(work)
+
+    def partial(self, turn_id: str) -> str:
+        """What had come of an answer that never became a message; empty when there is none."""
+        return self._engine.read(lambda tx: tx.queries.get_partial(tx.connection, id=turn_id) or "")
+
     def complete(
-        self, turn_id: str, message: Message | None = None, *, providers: Sequence[str] = ()
+        self,
+        turn_id: str,
+        message: Message | None = None,
+        *,
+        providers: Sequence[str] = (),
+        ephemeral: bool = False,
     ) -> Turn:
-        """End the turn with its final message; from here on it is owed to each provider."""
+        """End the turn with its final message; from here on it is owed to each provider.
+
+        An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
+        """
         names = checked_names("a provider's name", providers)
         columns = None if message is None else encode(message)
 
@@ -96,6 +119,8 @@ class Journal:
                 insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
             turn = _finish(tx, turn_id, "completed", None, generation)
+            if ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
+                tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
             for name in names:
                 enqueue(tx, turn_id, name)
             return turn

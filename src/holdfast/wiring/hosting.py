@@ -10,6 +10,7 @@ from typing import Self
 
 from holdfast import host as hosting
 from holdfast.agent import Agent, AgentOptions, Limits, Pools
+from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.core.events import Event
@@ -17,12 +18,13 @@ from holdfast.core.settings import Settings
 from holdfast.host import HostOptions, HostParts
 from holdfast.memory import SessionLifecycle
 from holdfast.process import off_loop
+from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.asking import AskingPerson, CallIds, OpenQuestions
 from holdfast.tools.contract import Person
 from holdfast.tools.processes import Deliver
 from holdfast.tools.todo import TodoList
-from holdfast.tools.toolbox import Surroundings, toolbox
+from holdfast.tools.toolbox import SKILLS, Surroundings, toolbox
 from holdfast.wiring.basics import build_memory, data_folder, load_settings, open_model, open_store
 
 TODO = "todo"
@@ -45,6 +47,21 @@ class Host(hosting.Host):
     async def _deliver(self, session_id: str, text: str) -> None:
         """The end of a background process enters as a message, like a person's."""
         await self.send(session_id, text)
+
+
+def _unattended(policy: ApprovalPolicy) -> PersonFor:
+    """The policy with nobody to ask: what would be asked is refused."""
+    alone = policy if policy.mode == "never-ask" else replace(policy, mode="always-refuse")
+
+    def person(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
+        return AskingPerson(alone, OpenQuestions(), emit, CallIds(session, turn, call))
+
+    return person
+
+
+def skills_folder(settings: Settings) -> Path:
+    """Where skills are read and saved."""
+    return Path(settings.tools.skills_folder) if settings.tools.skills_folder else data_folder() / SKILLS
 
 
 async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver) -> HostParts:
@@ -73,12 +90,23 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
 
         own = replace(agent_options, person_for=person)
         # The list belongs to one conversation; the rest of the box serves all.
-        tools = [*(tool for tool in box.tools if tool.name != TODO), TodoList().tool()]
-        offer = Offer(opened.model, db, tools, own, memory, asking=frozenset({ask_user.name}))
-        return Agent(opened.model, db, session_id, memory, [*tools, delegate_tool(offer)], own)
+        shared = [tool for tool in box.tools if tool.name != TODO]
+        offer = Offer(
+            opened.model,
+            db,
+            shared,
+            own,
+            memory,
+            asking=frozenset({ask_user.name}),
+            unattended=_unattended(box.policy),
+        )
+        tools = [*shared, TodoList().tool(), delegate_tool(offer)]
+        return Agent(opened.model, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
-        every = ReviewOptions(every=settings.memory.review_every)
+        skills = AllowRule("write", f"{skills_folder(settings)}/*")
+        policy = replace(box.policy, allow=(*box.policy.allow, skills))
+        every = ReviewOptions(every=settings.memory.review_every, unattended=_unattended(policy))
         return Review(opened.model, every, agent_options, box.tools, memory)
 
     async def release() -> None:

@@ -46,10 +46,10 @@ class SqliteEngine:
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
         if self._file.in_memory:
-            self._writer.post(work, then)
+            self._writer.post(work)
         else:
             self._writer.write(work)
-            then()
+        then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         if self._readers is None:

@@ -1,6 +1,7 @@
 """Where callers wait for the writer: units of work in order, taken out a group at a time.
 
-Every caller blocks until its own work is done, so the queue is bounded by the number of threads.
+Every caller blocks until its own work is done, so the queue is bounded by the number of threads. Only a
+store in memory also posts work that nobody waits for; a group of it wakes the writer by itself.
 """
 
 import threading
@@ -16,12 +17,12 @@ LINGER_SECONDS = 0.0005
 class Work:
     """One caller's unit of work and, once `done` opens, its outcome."""
 
-    __slots__ = ("done", "error", "result", "run", "then")
+    __slots__ = ("done", "error", "posted", "result", "run")
 
-    def __init__(self, run: Callable[[Transaction], Any], then: Callable[[], object] | None = None) -> None:
+    def __init__(self, run: Callable[[Transaction], Any], *, posted: bool = False) -> None:
         self.run = run
-        # With nobody waiting for the outcome, what to do after the commit.
-        self.then = then
+        # Whether nobody waits for the outcome.
+        self.posted = posted
         self.result: Any = None
         self.error: BaseException | None = None
         # A bare lock is the cheapest gate between two threads.
@@ -42,13 +43,16 @@ class WorkQueue:
         self._wake.acquire()
         self._last_size = 0
 
-    def put(self, work: Work) -> bool:
-        """Add work at the end; False when the queue is closed."""
+    def put(self, work: Work, *, rouse: bool = True) -> bool:
+        """Add work at the end; False when the queue is closed.
+
+        Without `rouse` it waits for company: whoever comes next, or a group's worth, wakes the writer.
+        """
         with self._gate:
             if self._closed:
                 return False
             self._waiting.append(work)
-            if self._asleep and len(self._waiting) >= self._expected:
+            if self._asleep and len(self._waiting) >= (self._expected if rouse else LARGEST_GROUP):
                 self._rouse()
             return True
 

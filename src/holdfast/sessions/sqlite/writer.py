@@ -56,10 +56,9 @@ class GroupWriter:
         result: T = work.result
         return result
 
-    def post(self, run: Callable[[Transaction], object], then: Callable[[], object]) -> None:
-        """Run in a coming group, in order, and `then` after its commit; a failure is logged."""
-        work = Work(run, then)
-        if os.getpid() != self._pid or not self._queue.put(work):
+    def post(self, run: Callable[[Transaction], object]) -> None:
+        """Run in the group of whatever is submitted next, before it; a failure is logged."""
+        if os.getpid() != self._pid or not self._queue.put(Work(run, posted=True), rouse=False):
             raise StoreClosed(self._file.path)
 
     def close(self) -> None:
@@ -110,12 +109,9 @@ class GroupWriter:
             for work in group:
                 work.error = self._named(error)
         for work in group:
-            if work.then is None:
-                work.done.release()
-            elif work.error is None:
-                work.then()
-            else:
+            if work.posted and work.error is not None:
                 logger.error("store.posted_work_failed", exc_info=work.error)
+            work.done.release()
 
     def _attempt(self, group: list[Work], *, savepoints: bool, patient: bool = True) -> bool:
         """Run a group in one transaction; False when all of it was undone and must run again.

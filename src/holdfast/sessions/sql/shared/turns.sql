@@ -34,8 +34,19 @@ select id, session_id, state, started, ended, reason, generation
   from turns where state = 'running' order by started, id
 
 -- name: finish_turn(id, state, reason, generation)!
-update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation
+update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
+       partial = null, partial_after = null
  where id = :id and state = 'running'
+
+-- name: save_partial(id, partial)!
+update turns set partial = :partial,
+       partial_after = (select count(*) from messages where turn_id = :id and carried = 0)
+ where id = :id and state = 'running'
+
+-- name: get_partial(id)$
+-- Whole messages that came after it have taken its place.
+select partial from turns
+ where id = :id and partial_after = (select count(*) from messages where turn_id = :id and carried = 0)
 
 -- name: next_generation(session_id)$
 update sessions set generation = generation + 1 where id = :session_id returning generation

@@ -1,0 +1,27 @@
+"""How an interrupt reaches a turn that another process runs: through what the two share, the store.
+
+With a text it is a message of the inbox, addressed to the turn. Without one it is a lease that is named for
+the turn, so it is addressed as well, touches no later turn (I4) and runs out by itself.
+"""
+
+from holdfast.sessions import SessionDB
+from holdfast.sessions.leases import lease_name
+
+STOP_SECONDS = 60.0
+
+
+def ask_to_stop(db: SessionDB, session_id: str, holder: str) -> bool:
+    """Ask whoever runs the session's turn to stop it; False when nobody runs one."""
+    turn = db.turns.running(db.live_end(session_id))
+    if turn is None or db.session_holder(session_id) is None:
+        return False
+    db.leases.acquire(lease_name("stop", turn.id), holder, ttl_seconds=STOP_SECONDS)
+    return True
+
+
+def is_asked_to_stop(db: SessionDB, session_id: str, turn_id: str) -> bool:
+    """Whether the turn, which runs in this session, was interrupted through the store."""
+    if db.leases.current(lease_name("stop", turn_id)) is not None:
+        return True
+    waiting = db.inbox.waiting(session_id)
+    return any(each.mode == "interrupt" and each.addressed_to == turn_id for each in waiting)

@@ -1,0 +1,115 @@
+"""Opens models that run on this machine: the small one that comes with Holdfast, or any GGUF file.
+
+Neither needs a key or a network. `gguf/model.py` is the adapter, `weights.py` the small model's file, and
+`install_embedded.py` fetches it.
+"""
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import ModelMissing
+from holdfast.models.contract import ModelTraits
+from holdfast.models.gguf import GgufModel, Style
+from holdfast.models.gguf.header import read_header
+from holdfast.models.gguf.worker_handle import RuntimeSpec
+from holdfast.models.weights import INSTALL, find_weights
+
+RUNTIME = "xllamacpp"
+RUNTIME_INSTALL = "pip install 'holdfast[embedded]'"
+
+NAME = "SmolLM2-135M-Instruct"
+EMBEDDED_CONTEXT = 4096
+NOTICE = (
+    f"{NAME} is a small stand-in that runs on this machine: it has no tools, and much of what it says is "
+    "wrong. For a real model set OPENAI_API_KEY, or OPENAI_BASE_URL for another server (Ollama, for example: "
+    "http://localhost:11434/v1), or name a model in the settings file."
+)
+EMBEDDED_STYLE = Style(
+    own_system="You are a helpful assistant. Answer briefly and plainly.",
+    # A model this small loses the question behind long instructions.
+    longest_system=400,
+    longest_answer=512,
+    sampling={"temperature": 0.2, "top_p": 0.9},
+)
+
+# A longer window takes more memory, whether it is used or not.
+GGUF_CONTEXT = 8192
+SMALLEST_CONTEXT = 256
+MOST_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedState:
+    """What of the embedded model is there. `missing` says how to get the rest; empty when it can run."""
+
+    runtime: bool
+    weights: Path | None
+    missing: str = ""
+
+    @property
+    def ready(self) -> bool:
+        return not self.missing
+
+
+def embedded_state(data_folder: Path) -> EmbeddedState:
+    """Whether the embedded model could run, found without loading anything."""
+    runtime, weights = _has_runtime(), find_weights(data_folder)
+    missing = []
+    if not runtime:
+        missing.append(f"its runtime is not installed. Install it with: {RUNTIME_INSTALL}")
+    if weights is None:
+        missing.append(f"its weights are not here. Fetch them (98 MB) with: {INSTALL}")
+    return EmbeddedState(runtime, weights, "; ".join(missing))
+
+
+def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Clock | None = None) -> GgufModel:
+    """The small model that comes with Holdfast; raises `ModelMissing` with what to install.
+
+    It never sees tools, and a system text of more than 400 characters is replaced by a short one of its own.
+    """
+    state = embedded_state(data_folder)
+    file = weights or state.weights
+    if not state.runtime or file is None:
+        raise ModelMissing(f"the embedded model can't run: {state.missing}")
+    read_header(file)
+    spec = RuntimeSpec(file.resolve(), EMBEDDED_CONTEXT, threads_to_use())
+    traits = ModelTraits(
+        name=NAME, context_window=EMBEDDED_CONTEXT, calls_tools=False, summarises=False, notice=NOTICE
+    )
+    return GgufModel(spec, traits, EMBEDDED_STYLE, clock=clock)
+
+
+def open_gguf(
+    path: Path,
+    *,
+    context: int | None = None,
+    threads: int | None = None,
+    temperature: float | None = None,
+    clock: Clock | None = None,
+) -> GgufModel:
+    """Any instruct model in a GGUF file, with tools.
+
+    `context` is its window in tokens: by default what it was trained on, up to 8,192. Raises `ModelMissing`
+    when the file or the runtime isn't there, and `ModelFileInvalid` when it is no GGUF file.
+    """
+    header = read_header(path)
+    if not _has_runtime():
+        raise ModelMissing(f"nothing to run {path} with. Install the runtime with: {RUNTIME_INSTALL}")
+    window = context or min(header.context_length or GGUF_CONTEXT, GGUF_CONTEXT)
+    window = max(window, SMALLEST_CONTEXT)
+    spec = RuntimeSpec(path.resolve(), window, threads or threads_to_use())
+    style = Style(sampling={} if temperature is None else {"temperature": temperature})
+    return GgufModel(spec, ModelTraits(name=header.name, context_window=window), style, clock=clock)
+
+
+def threads_to_use() -> int:
+    """All cores but one: the runtime's threads wait for each other, so one that is kept waiting stops all."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_THREADS, max(1, cores - 1))
+
+
+def _has_runtime() -> bool:
+    return find_spec(RUNTIME) is not None

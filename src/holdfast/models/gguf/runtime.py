@@ -1,0 +1,263 @@
+"""Serves requests to one loaded GGUF file, one at a time and in the order they came.
+
+The file is loaded by a worker process, not in this one: the runtime keeps Python's lock for as long as it
+loads, which would stop every lease and every interrupt of the program. See `worker.py`.
+"""
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.contract import Clock
+from holdfast.models.gguf.worker_handle import Bell, Ending, Gone, RuntimeSpec, WorkerHandle
+
+logger = logging.getLogger(__name__)
+
+GRACE = 10.0
+"""Seconds a worker has to stop a generation; one that takes longer is ended, and loaded anew when needed."""
+MOST_WAITING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of a streamed chat completion, as the runtime gave it."""
+
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRefused:
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    """The worker ended in the middle of the answer."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Too many requests wait already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The runtime was closed before the answer was whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The whole answer has been delivered."""
+
+
+Event = Chunk | LoadFailed | RequestRefused | WorkerLost | Full | Closed | Ended
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One request. `body` None asks for nothing but a loaded file."""
+
+    number: int
+    body: Mapping[str, Any] | None
+    deliver: Callable[[Event], None]
+    cancelled: bool = False
+    began: bool = False
+    """Whether a chunk of the answer was delivered."""
+
+
+class Runtime:
+    """The queue in front of the worker, and the daemon thread between the two.
+
+    The thread and the worker start with the first request. Not for use in a forked child.
+    """
+
+    def __init__(self, spec: RuntimeSpec, clock: Clock) -> None:
+        self._spec = spec
+        self._clock = clock
+        self._process = os.getpid()
+        # Guards every field below.
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting: deque[Job] = deque()
+        self._current: Job | None = None
+        self._worker: WorkerHandle | None = None
+        self._bell: Bell | None = None
+        self._thread: threading.Thread | None = None
+        self._numbers = 0
+        self._closed = False
+        self._on_closed: list[Callable[[], None]] = []
+
+    def submit(self, body: Mapping[str, Any] | None, deliver: Callable[[Event], None]) -> Job:
+        """Hand a request over and return at once; `deliver` is called on the serving thread.
+
+        The last event is one that isn't a `Chunk`.
+        """
+        with self._changed:
+            self._numbers += 1
+            job = Job(self._numbers, body, deliver)
+            refused = self._refusal()
+            if refused is None:
+                self._ensure_thread()
+                self._waiting.append(job)
+                self._changed.notify_all()
+        if refused is not None:
+            deliver(refused)
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Nobody wants the rest of `job`. Never blocks; nothing happens when it has ended."""
+        if os.getpid() != self._process:
+            return
+        with self._changed:
+            job.cancelled = True
+            if job in self._waiting:
+                self._waiting.remove(job)
+            elif job is self._current and self._bell is not None:
+                self._bell.ring()
+
+    def close(self, closed: Callable[[], None]) -> None:
+        """End the worker at once and take no more requests; `closed` is called when it is gone."""
+        with self._changed:
+            self._closed = True
+            if self._thread is not None and os.getpid() == self._process:
+                self._on_closed.append(closed)
+                if self._worker is not None:
+                    self._worker.kill()
+                self._changed.notify_all()
+                return
+        closed()
+
+    def _refusal(self) -> Event | None:
+        if self._closed or os.getpid() != self._process:
+            return Closed()
+        return Full() if len(self._waiting) >= MOST_WAITING else None
+
+    def _ensure_thread(self) -> None:
+        if self._thread is not None:
+            return
+        bell = Bell()
+        thread = threading.Thread(
+            target=self._serve, args=(bell,), name=f"gguf-{self._spec.file.stem}", daemon=True
+        )
+        thread.start()  # waits for the lock that is held here
+        self._bell, self._thread = bell, thread
+
+    def _serve(self, bell: Bell) -> None:
+        while (job := self._next_job()) is not None:
+            try:
+                last = self._answer(job, bell)
+            except Exception as failure:
+                logger.exception("gguf.serving_failed", extra={"file": str(self._spec.file)})
+                self._drop_worker()
+                last = WorkerLost(repr(failure))
+            with self._changed:
+                cut_off = self._closed and not isinstance(last, Ended)
+            _hand_over(job, Closed() if cut_off else last)
+        self._drop_worker()
+        with self._changed:
+            left, self._on_closed = self._on_closed, []
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            self._thread = self._bell = None
+        bell.close()
+        for each in waiting:
+            _hand_over(each, Closed())
+        for callback in left:
+            callback()
+
+    def _next_job(self) -> Job | None:
+        with self._changed:
+            self._current = None
+            self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
+            if self._closed:
+                return None
+            self._current = self._waiting.popleft()
+            return self._current
+
+    def _answer(self, job: Job, bell: Bell) -> Event:
+        reused = self._worker is not None
+        last = self._answer_once(job, bell)
+        if reused and isinstance(last, WorkerLost) and not job.began and not job.cancelled:
+            # It may have died while nothing was asked of it, which shows only now.
+            logger.warning("gguf.worker_gone", extra={"file": str(self._spec.file), "how": last.problem})
+            last = self._answer_once(job, bell)
+        return last
+
+    def _answer_once(self, job: Job, bell: Bell) -> Event:
+        worker = self._worker
+        if worker is None:
+            worker = WorkerHandle(self._spec, bell)
+            with self._changed:
+                self._worker = worker
+                if self._closed:
+                    return Closed()
+            problem = self._load(worker)
+            if problem is not None:
+                return LoadFailed(problem)
+        if job.body is None or job.cancelled:
+            return Ended()
+        worker.send({"id": job.number, "body": job.body})
+        return self._relay(worker, job)
+
+    def _load(self, worker: WorkerHandle) -> str | None:
+        """Wait until the file is loaded. That its request was cancelled doesn't matter: the next needs it."""
+        while True:
+            match worker.receive(None):
+                case {"ready": True}:
+                    return None
+                case {"failed": str(problem)}:
+                    ending = self._drop_worker()
+                    return f"the runtime can't load it ({(ending and ending.said) or problem})"
+                case Gone():
+                    return f"the runtime ended while it was loading ({self._drop_worker()})"
+                case _:
+                    pass  # the bell
+
+    def _relay(self, worker: WorkerHandle, job: Job) -> Event:
+        last: Event = Ended()
+        deadline: float | None = None
+        while True:
+            if job.cancelled and deadline is None:
+                worker.send({"cancel": job.number})
+                deadline = self._clock.monotonic() + GRACE
+            left = None if deadline is None else deadline - self._clock.monotonic()
+            if left is not None and left <= 0:
+                logger.warning("gguf.worker_stuck", extra={"file": str(self._spec.file)})
+                self._drop_worker()
+                return Ended()
+            match worker.receive(left):
+                case {"chunk": dict(data)}:
+                    job.began = True
+                    _hand_over(job, Chunk(data))
+                case {"refused": str(problem)}:
+                    last = RequestRefused(problem)
+                case {"end": True}:
+                    return last
+                case Gone():
+                    return WorkerLost(f"the runtime ended ({self._drop_worker()})")
+                case _:
+                    pass  # the bell, or the time is over
+
+    def _drop_worker(self) -> Ending | None:
+        with self._changed:
+            worker, self._worker = self._worker, None
+        return worker.end() if worker is not None else None
+
+
+def _hand_over(job: Job, event: Event) -> None:
+    if job.cancelled:
+        return
+    try:
+        job.deliver(event)
+    except RuntimeError:
+        job.cancelled = True  # its event loop is closed: nobody waits any more

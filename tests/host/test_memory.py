@@ -1,0 +1,283 @@
+"""Memory through the host: a turn only marks, boundaries commit in the background, a crash loses nothing."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.agent import AgentOptions
+from holdfast.core.errors import SessionNotFound
+from holdfast.core.events import (
+    SessionSnapshot,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUnfinished,
+)
+from holdfast.host import Host, HostOptions
+from holdfast.memory import MemoryManager, SessionLifecycle
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from holdfast.testing.providers import RecordingProvider
+from tests.agent.company import DEADLINE, Hold, until
+from tests.host.house import a_host, until_turns_end
+
+Wait = Callable[[Awaitable[Any]], Any]
+SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
+
+
+class Wedged(RecordingProvider):
+    """A provider whose calls of some kinds hang until the test lets them go."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.reached = threading.Event()
+        self.before = lambda _: self._hang("sync_turns", kinds)
+        self.before_recall = lambda _: self._hang("prefetch", kinds)
+        self.noted = lambda call: self._hang(call, kinds)
+
+    def _hang(self, call: str, kinds: tuple[str, ...]) -> None:
+        if call in kinds:
+            self.reached.set()
+            assert self.gate.wait(DEADLINE)
+
+    def committed(self) -> list[list[str]]:
+        """What was said in each stretch that was committed."""
+        with self.lock:
+            ends = [messages for call, messages in self.calls if call == "on_session_end"]
+        return [[message["content"] for message in messages] for messages in ends]
+
+
+@pytest.fixture
+def wedged() -> Iterator[Callable[..., Wedged]]:
+    made: list[Wedged] = []
+
+    def make(*kinds: str) -> Wedged:
+        made.append(Wedged(*kinds))
+        return made[-1]
+
+    yield make
+    for provider in made:
+        provider.gate.set()
+
+
+def remembering(db: SessionDB, provider: RecordingProvider) -> MemoryManager:
+    memory = MemoryManager(db, drain_seconds=1.0, recall_seconds=0.05)
+    memory.add_provider(provider)
+    return memory
+
+
+QUICK_RECALL = AgentOptions(recall_seconds=0.05)
+
+
+async def say(host: Host, session: str, *texts: str) -> None:
+    """Send the messages one after another, each after the turn of the one before."""
+    for text in texts:
+        async for numbered in host.events(session):
+            if isinstance(numbered.event, SessionSnapshot):
+                await host.send(session, text)
+            if isinstance(numbered.event, (TurnCompleted, TurnInterrupted, TurnFailed)):
+                break
+
+
+@pytest.mark.clause("M1")
+def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("initialize", "sync_turns", "prefetch", "on_session_end")
+        async with a_host(
+            db, ["one", "two"], memory=remembering(db, provider), agent_options=QUICK_RECALL
+        ) as host:
+            await host.send("s", "first")
+            await host.send("s", "second")
+            events = await until_turns_end(host, "s", 2)
+            assert [e.final_response for e in events if isinstance(e, TurnCompleted)] == ["one", "two"]
+            assert provider.reached.is_set()
+            assert not provider.turns
+            assert (await host.status()).memory[0].owed == 2
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L10")
+def test_a_completed_turn_is_marked_and_nothing_is_committed_there(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        provider = Wedged()
+        hold = Hold()
+        script = ["fine", hold, ValueError("the model broke")]
+        async with a_host(db, script, memory=remembering(db, provider)) as host:
+            await host.new_session(session_id="s")
+            await say(host, "s", "one")
+            assert SessionLifecycle(db).has_uncommitted_work("s")
+            await host.new_session(session_id="interrupted")
+            await host.send("interrupted", "two")
+            await hold.reached.wait()
+            await host.interrupt("interrupted")
+            await until_turns_end(host, "interrupted")
+            await host.new_session(session_id="failed")
+            await say(host, "failed", "three")
+            assert db.uncommitted_sessions() == ["s"]
+            assert provider.committed() == []
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L10")
+def test_an_ephemeral_turn_leaves_no_mark(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        provider = Wedged()
+        options = AgentOptions(ephemeral=True)
+        async with a_host(db, ["hm"], memory=remembering(db, provider), agent_options=options) as host:
+            await host.new_session(session_id="s")
+            await say(host, "s", "between us")
+            assert db.uncommitted_sessions() == []
+            await host.new_session("s")
+        assert provider.committed() == []
+        assert provider.turns == []
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L11", "L9")
+@pytest.mark.parametrize("boundary", ["new session", "clear"])
+def test_a_boundary_commits_the_session_before_it_in_the_background(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged], boundary: str
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        async with a_host(db, ["yes", "later"], memory=remembering(db, provider)) as host:
+            await host.new_session(session_id="s")
+            await say(host, "s", "remember this")
+            fresh = await (host.clear("s") if boundary == "clear" else host.new_session("s"))
+            await until(provider.reached.is_set)
+            # The provider hangs in the commit, and a turn runs to its end.
+            await say(host, fresh, "go on")
+            assert "s" in db.uncommitted_sessions()
+            provider.gate.set()
+            await until(lambda: "s" not in db.uncommitted_sessions())
+            assert provider.committed() == [["remember this", "yes"]]
+
+    wait(scenario())
+
+
+def test_a_session_after_an_unknown_one_is_refused_and_not_begun(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with a_host(db) as host:
+            with pytest.raises(SessionNotFound):
+                await host.new_session("nowhere", session_id="s")
+            assert db.get_session("s") is None
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L8", "L9")
+def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+
+        def model(session: str) -> ScriptedModel:
+            return ScriptedModel([f"{session} {number}" for number in range(9)])
+
+        async with a_host(db, model, memory=remembering(db, provider), options=SWEEPING) as host:
+            for session in ("a", "b"):
+                await host.new_session(session_id=session)
+                await say(host, session, "hello")
+            await until(provider.reached.is_set)  # `a` is on its way out
+            await say(host, "a", "still here?")
+            await say(host, "b", "and you?")
+            assert [len(db.get_messages(session)) for session in ("a", "b")] == [4, 4]
+            provider.gate.set()
+            await until(lambda: ["hello", "a 0"] in provider.committed())
+            await until(lambda: len(db.uncommitted_sessions()) == 1)
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L8")
+def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        provider = Wedged()
+        failures = [OSError("down"), OSError("still down")]
+
+        def fail(call: str) -> None:
+            if call == "on_session_end" and failures:
+                raise failures.pop()
+
+        provider.noted = fail
+        options = HostOptions(poll_seconds=0.02, agents=0, sweep_seconds=0.02)
+        async with a_host(db, ["yes"], memory=remembering(db, provider), options=options) as host:
+            await host.new_session(session_id="s")
+            await say(host, "s", "hello")
+            await until(lambda: not db.uncommitted_sessions())
+            assert provider.committed() == [["hello", "yes"]] * 3
+            assert not failures
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L13")
+def test_the_next_start_commits_what_a_crash_left_uncommitted_once(db: SessionDB, wait: Wait) -> None:
+    db.create_session("s", source="test")
+    for number in range(2):
+        turn = db.turns.open("s", {"role": "user", "content": f"question {number}"})
+        db.turns.complete(turn.id, {"role": "assistant", "content": f"answer {number}"})
+    db.rotate("s", "child", [{"role": "user", "content": "a summary"}], carry_from=4)
+    turn = db.turns.open("child", {"role": "user", "content": "question 2"})
+    db.turns.complete(turn.id, {"role": "assistant", "content": "answer 2"})
+
+    async def scenario() -> None:
+        provider = Wedged()
+        async with a_host(db, memory=remembering(db, provider)):
+            await until(lambda: db.uncommitted_sessions() == [])
+        assert provider.committed() == [
+            ["question 0", "answer 0", "question 1", "answer 1"],
+            ["question 2", "answer 2"],
+        ]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L13", "D10")
+def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its_lease_is_out(
+    store_url: str, wait: Wait
+) -> None:
+    dead = SessionDB.open(store_url, lease_seconds=1.0)
+    dead.create_session("s", source="test")
+    turn = dead.turns.open("s", {"role": "user", "content": "question"})
+    dead.turns.complete(turn.id, {"role": "assistant", "content": "answer"})
+    dead.turns.open("s", {"role": "user", "content": "cut off"})
+    # What a SIGKILL leaves: a lease that nobody renews.
+    assert dead.leases.acquire("session:s", "dead", ttl_seconds=1.0) is not None
+    dead.close()
+
+    async def scenario() -> None:
+        db = SessionDB.open(store_url, lease_seconds=1.0)
+        provider = Wedged()
+        async with a_host(db, memory=remembering(db, provider)) as host:
+            assert await host.unfinished("s") is None
+            async for numbered in host.events("s", after=0):
+                if isinstance(numbered.event, TurnUnfinished):
+                    break
+            await until(lambda: db.uncommitted_sessions() == [])
+            assert (await host.session_status("s")).state == "unfinished"
+            assert (await host.status()).unfinished == ["s"]
+        assert provider.committed() == [["question", "answer"]]
+
+    wait(scenario())
+
+
+def test_conversations_that_are_long_unused_are_forgotten(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        options = HostOptions(poll_seconds=0.02, idle_seconds=0.0, sweep_seconds=0.05)
+        async with a_host(db, lambda _: ScriptedModel(), options=options) as host:
+            await asyncio.gather(*(host.send(f"s{number}", "hi") for number in range(20)))
+            await until(lambda: not host._conversations)  # noqa: SLF001 - what would leak
+            assert all(len(db.get_messages(f"s{number}")) == 2 for number in range(20))
+
+    wait(scenario())
