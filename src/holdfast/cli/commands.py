@@ -8,11 +8,18 @@ app = App(
     version_flags=["--version"],
     # `main` says it, as it says every other end.
     suppress_keyboard_interrupt=False,
+    help_epilogue="--debug with any command shows tracebacks and the log on standard error.",
 )
-app.command("holdfast.cli.chat:chat", name="chat")
-app.command("holdfast.cli.ask:ask", name="ask")
-app.command("holdfast.cli.backup:backup", name="backup")
-app.command("holdfast.cli.check:check", name="check")
+app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
+app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
+app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
+app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
+app.command("holdfast.cli.model:model", name="model", help="Show, list, choose and test the model.")
+app.command("holdfast.cli.config:config", name="config", help="Show and change the settings.")
+app.command("holdfast.cli.doctor:doctor", name="doctor", help="Check everything; says what to do.")
+app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversations to a new file.")
+app.command("holdfast.cli.check:check", name="check", help="Read the whole store and say if it is sound.")
+app.register_install_completion_command(name="completion", help="Install completion for this shell.")
 
 
 @app.default

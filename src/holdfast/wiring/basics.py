@@ -21,11 +21,14 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
 from holdfast.memory import MemoryManager
-from holdfast.memory.loading import load_providers
+from holdfast.memory.loading import Loaded, load_providers
 from holdfast.models import opening
-from holdfast.models.choice import Choice, Keys
+from holdfast.models.choice import Choice, Keys, choose
 from holdfast.models.contract import Model
+from holdfast.models.listing import chatting
+from holdfast.models.local_servers import answering, listed_models
 from holdfast.models.opening import OpenedModel
+from holdfast.models.server import Server
 from holdfast.process import ExitWatchdog
 from holdfast.sessions import SessionDB
 
@@ -89,6 +92,17 @@ def _read_file(named: str, *, user_file: bool) -> Tree:
         raise SettingsInvalid([(str(path), f"can't be read: {cause.strerror}")]) from cause
 
 
+def settings_path() -> Path:
+    """The settings file: the one that HOLDFAST_SETTINGS names, else the user's own."""
+    named = os.environ.get(SETTINGS_FILE, "")
+    return Path(named) if named else config_folder() / "settings.toml"
+
+
+def editor() -> str:
+    """The editor that a person likes, as a command line; empty when they named none."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
 def data_folder() -> Path:
     """Where Holdfast keeps a person's data."""
     return user_data_path("holdfast", appauthor=False)
@@ -110,14 +124,19 @@ def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     return SessionDB.open(url, patience=settings.store.patience_s, create=create)
 
 
-def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
-    """Memory with the providers that the settings name, and why others were left out."""
+def load_providers_of(settings: Settings) -> Loaded:
+    """The memory providers that the settings name, without lanes: for looking, not for delivering."""
     clock, folder = SystemClock(), data_folder()
     plugins = Path(settings.memory.plugins) if settings.memory.plugins else folder / "memory_providers"
-    loaded = load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+    return load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+
+
+def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out."""
+    loaded = load_providers_of(settings)
     memory = MemoryManager(
         store,
-        clock=clock,
+        clock=SystemClock(),
         drain_seconds=settings.memory.drain_s,
         recall_seconds=settings.memory.recall_s,
     )
@@ -137,6 +156,19 @@ async def open_model(
     keys = Keys.of(os.environ if environment is None else environment)
     on_this_machine = partial(_open_on_this_machine, settings.model)
     return await opening.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+async def list_models(settings: Settings) -> tuple[str, list[str]]:
+    """Where models are looked for, and the names of those that can be talked to there."""
+    choice = choose(settings.model, Keys.of(os.environ))
+    if choice is None:
+        found = await answering(opening.LOCAL_SERVERS)
+        names = [name for _, _, listed in found for name in chatting(listed)]
+        return "local servers", names
+    server = Server(
+        choice.base_url, choice.key, settings.model.connect_timeout_s, settings.model.stall_timeout_s
+    )
+    return choice.reason, chatting(await listed_models(choice.name, server))
 
 
 def _open_script(path: Path) -> OpenedModel:

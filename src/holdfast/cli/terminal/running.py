@@ -12,7 +12,7 @@ from holdfast.cli.leaving import Leaving, host_run
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.completion import ChatCompleter, history_file
 from holdfast.cli.terminal.keys import Around, Hands, make_prompt
-from holdfast.cli.terminal.leftovers import Leftovers
+from holdfast.cli.terminal.leftovers import Leftovers, left_behind
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.slash import ABOUT, SlashCommands
 from holdfast.core.clock import SystemClock
@@ -35,12 +35,14 @@ async def run_chat(settings: Settings, wanted: str) -> None:
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         chat = Chat(host, leaving, Screen(create_output(stdout=sys.stdout)), SystemClock())
         greet(chat, host)
+        session_id = None
         if wanted:
             session_id = find(wanted, await host.sessions(limit=LOOKED_AT))
             SlashCommands(chat).show_end(await host.messages(session_id))
-            await chat.attach(session_id)
+            if not await left_behind(host, session_id):
+                await chat.attach(session_id)
         await chat.screen.settle()
-        await converse(chat, leaving)
+        await converse(chat, leaving, session_id)
         await chat.screen.settle()
         farewell(chat)
     leaving.raise_signal()
@@ -67,7 +69,7 @@ def farewell(chat: Chat) -> None:
         say(f"to go on: holdfast chat --session {chat.session_id[-8:]}")
 
 
-async def converse(chat: Chat, leaving: Leaving) -> None:
+async def converse(chat: Chat, leaving: Leaving, wanted: str | None) -> None:
     """Keep the prompt up until it is time to leave."""
     hands = Hands(chat.submit, chat.interrupt, leaving.ask)
     try:
@@ -84,13 +86,14 @@ async def converse(chat: Chat, leaving: Leaving) -> None:
                 leaving.asked.wait(),
                 chat.serve(),
                 chat.tick(),
-                Leftovers(chat).watch(),
+                Leftovers(chat, wanted).watch(),
             )
         ]
         try:
             # The last one may end by itself without ending the chat.
             await asyncio.wait(tasks[:4], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            chat.view.close()
             await chat.screen.settle()
             if prompt.app.is_running and not tasks[0].done():
                 prompt.app.exit(result="")

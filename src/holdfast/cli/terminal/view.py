@@ -107,6 +107,10 @@ class TurnView:
                 self._screen.print(row)
             self._screen.tail = wrapped[-1].plain
 
+    def close(self) -> None:
+        """Print what is shown of an answer that is not over."""
+        self._close_line()
+
     def _close_line(self) -> None:
         rest = self._screen.tail + self._clean.close()
         self._screen.tail = ""
