@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests bench bench-recall bench-model record guarantees lock format sync clean
+.PHONY: help test check static fast-tests bench bench-recall bench-model record guarantees lock format sync clean chat
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -46,6 +46,9 @@ format: sync ## Format the code and apply the safe fixes
 
 lock: ## Resolve the dependencies anew into uv.lock, e.g. UV_ARGS="--upgrade"
 	$(PYTHON) tools/bootstrap.py lock $(UV_ARGS)
+
+chat: sync ## Talk with the agent
+	.venv/bin/holdfast chat
 
 sync: ## Install uv and the locked dependencies into the checkout
 	@$(PYTHON) tools/bootstrap.py

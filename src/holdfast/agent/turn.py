@@ -274,7 +274,7 @@ class Turn:
         except LeaseLost as lost:
             # Another process runs this session now; not a word more may be written here.
             self.failure = lost
-            yield TurnFailed(**self._here(), error=str(lost))
+            yield TurnFailed(**self._here(), error=str(lost), failure=type(lost).__name__)
         except Exception as failure:
             self.failure = failure
             if self._store.state != "running":
@@ -282,7 +282,9 @@ class Turn:
             if not isinstance(failure, HoldfastError):
                 logger.exception("turn.failed", extra={"turn": self._store.turn_id})
             await self._end("failed", str(failure) or repr(failure))
-            yield TurnFailed(**self._here(), error=str(failure) or repr(failure))
+            yield TurnFailed(
+                **self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__
+            )
 
     async def _end(self, state: str, why: str) -> None:
         """Close the record, so that the next turn can follow."""

@@ -1,16 +1,30 @@
-"""The list of commands, each from its own file."""
+"""The list of commands, each from its own file, imported when it is run or its help is shown."""
 
 from cyclopts import App
 
-from holdfast.cli.backup import backup
-from holdfast.cli.check import check
-
 app = App(
     name="holdfast",
-    help="An agent that keeps its word.",
+    help="An agent that keeps its word. Without a command: chat.",
     version_flags=["--version"],
     # `main` says it, as it says every other end.
     suppress_keyboard_interrupt=False,
+    help_epilogue="--debug with any command shows tracebacks and the log on standard error.",
 )
-app.command(backup)
-app.command(check)
+app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
+app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
+app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
+app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
+app.command("holdfast.cli.model:model", name="model", help="Show, list, choose and test the model.")
+app.command("holdfast.cli.config:config", name="config", help="Show and change the settings.")
+app.command("holdfast.cli.doctor:doctor", name="doctor", help="Check everything; says what to do.")
+app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversations to a new file.")
+app.command("holdfast.cli.check:check", name="check", help="Read the whole store and say if it is sound.")
+app.register_install_completion_command(name="completion", help="Install completion for this shell.")
+
+
+@app.default
+def chat_by_default() -> None:
+    """Talk with the agent."""
+    from holdfast.cli.chat import chat
+
+    chat()

@@ -4,13 +4,14 @@ One table maps errors to exit codes; the first class that fits counts.
 """
 
 from holdfast.cli.stopping import Stopped
-from holdfast.core.errors import HoldfastError, InvalidInput, Refused, Retryable, StoreFailure
+from holdfast.core.errors import HoldfastError, InvalidInput, ModelFailure, Refused, Retryable, StoreFailure
 
 EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (InvalidInput, 2),
     (Refused, 3),
     (Retryable, 75),
     (StoreFailure, 4),
+    (ModelFailure, 5),
     (HoldfastError, 1),
     (KeyboardInterrupt, 130),
 )
@@ -22,4 +23,6 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, Stopped):
         # As a shell shows a process that the signal ended.
         return 128 + error.signal
-    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
+    # A turn that failed carries the class of its error: the error itself stayed with the turn.
+    failed = getattr(error, "kind", type(error))
+    return next((code for kind, code in EXIT_CODES if issubclass(failed, kind)), 1)

@@ -8,6 +8,8 @@ from holdfast.cli.contract import exit_code
 from holdfast.cli.stopping import Stopped, raise_on_signals
 from holdfast.core.errors import HoldfastError
 
+DEBUG = "--debug"
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
@@ -33,14 +35,52 @@ def run(arguments: list[str], stderr: TextIO) -> int:
 
         print(f"holdfast {__version__}")  # noqa: T201 - the result of the command
         return 0
-    from holdfast.cli.commands import app
-
+    debug = DEBUG in arguments
+    given = [each for each in arguments if each != DEBUG]
     try:
         raise_on_signals()
-        app(arguments, result_action="return_value")
+        _start_log(debug)
+        from holdfast.cli.commands import app
+
+        app(given, result_action="return_value")
     except (HoldfastError, KeyboardInterrupt, Stopped) as error:
         print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
+        if debug:
+            _print_traceback(stderr)
         return exit_code(error)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
+    except OSError:
+        raise
+    except Exception as failure:  # noqa: BLE001 - the edge; it is logged below
+        return _unforeseen(failure, debug, stderr)
     return 0
+
+
+def _start_log(debug: bool) -> None:
+    from holdfast.cli.logs import start_log
+    from holdfast.wiring import log_folder
+
+    start_log(log_folder(), debug=debug)
+
+
+def _unforeseen(failure: Exception, debug: bool, stderr: TextIO) -> int:
+    import logging
+
+    from holdfast.cli.logs import log_file
+    from holdfast.wiring import log_folder
+
+    logging.getLogger(__name__).error("command.failed", exc_info=failure)
+    print(f"holdfast: this is a bug: {type(failure).__name__}: {failure}", file=stderr)
+    print(
+        f"holdfast: the details are in {log_file(log_folder())}, or on the screen with --debug", file=stderr
+    )
+    if debug:
+        _print_traceback(stderr)
+    return exit_code(failure)
+
+
+def _print_traceback(stderr: TextIO) -> None:
+    import traceback
+
+    traceback.print_exc(file=stderr)

@@ -255,6 +255,8 @@ class TurnFailed(TurnEvent):
     """The turn ended with an error; what it had produced is kept."""
 
     error: str
+    failure: str = ""
+    """The name of the error's class, as in `core/errors.py`; empty when only the words are known."""
 
 
 KINDS: dict[str, type[Event]] = {

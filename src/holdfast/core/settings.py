@@ -20,7 +20,9 @@ from pydantic import (
 from holdfast.core.address import address_problem
 from holdfast.core.secret import Secret
 
-Provider = Literal["", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded"]
+Provider = Literal[
+    "", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded", "scripted"
+]
 LONGEST_S = 86_400
 
 

@@ -65,6 +65,8 @@ class HostParts:
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
     """The model as surfaces show it."""
+    tools: tuple[tuple[str, str], ...] = ()
+    """The name of each tool and what it does, as surfaces list them."""
     problems: tuple[str, ...] = ()
     """What was left out at the start and why, for a person to read."""
     release: Callable[[], Awaitable[None]] = _nothing

@@ -40,7 +40,7 @@ from holdfast.host.shutdown import shut_down
 from holdfast.host.stopping import ask_to_stop
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import InboxMessage, Mode, SearchHit
+from holdfast.sessions.contract import InboxMessage, Mode, SearchHit, StoredMessage
 from holdfast.sessions.listing import Listed
 from holdfast.sessions.search import Filters
 from holdfast.tools.asking import approval_word
@@ -64,6 +64,7 @@ class Host:
         self._ending: asyncio.Task[list[str]] | None = None
         self._recovery = Recovery(parts, self._open, self._commit)
         self.model = parts.model
+        self.tools = parts.tools
         self.problems = parts.problems
 
     async def __aenter__(self) -> Self:
@@ -246,6 +247,19 @@ class Host:
     async def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
         """Messages that hold every word of the query."""
         return await self._call(self._db.search, query, filters=filters, limit=limit)
+
+    async def messages(self, session_id: str) -> list[StoredMessage]:
+        """What was said in the conversation's live session, each message with its place."""
+        live = await self._call(self._db.live_end, session_id)
+        return await self._call(self._db.read_messages, live)
+
+    async def export(self, session_id: str) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON."""
+        return await self._call(self._db.export_session, session_id)
+
+    async def holder(self, session_id: str) -> str | None:
+        """Which process runs the conversation now, this one included: HOST:PID:ID."""
+        return await self._call(self._db.session_holder, session_id)
 
     async def session_status(self, session_id: str) -> SessionStatus:
         conversation = await self._open(session_id)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from platformdirs import user_config_path, user_data_path
+from platformdirs import user_config_path, user_data_path, user_log_path
 from pydantic import ValidationError
 
 from holdfast.core.clock import SystemClock
@@ -21,11 +21,14 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
 from holdfast.memory import MemoryManager
-from holdfast.memory.loading import load_providers
+from holdfast.memory.loading import Loaded, load_providers
 from holdfast.models import opening
-from holdfast.models.choice import Choice, Keys
+from holdfast.models.choice import Choice, Keys, choose
 from holdfast.models.contract import Model
+from holdfast.models.listing import chatting
+from holdfast.models.local_servers import answering, listed_models
 from holdfast.models.opening import OpenedModel
+from holdfast.models.server import Server
 from holdfast.process import ExitWatchdog
 from holdfast.sessions import SessionDB
 
@@ -89,6 +92,17 @@ def _read_file(named: str, *, user_file: bool) -> Tree:
         raise SettingsInvalid([(str(path), f"can't be read: {cause.strerror}")]) from cause
 
 
+def settings_path() -> Path:
+    """The settings file: the one that HOLDFAST_SETTINGS names, else the user's own."""
+    named = os.environ.get(SETTINGS_FILE, "")
+    return Path(named) if named else config_folder() / "settings.toml"
+
+
+def editor() -> str:
+    """The editor that a person likes, as a command line; empty when they named none."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
 def data_folder() -> Path:
     """Where Holdfast keeps a person's data."""
     return user_data_path("holdfast", appauthor=False)
@@ -99,20 +113,30 @@ def config_folder() -> Path:
     return user_config_path("holdfast", appauthor=False)
 
 
+def log_folder() -> Path:
+    """Where Holdfast writes down what it does."""
+    return user_log_path("holdfast", appauthor=False)
+
+
 def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """The session store that the settings name; `create=False` refuses to start a new one."""
     url = settings.store.url or f"sqlite:///{data_folder() / 'holdfast.db'}"
     return SessionDB.open(url, patience=settings.store.patience_s, create=create)
 
 
-def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
-    """Memory with the providers that the settings name, and why others were left out."""
+def load_providers_of(settings: Settings) -> Loaded:
+    """The memory providers that the settings name, without lanes: for looking, not for delivering."""
     clock, folder = SystemClock(), data_folder()
     plugins = Path(settings.memory.plugins) if settings.memory.plugins else folder / "memory_providers"
-    loaded = load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+    return load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
+
+
+def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out."""
+    loaded = load_providers_of(settings)
     memory = MemoryManager(
         store,
-        clock=clock,
+        clock=SystemClock(),
         drain_seconds=settings.memory.drain_s,
         recall_seconds=settings.memory.recall_s,
     )
@@ -127,9 +151,37 @@ async def open_model(
     local_servers: Sequence[tuple[Provider, str]] = opening.LOCAL_SERVERS,
 ) -> OpenedModel:
     """The language model: as the settings say, by a key in the environment, or on this machine."""
+    if settings.model.provider == "scripted":
+        return _open_script(Path(settings.model.name))
     keys = Keys.of(os.environ if environment is None else environment)
     on_this_machine = partial(_open_on_this_machine, settings.model)
     return await opening.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+async def list_models(settings: Settings) -> tuple[str, list[str]]:
+    """Where models are looked for, and the names of those that can be talked to there."""
+    choice = choose(settings.model, Keys.of(os.environ))
+    if choice is None:
+        found = await answering(opening.LOCAL_SERVERS)
+        names = [name for _, _, listed in found for name in chatting(listed)]
+        return "local servers", names
+    server = Server(
+        choice.base_url, choice.key, settings.model.connect_timeout_s, settings.model.stall_timeout_s
+    )
+    return choice.reason, chatting(await listed_models(choice.name, server))
+
+
+def _open_script(path: Path) -> OpenedModel:
+    """A model that plays the answers in a JSON file: for demonstrations and tests."""
+    from holdfast.testing.script_file import read_script
+    from holdfast.testing.scripted_model import ScriptedModel
+
+    try:
+        script = read_script(path.read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise ModelMissing(f"the script {path} can't be read: {cause.strerror}") from cause
+    model = ScriptedModel(script, name="scripted", record=False)
+    return OpenedModel(model, Choice("scripted", path.name, "a script is played"))
 
 
 def _open_on_this_machine(settings: ModelSettings, choice: Choice) -> Model:

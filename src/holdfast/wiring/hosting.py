@@ -122,6 +122,7 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
         model=opened.model.traits,
+        tools=tuple((each.name, each.description.strip().partition("\n")[0]) for each in box.tools),
         problems=(*map(str, left_out), *box.problems),
         release=release,
     )

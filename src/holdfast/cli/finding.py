@@ -1,0 +1,42 @@
+"""Finds the conversation a person means: by its id, the beginning or end of it, or its place in the list."""
+
+from datetime import UTC, datetime
+
+from holdfast.cli.clean_text import one_line
+from holdfast.core.errors import InvalidInput
+from holdfast.sessions.contract import SECOND
+from holdfast.sessions.listing import Listed
+
+LOOKED_AT = 1_000
+SHORT = 8
+"""How many of an id's last characters lists show; the first ones are only the time."""
+
+
+def find(wanted: str, listed: list[Listed]) -> str:
+    """The id that fits; `InvalidInput` when none or several do."""
+    ids = [each.session.id for each in listed]
+    if wanted in ids:
+        return wanted
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(ids):
+        return ids[int(wanted) - 1]
+    folded = wanted.lower()
+    fitting = [each for each in ids if each.lower().startswith(folded) or each.lower().endswith(folded)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise InvalidInput(f"there is no conversation {wanted!r}; `holdfast sessions` lists them")
+    raise InvalidInput(f"{wanted!r} fits {len(fitting)} conversations; give more of the id")
+
+
+def day(moment: int) -> str:
+    """A moment of the store, in the person's own time."""
+    return datetime.fromtimestamp(moment / SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def listed_line(number: int, each: Listed, width: int) -> str:
+    """One conversation in a list."""
+    head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_spoken)}  {each.messages:>4} msg  "
+    about = each.session.title or each.opening or "(nothing was said)"
+    if width < len(head) + 16:
+        head = f"{number:>3} …{each.session.id[-SHORT:]} "
+    return head + one_line(about, max(10, width - len(head)))

@@ -1,0 +1,48 @@
+"""The log file: what happened, for a person who looks for a cause. Nothing is logged to the terminal."""
+
+import logging
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+BYTES = 2_000_000
+KEPT = 3
+# What a record has by itself; all else came as `extra`.
+KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Facts(logging.Formatter):
+    """The event's name and its facts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = " ".join(f"{key}={value!r}" for key, value in vars(record).items() if key not in KNOWN)
+        line = super().format(record)
+        head, newline, rest = line.partition("\n")
+        return f"{head} {facts}{newline}{rest}" if facts else line
+
+
+def log_file(folder: Path) -> Path:
+    """Where the log is."""
+    return folder / "holdfast.log"
+
+
+def start_log(folder: Path, *, debug: bool) -> None:
+    """Write the log; to standard error as well when debugging. Without a place for it, there is none."""
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG if debug else logging.INFO)
+    for noisy in ("asyncio", "httpx", "httpcore", "openai", "anthropic", "mcp", "markdown_it"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    formatter = Facts("%(asctime)s %(levelname)s %(process)d %(name)s %(message)s")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file: logging.Handler = RotatingFileHandler(
+            log_file(folder), maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True
+        )
+    except OSError:
+        file = logging.NullHandler()
+    handlers = [file, logging.StreamHandler(sys.stderr)] if debug else [file]
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    # A full disk must not print tracebacks over a conversation.
+    logging.raiseExceptions = debug

@@ -1,0 +1,84 @@
+"""`holdfast model`: which model answers, which there are, and whether it does."""
+
+import asyncio
+
+from cyclopts import App
+
+from holdfast.cli.printing import show
+from holdfast.core.errors import ModelFailure
+from holdfast.wiring import list_models, load_settings, open_model
+
+model = App(name="model", help="Show, list, choose and test the language model.")
+
+
+@model.default
+def show_model() -> None:
+    """Say which model would answer, and why this one."""
+    asyncio.run(_show())
+
+
+model.command(show_model, name="show")
+
+
+async def _show() -> None:
+    opened = await open_model(load_settings())
+    traits = opened.model.traits
+    show(f"{traits.name}: {opened.choice.reason}; {traits.context_window:,} tokens")
+    if traits.notice:
+        show(traits.notice)
+    await opened.model.close()
+
+
+@model.command(name="list")
+def list_all() -> None:
+    """List the models that the server in use offers."""
+    where, names = asyncio.run(list_models(load_settings()))
+    for name in names:
+        show(name)
+    if not names:
+        show(f"no models are listed ({where})")
+
+
+@model.command(name="set")
+def set_model(name: str, /, *, provider: str = "") -> None:
+    """Choose the model for the next start; written to the settings file.
+
+    Parameters
+    ----------
+    name
+        The model's name; for gguf the path of its file.
+    provider
+        openai, anthropic, openrouter, ollama, llamacpp, gguf or embedded; found by the name without it.
+
+    """
+    from holdfast.cli.config import change_settings
+
+    change_settings({"model.name": name, **({"model.provider": provider} if provider else {})})
+    show(f"the model is {name} from the next start on; `holdfast model test` tries it")
+
+
+@model.command(name="test")
+def test_model() -> None:
+    """Ask the model for one word and say how long it took."""
+    asyncio.run(_test())
+
+
+async def _test() -> None:
+    from holdfast.core.clock import SystemClock
+    from holdfast.models.contract import Finished, ModelRequest, TextPiece
+
+    clock = SystemClock()
+    opened = await open_model(load_settings())
+    name = opened.model.traits.name
+    began = clock.monotonic()
+    said: list[str] = []
+    request = ModelRequest("Answer with one word.", [{"role": "user", "content": "Say: ready"}])
+    finished = False
+    async for piece in opened.model.stream(request):
+        if isinstance(piece, TextPiece):
+            said.append(piece.text)
+        finished = finished or isinstance(piece, Finished)
+    await opened.model.close()
+    if not finished:
+        raise ModelFailure(f"{name} broke off its answer")
+    show(f"{name} answers in {clock.monotonic() - began:.1f} s: {''.join(said).strip()[:200]}")

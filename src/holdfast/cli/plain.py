@@ -1,0 +1,81 @@
+"""Shows a turn without a prompt: the answer on standard output, everything else on standard error."""
+
+from typing import TextIO
+
+from holdfast.cli.clean_text import CleanStream, clean, one_line
+from holdfast.cli.one_turn import TurnUnsuccessful
+from holdfast.core import events as ev
+
+WIDTH = 100
+
+
+class PlainView:
+    """One turn, as text. With `live`, the answer is written as it comes; else only the last one, whole."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, *, live: bool) -> None:
+        self._out = stdout
+        self._err = stderr
+        self._live = live
+        self._clean = CleanStream()
+        self._text: list[str] = []
+
+    def show(self, event: ev.Event) -> None:
+        """Take one event in; raises what a failed turn means for a shell."""
+        match event:
+            case ev.TextDelta():
+                self._answer(self._clean.feed(event.text))
+            case ev.ToolStarted():
+                self._end_line()
+                self._note(f"… {event.name} {one_line(event.arguments, WIDTH)}")
+            case ev.ToolFinished(ok=False):
+                self._note(f"✗ {event.name}: {one_line(event.output, WIDTH)}")
+            case ev.ApprovalAsked():
+                self._note(f"refused, since nobody is there to allow it: {one_line(event.subject, WIDTH)}")
+                self._note("HOLDFAST_TOOLS_ALLOW names what needs no approval")
+            case ev.QuestionAsked():
+                self._note(f"asked, and nobody is there to answer: {one_line(event.question, WIDTH)}")
+            case ev.ModelRetrying():
+                self._end_line()
+                self._note(f"{event.problem} Trying again in {event.delay:.0f} s.")
+            case ev.Notice():
+                self._note(event.text)
+            case ev.SessionTrouble():
+                self._note(f"{event.error} The message waits.")
+            case _:
+                self._show_end(event)
+
+    def _show_end(self, event: ev.Event) -> None:
+        if isinstance(event, ev.TurnCompleted):
+            if self._live:
+                self._end_line()
+            else:
+                # What was said before a tool call is not the answer.
+                answer = clean(event.final_response) or "".join(self._text)
+                self._out.write(answer if answer.endswith("\n") else f"{answer}\n")
+            self._out.flush()
+        elif isinstance(event, ev.TurnFailed):
+            self._end_line()
+            raise TurnUnsuccessful(event)
+        elif isinstance(event, ev.TurnInterrupted):
+            self._end_line()
+            raise KeyboardInterrupt(f"interrupted: {event.reason}; what was done is kept")
+
+    def _answer(self, text: str) -> None:
+        self._text.append(text)
+        if self._live:
+            self._out.write(text)
+            self._out.flush()
+
+    def _end_line(self) -> None:
+        if not self._live:
+            self._text.clear()
+            return
+        rest = self._clean.close()
+        if self._text and not (self._text[-1] + rest).endswith("\n"):
+            self._out.write(f"{rest}\n")
+            self._out.flush()
+        self._text.clear()
+
+    def _note(self, text: str) -> None:
+        self._err.write(f"{clean(text)}\n")
+        self._err.flush()

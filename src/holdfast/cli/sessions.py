@@ -1,0 +1,182 @@
+"""`holdfast sessions`: the conversations on record."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from holdfast.cli.clean_text import clean, one_line
+from holdfast.cli.finding import LOOKED_AT, day, find, listed_line
+from holdfast.cli.printing import show, show_json, width
+from holdfast.core.errors import InvalidInput
+from holdfast.sessions import SessionDB
+from holdfast.wiring import existing_store, load_settings, open_store
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+sessions = App(name="sessions", help="List, show, search, export and import conversations.")
+
+
+def found(db: SessionDB, wanted: str) -> str:
+    """The conversation meant; an id of any session is good, listed or not."""
+    if db.get_session(wanted) is not None:
+        return wanted
+    return find(wanted, db.list_sessions(limit=LOOKED_AT))
+
+
+@sessions.default
+def list_sessions(*, limit: int = 20, as_json: Json = False) -> None:
+    """List conversations, the one last spoken in first.
+
+    Parameters
+    ----------
+    limit
+        How many.
+    as_json
+        Print JSON.
+
+    """
+    with existing_store(load_settings()) as db:
+        listed = db.list_sessions(limit=limit)
+    if as_json:
+        show_json(
+            [
+                {
+                    "id": each.session.id,
+                    "title": each.session.title,
+                    "opening": each.opening,
+                    "messages": each.messages,
+                    "last_spoken": each.last_spoken,
+                    "ended": each.session.end_reason,
+                }
+                for each in listed
+            ]
+        )
+        return
+    for number, each in enumerate(listed, start=1):
+        show(listed_line(number, each, width()))
+    if not listed:
+        show("There are no conversations yet.")
+
+
+sessions.command(list_sessions, name="list")
+
+
+@sessions.command(name="show")
+def show_session(session: str, /) -> None:
+    """Print a conversation.
+
+    Parameters
+    ----------
+    session
+        Its id, the end of it, or its number in the list.
+
+    """
+    with existing_store(load_settings()) as db:
+        for session_id in db.lineage(found(db, session)):
+            for stored in db.read_messages(session_id):
+                if stored.carried:
+                    continue
+                content = stored.message.get("content")
+                text = content if isinstance(content, str) else "" if content is None else str(content)
+                calls = ", ".join(call["function"]["name"] for call in stored.message.get("tool_calls") or ())
+                head = f"[{day(stored.created)}] {stored.message['role']}"
+                show(f"{head} calls {calls}: {text}" if calls else f"{head}: {text}")
+
+
+@sessions.command
+def search(*words: str, limit: int = 20) -> None:
+    """Search all conversations for messages with every word.
+
+    Parameters
+    ----------
+    words
+        What to look for.
+    limit
+        How many messages at most.
+
+    """
+    with existing_store(load_settings()) as db:
+        hits = db.search(" ".join(words), limit=limit)
+    for hit in hits:
+        text = "".join(part.text for part in hit.snippet)
+        show(one_line(f"…{hit.session_id[-8:]} {day(hit.created)} {hit.role}: {clean(text)}", width()))
+    if not hits:
+        show("Nothing was found.")
+
+
+@sessions.command
+def resume(session: str, /) -> None:
+    """Go on with a conversation: the same as `holdfast chat --session`.
+
+    Parameters
+    ----------
+    session
+        Its id, the end of it, or its number in the list.
+
+    """
+    from holdfast.cli.chat import chat
+
+    chat(session=session)
+
+
+@sessions.command
+def export(session: str, target: Path | None = None, /) -> None:
+    """Write a conversation as lines of JSON, to a new file or to standard output.
+
+    Parameters
+    ----------
+    session
+        Its id, the end of it, or its number in the list.
+    target
+        The file to write; it must not exist yet.
+
+    """
+    with existing_store(load_settings()) as db:
+        lines = db.export_session(found(db, session))
+    if target is None:
+        # Lines of JSON hold no raw control characters.
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    try:
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as cause:
+        raise InvalidInput(f"{target} can't be written: {cause.strerror}") from cause
+    show(f"written to {target}")
+
+
+@sessions.command(name="import")
+def import_session(source: Path | None = None, /) -> None:
+    """Read an exported conversation, all or nothing.
+
+    Parameters
+    ----------
+    source
+        The file; standard input without one.
+
+    """
+    try:
+        text = sys.stdin.read() if source is None else source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InvalidInput(f"{source or 'standard input'} can't be read: {cause}") from cause
+    with open_store(load_settings()) as db:
+        ids = db.import_session(line for line in text.split("\n") if line.strip())
+    show(f"imported {ids[-1]}")
+
+
+@sessions.command
+def end(session: str, /) -> None:
+    """End a conversation, so that nothing more is said in it. What was said stays on record.
+
+    Parameters
+    ----------
+    session
+        Its id, the end of it, or its number in the list.
+
+    """
+    with existing_store(load_settings()) as db:
+        session_id = db.live_end(found(db, session))
+        db.end_session(session_id, "ended by the person")
+    show(f"ended {session_id}")

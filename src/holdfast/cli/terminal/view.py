@@ -1,0 +1,288 @@
+"""`TurnView`: folds a conversation's events into what the terminal shows.
+
+Finished lines go to the screen; the open line, running tools, waiting messages and the open ask are state
+that the prompt shows. Read `screen.py` first.
+"""
+
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from holdfast.cli.clean_text import CleanStream, clean, one_line
+from holdfast.cli.terminal.markdown import MarkdownLines
+from holdfast.cli.terminal.screen import Screen
+from holdfast.core import events as ev
+from holdfast.core.contract import Clock
+
+YOU = "> "
+LIVE_ROWS = 8
+"""Rows above the prompt that are never given to the open line: input, status, tools, waiting messages."""
+
+
+@dataclass(slots=True)
+class RunningTool:
+    """A call that has no result yet."""
+
+    name: str
+    summary: str
+    began: float
+    last: str = ""
+    output: CleanStream = field(default_factory=CleanStream)
+
+
+class TurnView:
+    """What is going on in one conversation."""
+
+    def __init__(self, screen: Screen, clock: Clock) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._clean = CleanStream()
+        self._markdown = MarkdownLines()
+        self.began: float | None = None
+        """When the running turn began; None while idle."""
+        self.doing = ""
+        self.tools: dict[str, RunningTool] = {}
+        self.waiting: dict[int, tuple[str, str]] = {}
+        """Messages that no turn has taken yet: mode and text, by their number in the inbox."""
+        self.ask: ev.ApprovalAsked | ev.QuestionAsked | None = None
+        self._asks: dict[str, ev.ApprovalAsked | ev.QuestionAsked] = {}
+        self.context = 0
+        self.window = 0
+        self.elsewhere = False
+        self.turns = 0
+        """Turns that have ended since this view began."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.began is not None
+
+    def elapsed(self) -> int:
+        return 0 if self.began is None else int(self._clock.monotonic() - self.began)
+
+    def show(self, event: ev.Event) -> None:
+        """Take one event in."""
+        match event:
+            case ev.TextDelta():
+                self.doing = "answering"
+                self._feed(self._clean.feed(event.text))
+            case ev.ReasoningDelta():
+                self.doing = "thinking"
+            case ev.ToolStarted() | ev.ToolOutput() | ev.ToolFinished():
+                self._show_tool(event)
+            case ev.ApprovalAsked() | ev.QuestionAsked() | ev.AskClosed():
+                self._show_ask(event)
+            case ev.TurnStarted() | ev.MessageJoined():
+                self._show_word(event)
+            case ev.TurnCompleted() | ev.TurnInterrupted() | ev.TurnFailed():
+                self._end(event)
+            case ev.SessionSnapshot():
+                self._show_snapshot(event)
+            case ev.StepFinished():
+                self.context, self.window = event.context, event.window or self.window
+            case _:
+                self._show_note(event)
+        self._screen.refresh()
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A line that is not part of the conversation."""
+        self._screen.print(clean(text), style)
+
+    # the answer
+
+    def _feed(self, text: str) -> None:
+        *lines, rest = (self._screen.tail + text).split("\n")
+        for line in lines:
+            self._screen.print(self._markdown.styled(line))
+        self._screen.tail = rest
+        self._trim()
+
+    def _trim(self) -> None:
+        """A line that outgrows the screen is printed as far as it goes."""
+        rows = max(1, self._screen.height - LIVE_ROWS)
+        if len(self._screen.tail) < rows * self._screen.width // 2:
+            return
+        wrapped = Text(self._screen.tail).wrap(self._screen.console(), self._screen.width)
+        if len(wrapped) > rows:
+            for row in wrapped[:-1]:
+                self._screen.print(row)
+            self._screen.tail = wrapped[-1].plain
+
+    def close(self) -> None:
+        """Print what is shown of an answer that is not over."""
+        self._close_line()
+
+    def _close_line(self) -> None:
+        rest = self._screen.tail + self._clean.close()
+        self._screen.tail = ""
+        for line in rest.split("\n") if rest else ():
+            self._screen.print(self._markdown.styled(line))
+
+    # the turn
+
+    def _show_word(self, event: ev.TurnStarted | ev.MessageJoined) -> None:
+        self._close_line()
+        self.waiting.pop(event.inbox_id, None)
+        self.print_word(event.text, joined=isinstance(event, ev.MessageJoined))
+        self.doing = "thinking"
+        if isinstance(event, ev.TurnStarted):
+            self._begin()
+
+    def print_word(self, text: str, *, joined: bool = False) -> None:
+        """What the person said."""
+        shown = clean(text)
+        lines = shown.split("\n")
+        if len(lines) > 12:  # noqa: PLR2004
+            lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
+        if joined:
+            lines[0] = f"(joins) {lines[0]}"
+        for number, line in enumerate(lines):
+            short = line if len(line) <= 2_000 else f"{line[:1_000]} … {len(line) - 1_000} more characters"  # noqa: PLR2004
+            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "bold green"), (short, "bold")))
+
+    def _begin(self) -> None:
+        self.began = self._clock.monotonic()
+        self._markdown = MarkdownLines()
+        self._clean = CleanStream()
+        self._forget_asks()
+
+    def _end(self, event: ev.TurnCompleted | ev.TurnInterrupted | ev.TurnFailed) -> None:
+        self._close_line()
+        self.tools.clear()
+        self._forget_asks()
+        self.began, self.doing = None, ""
+        self.turns += 1
+        if isinstance(event, ev.TurnInterrupted):
+            self.note(f"⏹ interrupted: {event.reason}. What was done is kept.", "yellow")
+        elif isinstance(event, ev.TurnFailed):
+            self.note(f"✗ {event.error}", "red")
+            self.note("Your message is kept; /retry says it again.")
+        self._screen.print()
+
+    def _show_snapshot(self, event: ev.SessionSnapshot) -> None:
+        if not event.turn_id:
+            return
+        self.print_word(event.said)
+        self._begin()
+        self.doing = "running " + ", ".join(event.tools) if event.tools else "answering"
+        self._feed(self._clean.feed(event.text))
+
+    # tools and asks
+
+    def _show_tool(self, event: ev.ToolStarted | ev.ToolOutput | ev.ToolFinished) -> None:
+        if isinstance(event, ev.ToolStarted):
+            self._close_line()
+            summary = tool_summary(event.arguments)
+            self.tools[event.call_id] = RunningTool(event.name, summary, self._clock.monotonic())
+            self.doing = f"running {one_line(event.name, 30)}"
+            return
+        if isinstance(event, ev.ToolOutput):
+            running = self.tools.get(event.call_id)
+            if running is not None:
+                lines = running.output.feed(event.text[-4_000:]).strip().split("\n")
+                running.last = lines[-1] or running.last
+            return
+        running = self.tools.pop(event.call_id, None)
+        summary = running.summary if running else ""
+        self._screen.print(finished_line(event, summary, self._screen.width))
+        if not self.tools:
+            self.doing = "thinking"
+
+    def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked | ev.AskClosed) -> None:
+        if isinstance(event, ev.AskClosed):
+            asked = self._asks.pop(event.ask_id, None)
+            if asked is not None:
+                self.note(f"  {event.outcome}")
+        else:
+            self._close_line()
+            self._asks[event.ask_id] = event
+            for line in ask_lines(event):
+                self._screen.print(line)
+        self.ask = next(iter(self._asks.values()), None)
+
+    def _forget_asks(self) -> None:
+        self._asks.clear()
+        self.ask = None
+
+    # the rest
+
+    def _show_note(self, event: ev.Event) -> None:
+        match event:
+            case ev.ModelRetrying():
+                self._close_line()
+                self._markdown = MarkdownLines()
+                again = " The answer begins again." if event.partial else ""
+                self.note(f"⟳ {event.problem} Trying again in {event.delay:.0f} s.{again}", "yellow")
+                self.doing = "waiting for the model"
+            case ev.CompactionStarted():
+                self.doing = "compacting"
+            case ev.CompactionFinished():
+                self.context = event.tokens_after or self.context
+                self.note(f"⇲ compacted: {event.outcome}")
+            case ev.DelegateStarted():
+                self.note(f"⇢ subagent: {one_line(event.task, self._screen.width - 14)}")
+            case ev.DelegateFinished():
+                self.note(f"⇠ subagent {'is done' if event.ok else 'failed'}")
+            case ev.Notice():
+                self._close_line()
+                self.note(f"ⓘ {event.text}", "yellow")
+            case ev.SessionTrouble():
+                self._close_line()
+                self.note(f"! {event.error} Your messages wait.", "red")
+            case ev.SessionMoved():
+                self._show_move(event)
+            case _:
+                pass
+
+    def _show_move(self, event: ev.SessionMoved) -> None:
+        if event.elsewhere and not self.elsewhere:
+            self.note("⇄ another process runs this conversation; it is followed here")
+        self.elsewhere = event.elsewhere
+
+
+def tool_summary(arguments: str) -> str:
+    """The arguments of a call, shortly: the values, one behind the other."""
+    import json
+
+    try:
+        given = json.loads(arguments or "{}")
+    except ValueError:
+        return one_line(arguments, 200)
+    if not isinstance(given, dict):
+        return one_line(arguments, 200)
+    return one_line(" ".join(str(value) for value in given.values()), 200)
+
+
+def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
+    """One line for a call that has ended."""
+    lines = [line for line in clean(event.output[:20_000]).split("\n") if line.strip()]
+    told = (
+        (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines")
+        if lines
+        else ""
+    )
+    name = one_line(event.name or "tool", 30)
+    head = one_line(summary, max(8, (width - len(name) - 6) * 3 // 5)) if summary else ""
+    left = one_line(told, max(4, width - len(name) - len(head) - 8))
+    mark = ("✓ ", "green") if event.ok else ("✗ ", "red")
+    parts = Text.assemble(
+        mark, (name, "cyan"), f" {head}" if head else "", (f" → {left}" if left else "", "dim")
+    )
+    parts.truncate(width, overflow="ellipsis")
+    return parts
+
+
+def ask_lines(event: "ev.ApprovalAsked | ev.QuestionAsked") -> list[Text]:
+    """An ask, whole: a person must see all of what they allow."""
+    if isinstance(event, ev.QuestionAsked):
+        lines = [Text.assemble(("? ", "bold yellow"), (clean(event.question), "bold"))]
+        lines += [
+            Text(f"  {number}. {clean(choice)}") for number, choice in enumerate(event.choices, start=1)
+        ]
+        return lines
+    why = f" ({clean(event.reason)})" if event.reason else ""
+    head = "? This can't be undone. Allow" if event.destructive else "? Allow"
+    colour = "bold red" if event.destructive else "bold yellow"
+    return [
+        Text.assemble((f"{head} this {clean(event.subject_kind)}{why}?", colour)),
+        *(Text(f"  {line}") for line in clean(event.subject).split("\n")),
+    ]
