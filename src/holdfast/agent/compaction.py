@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.contract import Compressor
+from holdfast.agent.presentable import presentable
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.summary import MechanicalCompressor
 from holdfast.agent.transcript import estimate_all
@@ -118,16 +119,18 @@ class Compaction:
         session = await self._call(self._db.get_session, session_id)
         stored = await self._call(self._db.get_messages, session_id)
         messages = list(stored if given is None else given)
+        seen = [presentable(message) for message in messages]
         if session is not None and session.ended is not None:
             return Compacted(messages, session_id, "this session has been continued by another already")
-        notes = await self._recollection.before_compaction(session_id, messages)
-        shrunk, how = await self._shrink(messages, focus, notes)
-        before, after = estimate_all(messages), estimate_all(shrunk)
+        notes = await self._recollection.before_compaction(session_id, seen)
+        shrunk, how = await self._shrink(seen, focus, notes)
+        before, after = estimate_all(seen), estimate_all(shrunk)
         # Until it has grown again, another attempt would end the same way.
         self._not_before = int(max(after, after * tokens / max(before, 1)) * GROWN)
         if after >= WORTH_IT * before and len(shrunk) >= len(messages):
             return Compacted(messages, session_id, f"{how} did not shrink the conversation")
-        plan = _Plan(session_id, stored[: covered(stored, messages)], shrunk, how)
+        known = [presentable(message) for message in stored]
+        plan = _Plan(session_id, known[: covered(known, seen)], shrunk, how)
         return await settled(self._rotate(plan, messages, holder))
 
     async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
@@ -181,7 +184,7 @@ class Compaction:
 class _Plan:
     session_id: str
     stored: list[Message]
-    """The stored messages that the summary saw."""
+    """The stored messages that the summary saw, as it saw them."""
     shrunk: list[Message]
     how: str
 

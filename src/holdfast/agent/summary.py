@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-from holdfast.agent.answer import Answer
+from holdfast.agent.answer import Answer, pieces_of
 from holdfast.agent.contract import PART
 from holdfast.agent.prompt import fenced
 from holdfast.agent.transcript import estimate, estimate_all, text_of
@@ -76,7 +76,7 @@ class SummaryCompressor:
             max_output_tokens=SUMMARY_TOKENS,
         )
         answer = Answer()
-        async with aclosing(self._model.stream(request)) as pieces:
+        async with aclosing(pieces_of(self._model, request)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retrying):
                     answer = Answer()
