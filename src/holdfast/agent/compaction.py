@@ -34,7 +34,7 @@ WORTH_IT = 0.9
 GROWN = 1.1
 """After one that did not, the conversation must grow by this factor before another is tried."""
 KEEP = 0.5
-"""The share of the threshold that a compacted conversation should fit."""
+"""The share of the threshold, and of its own size, that a compacted conversation should fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,9 @@ class Compaction:
 
     async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
         """The compressor's work, or the mechanical one when it fails."""
-        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": int(self.threshold * KEEP)}
+        # A server may have a smaller window than it says: what is compacted is halved at least.
+        budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
+        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
             shrunk = await self._run(self.compressor, messages, wishes)
             _require_messages(shrunk)

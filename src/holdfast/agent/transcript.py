@@ -25,6 +25,9 @@ NO_WORDS = "(a message without words)"
 NO_OUTPUT = "(no output)"
 BYTES_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
+PICTURE_TOKENS = 1_600
+"""What a picture takes of a window, however many bytes its file has."""
+PICTURES = ("image_url", "image", "input_image")
 
 
 class Transcript:
@@ -177,10 +180,20 @@ def text_of(message: Message) -> str:
 def estimate(message: Message) -> int:
     """About how many tokens a message takes, for what no model has counted yet."""
     content = message.get("content") or ""
-    size = len((content if isinstance(content, str) else json.dumps(content)).encode(errors="replace"))
+    size = sum(map(_size, content)) if isinstance(content, list) else _size(content)
     for call in message.get("tool_calls") or ():
         size += len(call["function"]["name"]) + len(call["function"]["arguments"].encode(errors="replace"))
     return MESSAGE_TOKENS + size // BYTES_PER_TOKEN
+
+
+def _size(content: object) -> int:
+    """The bytes that count, of a text or of one block of a message."""
+    if isinstance(content, dict):
+        if content.get("type") in PICTURES:
+            return PICTURE_TOKENS * BYTES_PER_TOKEN
+        content = content.get("text") if isinstance(content.get("text"), str) else content
+    text = content if isinstance(content, str) else json.dumps(content)
+    return len(text.encode(errors="replace"))
 
 
 def estimate_all(messages: Sequence[Message]) -> int:

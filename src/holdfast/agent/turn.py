@@ -134,18 +134,18 @@ class Turn:
         if self._mind.compaction.is_due(self._mind.transcript.tokens):
             async for event in self._compact():
                 yield event
-        try:
-            async for event in self._ask():
-                yield event
-        except ContextTooLong:
-            shrank = False
-            async for event in self._compact():
-                shrank = shrank or isinstance(event, SessionRotated)
-                yield event
-            if not shrank:
-                raise
-            async for event in self._ask():
-                yield event
+        while True:
+            try:
+                async for event in self._ask():
+                    yield event
+                return
+            except ContextTooLong:
+                shrank = False
+                async for event in self._compact():
+                    shrank = shrank or isinstance(event, SessionRotated)
+                    yield event
+                if not shrank:
+                    raise
 
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
