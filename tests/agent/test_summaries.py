@@ -78,7 +78,7 @@ def test_the_tail_never_separates_a_call_from_its_result(messages: list[Message]
 
 @given(conversations(), st.sampled_from([0, 600, 2000, 50_000]))
 @settings(deadline=None, max_examples=400)
-def test_the_mechanical_summary_keeps_the_last_words_and_shrinks(messages: list[Message], budget: int) -> None:
+def test_a_mechanical_summary_keeps_the_last_words_and_shrinks(messages: list[Message], budget: int) -> None:
     shrunk = MechanicalCompressor().compress(messages, budget=budget)
     said = [message for message in messages if message["role"] == "user"]
     assert text_of(said[-1]) in [text_of(message) for message in shrunk]
@@ -102,8 +102,8 @@ def test_a_models_summary_keeps_the_last_words(messages: list[Message]) -> None:
 
 def test_a_long_turn_that_is_compacted_in_the_middle_still_knows_its_task(wait: Wait) -> None:
     async def scenario() -> None:
-        task = "Rename every file. " + "This is how it has to be done, exactly. " * 12 + "And mind the last one."
-        script = [*([Call("echo", {"text": "x" * 600})] * 12), "done"]
+        task = "Rename every file. " + "This is how it is done, exactly. " * 15 + "And mind the last one."
+        script: list[Any] = [*([Call("echo", {"text": "x" * 600})] * 12), "done"]
         model = ScriptedModel(script, context_window=3000)
         agent = Agent(model, tools=[echo()])
         agent.compressor = MechanicalCompressor()

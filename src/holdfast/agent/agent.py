@@ -379,7 +379,8 @@ class Agent:
     async def _assemble(self) -> tuple[Mind, Hands]:
         options = self._options
         if self._hands is None:
-            tools = [*self._tools, *await self._recollection.tools()]
+            taken = {tool.name for tool in self._tools}
+            tools = [*self._tools, *await self._recollection.tools(taken)]
             self._hands = Hands(tools, self._pools.work, options.workspace, options.person_for, options.cut)
         if self._system is None:
             prompt = Prompt(

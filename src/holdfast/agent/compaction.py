@@ -5,6 +5,7 @@ Who loses the lock gets its messages back as they were and calls no summariser. 
 broken, compaction goes on without it, and the store's constraint still allows one child only.
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
@@ -17,12 +18,13 @@ from holdfast.agent.presentable import presentable
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.summary import MechanicalCompressor
 from holdfast.agent.transcript import estimate_all
-from holdfast.agent.turn_store import settled
+from holdfast.agent.turn_store import is_cancelled, settled
 from holdfast.core.contract import Message
-from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost, StoreFailure
+from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost
 from holdfast.core.ids import new_id
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
+from holdfast.sessions.codec import encode
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ class Compaction:
             )
         finally:
             if locked:
-                with suppress(StoreFailure):  # the lease runs out by itself
+                with suppress(HoldfastError):  # the lease runs out by itself
                     await settled(self._call(self._db.release_compression_lock, session_id, holder))
 
     async def _given(self, session_id: str, messages: Sequence[Message] | None) -> list[Message]:
@@ -139,9 +141,10 @@ class Compaction:
         budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
         wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
-            shrunk = await self._run(self.compressor, messages, wishes)
-            _require_messages(shrunk)
-        except Exception:
+            shrunk = _checked(await self._run(self.compressor, messages, wishes))
+        except (Exception, asyncio.CancelledError) as problem:
+            if isinstance(problem, asyncio.CancelledError) and is_cancelled():
+                raise
             logger.exception("compaction.summary_failed")
             return MechanicalCompressor().compress(messages, **wishes), "the mechanical summary"
         return shrunk, "the summary"
@@ -192,12 +195,15 @@ class _Plan:
 
 
 def covered(stored: Sequence[Message], messages: Sequence[Message]) -> int:
-    """How many stored messages the given ones reach up to; what is stored past them came later."""
-    if messages:
-        for place in range(len(stored), 0, -1):
-            if stored[place - 1] == messages[-1]:
-                return place
-    return len(stored)
+    """How many stored messages the given ones reach up to; what is stored past them came later.
+
+    Where the last one given stands more than once, what was said before it decides; in doubt the earlier
+    place, so that nothing is left behind.
+    """
+    if stored[: len(messages)] == list(messages):
+        return len(messages)
+    ends = [place for place, each in enumerate(stored, 1) if messages and each == messages[-1]]
+    return max(ends, key=lambda end: (common_tail(stored[:end], messages), -end), default=len(stored))
 
 
 def common_tail(stored: Sequence[Message], shrunk: Sequence[Message]) -> int:
@@ -216,8 +222,11 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
-def _require_messages(messages: object) -> None:
-    if not isinstance(messages, list) or not all(
-        isinstance(each, dict) and isinstance(each.get("role"), str) for each in messages
-    ):
+def _checked(messages: list[Any]) -> list[Message]:
+    """What a compressor returned, if a conversation can go on with it."""
+    if not messages or not all(isinstance(each, dict) and each.get("role") for each in messages):
         raise HoldfastError("the compressor returned something that is no list of messages")
+    whole = [presentable(message) for message in messages]
+    for message in whole:
+        encode(message)  # raises what the store would refuse
+    return whole

@@ -138,7 +138,6 @@ class Turn:
             try:
                 async for event in self._ask():
                     yield event
-                return
             except ContextTooLong:
                 shrank = False
                 async for event in self._compact():
@@ -146,6 +145,8 @@ class Turn:
                     yield event
                 if not shrank:
                     raise
+            else:
+                return
 
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
