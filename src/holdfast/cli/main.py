@@ -2,6 +2,8 @@
 
 import os
 import sys
+import threading
+from contextlib import suppress
 from typing import TextIO
 
 from holdfast.cli.contract import exit_code
@@ -9,6 +11,8 @@ from holdfast.cli.stopping import Stopped, raise_on_signals
 from holdfast.core.errors import HoldfastError
 
 DEBUG = "--debug"
+WATCHING = ("exit-watchdog", "stop-signals")
+"""Daemon threads that hold nothing."""
 
 
 def main() -> None:
@@ -24,6 +28,18 @@ def main() -> None:
         code = 1
         # The interpreter would try to flush it once more, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """Exit; at once when work was left behind on a thread, which C libraries don't survive otherwise."""
+    at_work = [each for each in threading.enumerate() if each.daemon and each.name not in WATCHING]
+    if at_work:
+        # All that had to be done or said is done and said, and what is owed is on disk.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -129,7 +129,7 @@ class TurnView:
 
     def print_word(self, text: str, *, joined: bool = False) -> None:
         """What the person said."""
-        shown = clean(text)
+        shown = clean(text).rstrip("\n")
         lines = shown.split("\n")
         if len(lines) > 12:  # noqa: PLR2004
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
