@@ -20,6 +20,8 @@ from holdfast.core.events import (
 from holdfast.sessions import SessionDB
 from tools.recorded_run import Record, leftovers, scenario
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -150,6 +150,37 @@ class HoldingEngine:
         return self._engine.write(work)
 
 
+class FailingEngine:
+    """An engine whose chosen call fails as a real one would: nothing of it is stored."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._failures: dict[str, list[Exception | None]] = {"write": [], "read": []}
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest is the engine's own
+        return getattr(self._engine, name)
+
+    def fail_next_write(self, *failures: Exception | None) -> None:
+        """Fail the next writes in this order; None lets one through."""
+        self._failures["write"] = list(failures)
+
+    def fail_next_read(self, *failures: Exception | None) -> None:
+        self._failures["read"] = list(failures)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        self._fail("write")
+        return self._engine.write(work)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        self._fail("read")
+        return self._engine.read(work)
+
+    def _fail(self, what: str) -> None:
+        planned = self._failures[what]
+        if planned and (failure := planned.pop(0)) is not None:
+            raise failure
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for an observable condition without holding up the loop, under the test's deadline."""
     never = asyncio.Event()

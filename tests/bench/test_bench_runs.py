@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 GOALS = {
     "CPU per append": "≤ 2",
     "8 threads": "≥ 4",

@@ -8,6 +8,8 @@ import pytest
 
 from holdfast.models.embedded import embedded_state
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_a_short_run_prints_every_figure(checkout: Path) -> None:

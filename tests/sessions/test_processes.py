@@ -17,6 +17,8 @@ from holdfast.sessions.lease_keeper import TTL_SECONDS
 from tests.sessions.stores import Database
 from tests.sessions.workers.handle import Worker
 
+pytestmark = pytest.mark.slow
+
 PROCESSES = 6
 ROUNDS = 8
 

@@ -8,9 +8,9 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 
 from holdfast.agent.answer import BROKEN_ARGUMENTS, storable
+from holdfast.agent.turn_store import is_cancelled
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
 from holdfast.core.events import Event, ToolFinished, ToolStarted
@@ -46,16 +46,18 @@ class ToolBatch:
         """Run every call; ends when each has its result stored."""
         running = [asyncio.create_task(self._one(call), name=f"tool {call['id']}") for call in self._calls]
         ended = asyncio.gather(*running)
-        ended.add_done_callback(lambda _: self._shown.put_nowait(None))
+        ended.add_done_callback(self._end_of_events)
         try:
             while (event := await self._shown.get()) is not None:
                 yield event
             await ended  # raises what is no tool's fault: the store failed
         finally:
-            if not ended.done():
-                await _stop(running)
-            with suppress(asyncio.CancelledError, Exception):
-                ended.exception()  # seen, so asyncio does not warn of it
+            await _stop([task for task in running if not task.done()])
+
+    def _end_of_events(self, ended: "asyncio.Future[list[None]]") -> None:
+        if not ended.cancelled():
+            ended.exception()  # seen, so asyncio does not warn of it, however late it comes
+        self._shown.put_nowait(None)
 
     async def _one(self, call: ToolCall) -> None:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -78,14 +80,22 @@ class ToolBatch:
         try:
             arguments = tool.check(_read_arguments(call))
             async with limit:
-                return await tool.run(context, arguments)
+                return _checked(await tool.run(context, arguments))
         except HoldfastError as problem:
             return ToolResult(str(problem), ok=False)
-        except Exception as problem:
+        except (Exception, SystemExit, asyncio.CancelledError) as problem:
+            if isinstance(problem, asyncio.CancelledError) and is_cancelled():
+                raise
             if limit.expired():
                 return ToolResult(f"{name} was stopped: it took longer than {tool.timeout:g} s.", ok=False)
             logger.exception("tool.failed", extra={"tool": name, "call": call["id"]})
             return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
+
+
+def _checked(result: object) -> ToolResult:
+    if isinstance(result, ToolResult) and isinstance(result.text, str):
+        return result
+    raise TypeError(f"a tool gives a ToolResult with text, not {result!r:.80}")
 
 
 def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:
@@ -106,6 +116,8 @@ def _read_arguments(call: ToolCall) -> dict[str, object]:
 
 
 async def _stop(running: Sequence["asyncio.Task[None]"]) -> None:
+    if not running:
+        return
     for task in running:
         task.cancel()
     _, stuck = await asyncio.wait(running, timeout=GRACE)

@@ -137,7 +137,7 @@ async def settled(work: Coroutine[Any, Any, T]) -> T:
 
     When `work` fails, its failure is raised, cancelled or not.
     """
-    task = asyncio.ensure_future(work)
+    task = _Unstoppable(work, loop=asyncio.get_running_loop())
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -146,3 +146,16 @@ async def settled(work: Coroutine[Any, Any, T]) -> T:
                 await asyncio.wait([task])
         task.result()
         raise
+
+
+class _Unstoppable(asyncio.Task[T]):
+    """A loop that closes cancels every task there is; it waits for this one instead."""
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ANN401, ARG002
+        return False
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancelled the task that asks; else a CancelledError is the fault of who raised it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

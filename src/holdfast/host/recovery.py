@@ -85,8 +85,12 @@ class Recovery:
     async def _unfinished(self) -> set[str]:
         held: set[str] = set()
         for turn in await self._call(self._parts.db.turns.unfinished):
-            if await self._call(self._parts.db.session_holder, turn.session_id) is not None:
-                held.add(await self._root(turn.session_id))  # it runs, or its process died a moment ago
+            serves = await self._call(self._serves, turn.session_id)
+            if await self._call(self._parts.db.session_holder, serves) is not None:
+                held.add(await self._root(serves))  # it runs, or its process died a moment ago
+                continue
+            if serves != turn.session_id:
+                await self._end_subagent(turn.session_id)
                 continue
             found = await self._call(cut_off, self._parts.db, turn.session_id)
             if found is None or found.turn_id in self._offered:
@@ -102,6 +106,19 @@ class Recovery:
                 )
             )
         return held
+
+    def _serves(self, session_id: str) -> str:
+        """The conversation a session works for: its own, or the one that delegated to it."""
+        root = self._parts.db.get_session(self._parts.db.lineage(session_id)[0])
+        while root is not None and root.relation == "delegate" and root.parent is not None:
+            session_id = root.parent
+            root = self._parts.db.get_session(self._parts.db.lineage(session_id)[0])
+        return session_id
+
+    async def _end_subagent(self, session_id: str) -> None:
+        """A subagent ended with its parent's process. Nobody resumes it; its record is closed."""
+        conversation = await self._open(session_id)
+        await self._parts.make_agent(session_id, conversation.questions).drop()
 
     async def _waiting(self) -> None:
         for session_id in await self._call(self._parts.db.inbox.sessions):

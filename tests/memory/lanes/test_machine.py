@@ -43,9 +43,10 @@ def run(new_ground: NewGround, profile: settings) -> None:
 
 
 def test_a_short_story_on_sqlite_loses_nothing(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, short(40))
+    run(sqlite_ground, short(15))
 
 
+@pytest.mark.slow
 def test_a_short_story_on_postgres_loses_nothing(postgres_ground: NewGround) -> None:
     run(postgres_ground, short(3))
 

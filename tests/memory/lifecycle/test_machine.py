@@ -36,9 +36,10 @@ def run(new_ground: NewGround, profile: settings) -> None:
 
 
 def test_a_short_story_on_sqlite_ends_as_the_model_says(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, short(120))
+    run(sqlite_ground, short(40))
 
 
+@pytest.mark.slow
 def test_a_short_story_on_postgres_ends_as_the_model_says(postgres_ground: NewGround) -> None:
     run(postgres_ground, short(6))
 

@@ -11,6 +11,8 @@ from holdfast.models.embedded import open_embedded
 from holdfast.models.gguf import GgufModel
 from tests.models.embedded.conversing import answer, asking, closed, end_of, text_of, workers
 
+pytestmark = pytest.mark.slow
+
 
 def test_it_answers_a_plain_question_in_a_stream_with_its_usage(model: GgufModel) -> None:
     pieces = asyncio.run(answer(model, asking("What is the capital of France?")))

@@ -14,6 +14,8 @@ from holdfast.models.embedded import open_embedded
 from tests.models.embedded.conversing import answer, asking, closed, is_running, until, workers
 from tests.process.children import Child, StartChild
 
+pytestmark = pytest.mark.slow
+
 PROMPTLY = 3.0
 SPEAKING = """
 import asyncio, os, signal, sys

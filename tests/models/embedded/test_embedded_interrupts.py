@@ -24,6 +24,8 @@ from tests.models.embedded.conversing import (
     workers,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.clause("I6")
 def test_an_interrupted_answer_stops_and_the_next_one_begins_at_once(endless: GgufModel) -> None:

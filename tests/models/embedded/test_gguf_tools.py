@@ -17,6 +17,8 @@ from holdfast.models.embedded import open_gguf
 from holdfast.models.gguf import GgufModel
 from tests.models.embedded.conversing import answer, asking, calls_of, closed, end_of, text_of
 
+pytestmark = pytest.mark.slow
+
 jsonschema = pytest.importorskip("jsonschema")
 
 WEATHER = ToolSchema(

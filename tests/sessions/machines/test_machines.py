@@ -47,9 +47,10 @@ durable_machines = pytest.mark.parametrize(
 @pytest.mark.timeout(900)
 @durable_machines
 def test_a_short_story_on_sqlite_ends_as_the_model_says(machine: Machine, sqlite_ground: NewGround) -> None:
-    run(machine, sqlite_ground, short(40))
+    run(machine, sqlite_ground, short(15))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @durable_machines
 def test_a_short_story_on_postgres_ends_as_the_model_says(

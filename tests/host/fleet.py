@@ -1,0 +1,114 @@
+"""Real host processes for tests, each behind an object that sends it commands and keeps what it tells."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.agent.company import until
+
+
+class Process:
+    """A node of `node.py`. Commands are answered in any order."""
+
+    def __init__(self, process: asyncio.subprocess.Process, errors: Path) -> None:
+        self._process = process
+        self._errors = errors
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._count = 0
+        self.told: list[dict[str, Any]] = []
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, url: str, folder: Path, **options: Any) -> "Process":  # noqa: ANN401
+        errors = folder / "errors"
+        with errors.open("a") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.host.node", url, str(folder), json.dumps(options)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**os.environ},
+                limit=50_000_000,
+            )
+        node = cls(process, errors)
+        await until(lambda: any("ready" in line for line in node.told) or node.ended)
+        assert not node.ended, errors.read_text()
+        return node
+
+    @property
+    def ended(self) -> bool:
+        return self._reading.done()
+
+    async def do(self, name: str, **given: Any) -> Any:  # noqa: ANN401
+        """Give a command; its result, or `ConnectionError` when the process died before it answered."""
+        answer = await self.ask(name, **given)
+        if "error" in answer:
+            raise AssertionError(f"{name}: {answer['error']}: {answer['said']}")
+        return answer["result"]
+
+    async def ask(self, name: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401
+        self._count += 1
+        number = self._count
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        self._command(number, name, given)
+        return await self._answers[number]
+
+    def events(self, session_id: str, *kinds: str) -> list[dict[str, Any]]:
+        events = [line["event"] for line in self.told if line.get("session") == session_id]
+        return [event for event in events if not kinds or event["kind"] in kinds]
+
+    async def kill(self) -> None:
+        """SIGKILL: the process gets no chance to do anything."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        await self._reading
+
+    async def close(self) -> None:
+        """Ask it to end in good order, and wait."""
+        with suppress(ConnectionError):
+            self._command(0, "close", {})
+        await self._reading
+        assert await self._process.wait() == 0, self._errors.read_text()
+
+    def _command(self, number: int, name: str, given: dict[str, Any]) -> None:
+        if self.ended:
+            raise ConnectionError("the process has ended")
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps({'id': number, 'do': name, 'with': given})}\n".encode())
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            told = json.loads(line)
+            if "answer" in told:
+                self._answers.pop(told["answer"]).set_result(told)
+            else:
+                self.told.append(told)
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(ConnectionError("the process died"))
+
+
+Start = Callable[..., Any]
+
+
+@asynccontextmanager
+async def fleet(url: str, folder: Path) -> AsyncIterator[Start]:
+    """Starts processes on one store; those that still live at the end are killed."""
+    started: list[Process] = []
+
+    async def start(**options: Any) -> Process:  # noqa: ANN401
+        started.append(await Process.start(url, folder, **options))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            await process.kill()

@@ -1,0 +1,48 @@
+"""A subagent whose process died is not offered to the person; its record is closed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.core.events import TurnUnfinished
+from holdfast.sessions import SessionDB
+from tests.agent.company import until
+from tests.host.house import a_host
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+def test_a_cut_off_subagent_is_closed_and_its_parent_offered(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        db.create_session("s", source="test")
+        parent = db.turns.open("s", {"role": "user", "content": "delegate this"})
+        db.create_session("child", source="delegate", parent="s", relation="delegate")
+        child = db.turns.open("child", {"role": "user", "content": "count"})
+        async with a_host(db) as host:
+            await until(lambda: db.turns.running("child") is None)
+            ended = db.turns.get(child.id)
+            assert ended is not None
+            assert ended.state == "interrupted"
+            offered = await host.unfinished("s")
+            assert offered is not None
+            assert offered.turn_id == parent.id
+            stream = host.events("s", after=0)
+            event = (await asyncio.wait_for(anext(stream), 10)).event
+            assert isinstance(event, TurnUnfinished)
+            await stream.aclose()
+
+    wait(scenario())
+
+
+def test_a_subagent_of_a_living_process_is_left_alone(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        db.create_session("s", source="test")
+        assert db.hold_session("s", "a living process") is not None
+        db.create_session("child", source="delegate", parent="s", relation="delegate")
+        db.turns.open("child", {"role": "user", "content": "count"})
+        async with a_host(db) as host:
+            while (await host.status()).recovering:
+                await until(lambda: True)
+            assert db.turns.running("child") is not None
+
+    wait(scenario())
