@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.settings: dict[str, str] = {}
         self.script([])
 
@@ -71,6 +73,20 @@ class Home:
     def terminal(self, *arguments: str, columns: int = 80, rows: int = 24, **more: str) -> "Terminal":
         """Start a command on a terminal of its own."""
         return Terminal(arguments, self.environment(**more), self.folder, (rows, columns))
+
+
+def run(home: Home, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, without a terminal."""
+    return subprocess.run(
+        [sys.executable, *COMMAND, *arguments],
+        env=home.environment(),
+        cwd=home.folder,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 class Terminal:

@@ -3,27 +3,13 @@
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 
 import pytest
 
 from holdfast.testing.script_file import read_script
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.cli.terminals import COMMAND, PATIENCE, Home
-
-
-def run(home: Home, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *COMMAND, *arguments],
-        env=home.environment(),
-        cwd=home.folder,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+from tests.cli.terminals import Home, run
 
 
 def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
@@ -62,6 +48,7 @@ def test_a_conversation_goes_on_with_continue(home: Home) -> None:
     assert [each["messages"] for each in listed] == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refusal", "code"),
     [
@@ -90,6 +77,7 @@ def test_the_exit_code_says_what_kind_of_failure_it_was(
     assert "The message is kept." in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "arguments", "code", "said"),
     [

@@ -40,7 +40,6 @@ def wedged(home: Home) -> Home:
     return home
 
 
-@pytest.mark.slow
 @pytest.mark.clause("M5", "D9", "X3")
 def test_a_wedged_memory_holds_up_the_exit_for_its_budget_and_what_is_owed_is_said(wedged: Home) -> None:
     terminal = wedged.terminal("chat")
@@ -68,7 +67,6 @@ def test_ctrl_c_while_leaving_skips_what_is_left(wedged: Home) -> None:
     terminal.end()
 
 
-@pytest.mark.slow
 @pytest.mark.clause("D10", "I1")
 def test_after_a_kill_the_cut_off_turn_and_the_waiting_message_are_offered(home: Home) -> None:
     home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"

@@ -4,6 +4,8 @@ import pytest
 
 from tests.cli.terminals import Home
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_second_terminal_follows_the_conversation(home: Home) -> None:
     home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"

@@ -74,7 +74,7 @@ class SlashCommands:
     async def _help(self, _: str) -> None:
         width = self._chat.screen.width - 1
         for name, about in ABOUT.items():
-            self._say(one_line(f"/{name:<9} {about}", width))
+            self._say(one_line(f"/{name:<9} {about}", width, squeeze=False))
         self._say(one_line("Alt-Enter or \\ at the end: new line · Tab: paths · Ctrl-C: interrupt", width))
 
     async def _new(self, _: str) -> None:
@@ -188,7 +188,7 @@ class SlashCommands:
     async def _tools(self, _: str) -> None:
         width = self._chat.screen.width - 1
         for name, about in self._chat.host.tools:
-            self._say(one_line(f"{name:<16} {about}", width))
+            self._say(one_line(f"{name:<16} {about}", width, squeeze=False))
 
     async def _mode(self, wanted: str) -> None:
         if wanted:

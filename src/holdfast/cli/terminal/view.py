@@ -104,7 +104,7 @@ class TurnView:
         wrapped = Text(self._screen.tail).wrap(self._screen.console(), self._screen.width)
         if len(wrapped) > rows:
             for row in wrapped[:-1]:
-                self._screen.print(row)
+                self._screen.print(self._markdown.styled(row.plain))
             self._screen.tail = wrapped[-1].plain
 
     def close(self) -> None:
@@ -184,8 +184,8 @@ class TurnView:
         running = self.tools.pop(event.call_id, None)
         summary = running.summary if running else ""
         self._screen.print(finished_line(event, summary, self._screen.width))
-        if not self.tools:
-            self.doing = "thinking"
+        left = next(reversed(self.tools.values()), None)
+        self.doing = f"running {one_line(left.name, 30)}" if left else "thinking"
 
     def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked | ev.AskClosed) -> None:
         if isinstance(event, ev.AskClosed):
