@@ -3,13 +3,14 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
 
 from holdfast.testing.script_file import read_script
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.cli.terminals import Home, run
+from tests.cli.terminals import COMMAND, PATIENCE, Home, run
 
 
 def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
@@ -97,6 +98,18 @@ def test_what_is_wrong_is_said_in_words(
     assert (ran.returncode, ran.stdout) == (code, "")
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_bytes_that_are_no_text_are_marked_and_asked_all_the_same(home: Home) -> None:
+    ran = subprocess.run(
+        [sys.executable, *COMMAND, "ask"],
+        env=home.environment(),
+        input=b"caf\xe9",
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, home.said()) == (0, ["caf\N{REPLACEMENT CHARACTER}"])
 
 
 def test_without_a_terminal_each_line_is_answered(home: Home) -> None:

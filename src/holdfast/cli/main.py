@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import TextIO
 
 from holdfast.cli.contract import exit_code
@@ -17,6 +18,10 @@ WATCHING = ("exit-watchdog", "stop-signals")
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # What an encoding can't hold is marked, not fatal.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = run(sys.argv[1:], sys.stderr)
         sys.stdout.flush()

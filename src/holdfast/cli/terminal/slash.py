@@ -5,11 +5,13 @@ from pathlib import Path
 
 from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.finding import LOOKED_AT, find, listed_line
+from holdfast.cli.logs import log_file
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.contract import MODES, StoredMessage
 from holdfast.sessions.listing import Listed
+from holdfast.wiring import log_folder
 
 ABOUT: dict[str, str] = {
     "help": "this list",
@@ -215,6 +217,7 @@ class SlashCommands:
             session = await self._chat.host.session_status(self._chat.session_id)
             self._say(f"conversation {session.session_id}: {session.state}, {session.waiting} waiting")
         self._say(f"store: {status.store}")
+        self._say(f"log: {log_file(log_folder())}")
         self._say(f"mode: {self._chat.mode}")
         await self._model("")
         await self._memory("")

@@ -190,14 +190,17 @@ class TurnView:
     def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked | ev.AskClosed) -> None:
         if isinstance(event, ev.AskClosed):
             asked = self._asks.pop(event.ask_id, None)
-            if asked is not None:
+            if asked is not None and asked is self.ask:
                 self.note(f"  {event.outcome}")
         else:
-            self._close_line()
             self._asks[event.ask_id] = event
-            for line in ask_lines(event):
+        # One at a time: a person must never say yes to another ask than the one they read.
+        current = next(iter(self._asks.values()), None)
+        if current is not None and current is not self.ask:
+            self._close_line()
+            for line in ask_lines(current):
                 self._screen.print(line)
-        self.ask = next(iter(self._asks.values()), None)
+        self.ask = current
 
     def _forget_asks(self) -> None:
         self._asks.clear()
