@@ -2,6 +2,8 @@
 
 import json
 import os
+import select
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pexpect
 
+from holdfast import SessionDB
 from holdfast.core.clock import SystemClock
 from tests.cli.glass import Glass
 
@@ -22,6 +25,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.settings: dict[str, str] = {}
         self.script([])
 
@@ -55,9 +59,34 @@ class Home:
             **more,
         }
 
+    def said(self) -> list[str]:
+        """What the person said, in all conversations, oldest first."""
+        with SessionDB(self.database) as db:
+            ids = [each for listed in db.list_sessions() for each in db.lineage(listed.session.id)]
+            stored = [each for session_id in ids for each in db.read_messages(session_id)]
+        # A summary that begins a continuation is in no turn.
+        users = [
+            each for each in stored if each.message["role"] == "user" and each.turn_id and not each.carried
+        ]
+        return [str(each.message.get("content")) for each in sorted(users, key=lambda each: each.created)]
+
     def terminal(self, *arguments: str, columns: int = 80, rows: int = 24, **more: str) -> "Terminal":
         """Start a command on a terminal of its own."""
         return Terminal(arguments, self.environment(**more), self.folder, (rows, columns))
+
+
+def run(home: Home, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, without a terminal."""
+    return subprocess.run(
+        [sys.executable, *COMMAND, *arguments],
+        env=home.environment(),
+        cwd=home.folder,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 class Terminal:
@@ -107,6 +136,14 @@ class Terminal:
 
     def key(self, text: str) -> None:
         self.process.send(text)
+
+    def paste(self, text: str) -> None:
+        """Paste as a terminal does, reading meanwhile: it would be full otherwise."""
+        whole = f"\x1b[200~{text}\x1b[201~"
+        for start in range(0, len(whole), 2_000):
+            self.process.send(whole[start : start + 2_000])
+            while self.process.child_fd in select.select([self.process.child_fd], [], [], 0)[0]:
+                self._read()
 
     def resize(self, rows: int, columns: int) -> None:
         self.glass.height, self.glass.width = rows, columns

@@ -66,6 +66,41 @@ def test_a_command_is_asked_about_in_place(home: Home, answer: str, outcome: str
     assert terminal.leave() == 0
 
 
+def test_of_two_commands_asked_about_at_once_only_the_one_shown_is_answered(home: Home) -> None:
+    calls = [{"tool": "run_command", "arguments": {"command": f"touch made-{each}"}} for each in "ab"]
+    home.script([calls, "Finished."])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("do both")
+    terminal.see("Allow this command?", "touch made-", "y, n or always")
+    first, second = ("a", "b") if "touch made-a\n⋯" in terminal.glass.shown() else ("b", "a")
+    terminal.type("n")
+    terminal.see("answered: n", f"touch made-{second}", "y, n or always")
+    terminal.type("y")
+    terminal.see("answered: y", "Finished.", "ready")
+    assert terminal.leave() == 0
+    assert not (home.folder / f"made-{first}").exists()
+    assert (home.folder / f"made-{second}").exists()
+
+
+@pytest.mark.clause("I1")
+def test_a_message_that_steers_joins_the_running_turn(home: Home) -> None:
+    home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"
+    gate = home.folder / "gate"
+    wait = f"while [ ! -e {gate} ]; do sleep 0.05; done"
+    home.script([{"tool": "run_command", "arguments": {"command": wait}}, "Steered."])
+    terminal = home.terminal()
+    terminal.see("ready")
+    terminal.type("/mode steer")
+    terminal.type("begin")
+    terminal.see("running run_command")
+    terminal.type("to the left")
+    terminal.see("steers: to the left")
+    gate.touch()
+    terminal.see("(joins) to the left", "Steered.", "ready")
+    assert terminal.leave() == 0
+
+
 def test_a_question_of_the_agent_is_answered_in_place(home: Home) -> None:
     ask = {"tool": "ask_user", "arguments": {"question": "Which colour?", "choices": ["red", "blue"]}}
     home.script([ask, "Blue it is."])

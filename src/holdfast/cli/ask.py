@@ -31,7 +31,9 @@ def ask(
         Print what happens as lines of JSON, one event each.
 
     """
-    given = "" if sys.stdin.isatty() else sys.stdin.read().replace("\r\n", "\n").strip()
+    # A process may be started without standard input.
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    given = sys.stdin.read().replace("\r\n", "\n").strip() if piped else ""
     text = "\n\n".join(part for part in (" ".join(words).strip(), given) if part)
     if not text:
         raise InvalidInput('ask needs a question: holdfast ask "…", or text on standard input')

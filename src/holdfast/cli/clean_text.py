@@ -24,12 +24,13 @@ def clean(text: str) -> str:
     return UNSHOWN.sub("", LINE_ENDS.sub("\n", ESCAPES.sub("", text))).replace("\t", TAB)
 
 
-def one_line(text: str, width: int) -> str:
-    """The text in one line of at most `width` columns."""
+def one_line(text: str, width: int, *, squeeze: bool = True) -> str:
+    """The text in one line of at most `width` columns; `squeeze` makes one space of several."""
     from rich.cells import cell_len, set_cell_size
 
     # Far more than fits; the rest of a megabyte need not be looked at.
-    flat = " ".join(clean(text[: 8 * width + 64]).split())
+    shown = clean(text[: 8 * width + 64])
+    flat = " ".join(shown.split()) if squeeze else shown.replace("\n", " ")
     if cell_len(flat) <= width and len(text) <= 8 * width + 64:
         return flat
     return set_cell_size(flat, max(0, width - 1)).rstrip() + "…"

@@ -21,6 +21,13 @@ class Facts(logging.Formatter):
         return f"{head} {facts}{newline}{rest}" if facts else line
 
 
+class OnScreen(logging.Handler):
+    """Standard error as it is at each moment: a prompt puts itself in front of it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{self.format(record)}\n")
+
+
 def log_file(folder: Path) -> Path:
     """Where the log is."""
     return folder / "holdfast.log"
@@ -40,7 +47,7 @@ def start_log(folder: Path, *, debug: bool) -> None:
         )
     except OSError:
         file = logging.NullHandler()
-    handlers = [file, logging.StreamHandler(sys.stderr)] if debug else [file]
+    handlers: list[logging.Handler] = [file, OnScreen()] if debug else [file]
     for handler in handlers:
         handler.setFormatter(formatter)
         root.addHandler(handler)

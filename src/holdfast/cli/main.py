@@ -2,6 +2,9 @@
 
 import os
 import sys
+import threading
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import TextIO
 
 from holdfast.cli.contract import exit_code
@@ -9,10 +12,16 @@ from holdfast.cli.stopping import Stopped, raise_on_signals
 from holdfast.core.errors import HoldfastError
 
 DEBUG = "--debug"
+WATCHING = ("exit-watchdog", "stop-signals")
+"""Daemon threads that hold nothing."""
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # What an encoding can't hold is marked, not fatal.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = run(sys.argv[1:], sys.stderr)
         sys.stdout.flush()
@@ -24,6 +33,18 @@ def main() -> None:
         code = 1
         # The interpreter would try to flush it once more, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """Exit; at once when work was left behind on a thread, which C libraries don't survive otherwise."""
+    at_work = [each for each in threading.enumerate() if each.daemon and each.name not in WATCHING]
+    if at_work:
+        # All that had to be done or said is done and said, and what is owed is on disk.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

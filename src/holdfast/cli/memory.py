@@ -51,7 +51,8 @@ def search(*words: str, limit: int = 10) -> None:
         found = local.search(" ".join(words), limit)
         for each in found:
             said = each.speaker if each.kind == "turn" else "note"
-            show(one_line(f"{each.id:>6}  {local.dated(each)}  {said}: {each.text}", width()))
+            text = one_line(each.text, width())
+            show(one_line(f"{each.id:>6}  {local.dated(each)}  {said}: {text}", width(), squeeze=False))
         if not found:
             show("Nothing was found.")
     finally:
@@ -144,7 +145,7 @@ def drop(delivery: int, /) -> None:
 def _line(delivery: Delivery) -> str:
     error = f"  {delivery.last_error}" if delivery.last_error else ""
     head = f"{delivery.id:>6}  {day(delivery.created)}  {delivery.provider}  …{delivery.session_id[-8:]}"
-    return one_line(f"{head}  tries: {delivery.attempts}{error}", width())
+    return one_line(f"{head}  tries: {delivery.attempts}{error}", width(), squeeze=False)
 
 
 def _local() -> LocalMemory:

@@ -78,7 +78,7 @@ class Chat:
             return
         self._last_interrupt = now
         if self.view.is_busy and self.session_id is not None:
-            self.standing.hint = "interrupting; Ctrl-C again leaves"
+            self.standing.hint = "interrupted; Ctrl-C again leaves"
             self.start(self._interrupt(self.session_id))
         else:
             self.standing.hint = "Ctrl-C again or Ctrl-D leaves"

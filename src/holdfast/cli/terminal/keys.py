@@ -133,6 +133,7 @@ def make_prompt(
         bottom_toolbar=around.below,
         prompt_continuation="  ",
         erase_when_done=True,
+        enable_suspend=True,
         reserve_space_for_menu=4,
         style=STYLE,
         output=output,

@@ -7,8 +7,9 @@ and never in none.
 import asyncio
 import io
 from contextlib import suppress
+from typing import Any
 
-from prompt_toolkit.application import get_app_or_none, run_in_terminal
+from prompt_toolkit.application import Application, get_app_or_none
 from prompt_toolkit.output import Output
 from rich.console import Console
 from rich.text import Text
@@ -70,7 +71,25 @@ class Screen:
         # One breath, so that lines which come together are written together.
         await asyncio.sleep(0)
         while self._pending:
-            await run_in_terminal(self._write)
+            app = get_app_or_none()
+            if app is None or not app.is_running:
+                self._write()
+                continue
+            # An answer that is under way says where the prompt was; it must come before the prompt moves.
+            await app.renderer.wait_for_cpr_responses()
+            self._write_above(app)
+
+    def _write_above(self, app: Application[Any]) -> None:
+        """Take the prompt away, write, and draw it again.
+
+        The keyboard stays as it is: `run_in_terminal` would hand it back meanwhile, and a Ctrl-C that came
+        just then would end the program instead of the turn.
+        """
+        app.renderer.erase()
+        self._write()
+        app.renderer.reset()
+        app.renderer.request_absolute_cursor_position()
+        app.invalidate()
 
     def _write(self) -> None:
         text = "".join(self._pending).replace("\n", "\r\n")

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.finding import LOOKED_AT, find, listed_line
+from holdfast.cli.logs import log_file
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.contract import MODES, StoredMessage
 from holdfast.sessions.listing import Listed
+from holdfast.wiring import log_folder
 
 ABOUT: dict[str, str] = {
     "help": "this list",
@@ -74,7 +76,7 @@ class SlashCommands:
     async def _help(self, _: str) -> None:
         width = self._chat.screen.width - 1
         for name, about in ABOUT.items():
-            self._say(one_line(f"/{name:<9} {about}", width))
+            self._say(one_line(f"/{name:<9} {about}", width, squeeze=False))
         self._say(one_line("Alt-Enter or \\ at the end: new line · Tab: paths · Ctrl-C: interrupt", width))
 
     async def _new(self, _: str) -> None:
@@ -188,7 +190,7 @@ class SlashCommands:
     async def _tools(self, _: str) -> None:
         width = self._chat.screen.width - 1
         for name, about in self._chat.host.tools:
-            self._say(one_line(f"{name:<16} {about}", width))
+            self._say(one_line(f"{name:<16} {about}", width, squeeze=False))
 
     async def _mode(self, wanted: str) -> None:
         if wanted:
@@ -215,6 +217,7 @@ class SlashCommands:
             session = await self._chat.host.session_status(self._chat.session_id)
             self._say(f"conversation {session.session_id}: {session.state}, {session.waiting} waiting")
         self._say(f"store: {status.store}")
+        self._say(f"log: {log_file(log_folder())}")
         self._say(f"mode: {self._chat.mode}")
         await self._model("")
         await self._memory("")

@@ -34,7 +34,9 @@ def prompt_lines(screen: Screen, view: TurnView, now: float) -> StyleAndTextTupl
         shown.append(("", f"{screen.tail}\n"))
     for tool in list(view.tools.values())[-SHOWN_TOOLS:]:
         spent = int(now - tool.began)
-        line = f"⋯ {tool.name} {tool.summary}" + (f" │ {tool.last}" if tool.last else "")
+        head = f"⋯ {tool.name} {tool.summary}"
+        # What it said last matters more than the whole of what it was called with.
+        line = f"{one_line(head, width // 2)} │ {tool.last}" if tool.last else head
         shown.append(("class:live", one_line(line, width - 7) + f" {spent} s\n"))
     waiting = list(view.waiting.values())
     for mode, text in waiting[:SHOWN_WAITING]:

@@ -104,7 +104,7 @@ class TurnView:
         wrapped = Text(self._screen.tail).wrap(self._screen.console(), self._screen.width)
         if len(wrapped) > rows:
             for row in wrapped[:-1]:
-                self._screen.print(row)
+                self._screen.print(self._markdown.styled(row.plain))
             self._screen.tail = wrapped[-1].plain
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class TurnView:
 
     def print_word(self, text: str, *, joined: bool = False) -> None:
         """What the person said."""
-        shown = clean(text)
+        shown = clean(text).rstrip("\n")
         lines = shown.split("\n")
         if len(lines) > 12:  # noqa: PLR2004
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
@@ -184,20 +184,23 @@ class TurnView:
         running = self.tools.pop(event.call_id, None)
         summary = running.summary if running else ""
         self._screen.print(finished_line(event, summary, self._screen.width))
-        if not self.tools:
-            self.doing = "thinking"
+        left = next(reversed(self.tools.values()), None)
+        self.doing = f"running {one_line(left.name, 30)}" if left else "thinking"
 
     def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked | ev.AskClosed) -> None:
         if isinstance(event, ev.AskClosed):
             asked = self._asks.pop(event.ask_id, None)
-            if asked is not None:
+            if asked is not None and asked is self.ask:
                 self.note(f"  {event.outcome}")
         else:
-            self._close_line()
             self._asks[event.ask_id] = event
-            for line in ask_lines(event):
+        # One at a time: a person must never say yes to another ask than the one they read.
+        current = next(iter(self._asks.values()), None)
+        if current is not None and current is not self.ask:
+            self._close_line()
+            for line in ask_lines(current):
                 self._screen.print(line)
-        self.ask = next(iter(self._asks.values()), None)
+        self.ask = current
 
     def _forget_asks(self) -> None:
         self._asks.clear()

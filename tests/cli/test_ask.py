@@ -1,0 +1,119 @@
+"""`ask`, and a chat without a terminal: for pipes and scripts."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.testing.script_file import read_script
+from holdfast.testing.scripted_server import ScriptedServer
+from tests.cli.terminals import COMMAND, PATIENCE, Home, run
+
+
+def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
+    home.script([["Let me look.", {"tool": "list_folder", "arguments": {"path": "."}}], "Forty-two."])
+    ran = run(home, "ask", "the question")
+    assert (ran.returncode, ran.stdout) == (0, "Forty-two.\n")
+    assert "list_folder" in ran.stderr
+
+
+def test_standard_input_is_added_to_the_question(home: Home) -> None:
+    run(home, "ask", "summarise", given="a long\r\ntext\n")
+    assert home.said() == ["summarise\n\na long\ntext"]
+
+
+def test_events_come_as_lines_of_json(home: Home) -> None:
+    home.script(["Hello."])
+    ran = run(home, "ask", "--json", "hi")
+    kinds = [json.loads(line)["kind"] for line in ran.stdout.splitlines()]
+    assert kinds[0] == "MessageAccepted"
+    assert kinds[-1] == "TurnCompleted"
+
+
+def test_what_needs_approval_is_refused_where_nobody_can_be_asked(home: Home) -> None:
+    made = home.folder / "made"
+    home.script([{"tool": "run_command", "arguments": {"command": f"touch {made}"}}, "It was refused."])
+    ran = run(home, "ask", "make it")
+    assert (ran.returncode, ran.stdout) == (0, "It was refused.\n")
+    assert "nobody is there" in ran.stderr
+    assert not made.exists()
+
+
+def test_a_conversation_goes_on_with_continue(home: Home) -> None:
+    run(home, "ask", "one")
+    run(home, "ask", "--continue", "two")
+    listed = json.loads(run(home, "sessions", "--json").stdout)
+    assert [each["messages"] for each in listed] == [4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        ({"error": 401, "message": "bad key", "code": "invalid_api_key"}, 5),
+        ({"error": 404, "message": "no such model", "code": "model_not_found"}, 5),
+        ({"error": 500, "message": "down"}, 75),
+    ],
+)
+def test_the_exit_code_says_what_kind_of_failure_it_was(
+    home: Home, refusal: dict[str, object], code: int
+) -> None:
+    async def asked() -> subprocess.CompletedProcess[str]:
+        async with ScriptedServer(read_script(json.dumps([refusal] * 10))) as server:
+            home.settings |= {
+                "HOLDFAST_MODEL_PROVIDER": "openai",
+                "HOLDFAST_MODEL_NAME": "scripted",
+                "HOLDFAST_MODEL_BASE_URL": server.base_url,
+                "HOLDFAST_MODEL_API_KEY": "sk-test",
+                "HOLDFAST_MODEL_ATTEMPTS": "1",
+            }
+            return await asyncio.to_thread(run, home, "ask", "hello")
+
+    ran = asyncio.run(asked())
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert "Traceback" not in ran.stderr
+    assert "The message is kept." in ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "arguments", "code", "said"),
+    [
+        ({"HOLDFAST_MODEL_PROVIDER": "nonsense"}, ["ask", "x"], 2, "HOLDFAST_MODEL_PROVIDER"),
+        ({"HOLDFAST_NONSENSE": "1"}, ["chat"], 2, "HOLDFAST_NONSENSE"),
+        ({"HOLDFAST_STORE_URL": "sqlit:///x"}, ["ask", "x"], 2, "sqlite:///PATH"),
+        ({"HOLDFAST_MODEL_NAME": "/no/such/script"}, ["ask", "x"], 5, "/no/such/script"),
+        ({}, ["ask"], 2, "ask needs a question"),
+        ({}, ["ask", "--session", "unknown", "x"], 2, "no conversation 'unknown'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(
+    home: Home, settings: dict[str, str], arguments: Sequence[str], code: int, said: str
+) -> None:
+    home.settings |= settings
+    ran = run(home, *arguments)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_bytes_that_are_no_text_are_marked_and_asked_all_the_same(home: Home) -> None:
+    ran = subprocess.run(
+        [sys.executable, *COMMAND, "ask"],
+        env=home.environment(),
+        input=b"caf\xe9",
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, home.said()) == (0, ["caf\N{REPLACEMENT CHARACTER}"])
+
+
+def test_without_a_terminal_each_line_is_answered(home: Home) -> None:
+    home.script(["First.", "Second."])
+    ran = run(home, "chat", given="one\r\n\r\ntwo\r\n")
+    assert (ran.returncode, ran.stdout) == (0, "First.\nSecond.\n")
+    assert home.said() == ["one", "two"]

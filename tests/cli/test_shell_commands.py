@@ -1,0 +1,138 @@
+"""The commands that look at and change what is on record: sessions, memory, model, config, doctor."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast import SessionDB
+from tests.cli.terminals import Home, run
+
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def talked(home: Home) -> Home:
+    """A person who has had two conversations."""
+    home.script(["The harbour has a lighthouse."])
+    run(home, "ask", "tell me of the harbour")
+    home.script(["The mountain has a hut."])
+    run(home, "ask", "tell me of the mountain")
+    return home
+
+
+def test_conversations_are_listed_shown_and_searched(talked: Home) -> None:
+    listed = run(talked, "sessions").stdout
+    assert listed.index("mountain") < listed.index("harbour")
+    shown = run(talked, "sessions", "show", "2").stdout
+    assert "user: tell me of the harbour" in shown
+    assert "assistant: The harbour has a lighthouse." in shown
+    assert "lighthouse" in run(talked, "sessions", "search", "lighthouse").stdout
+    assert "Nothing was found" in run(talked, "sessions", "search", "submarine").stdout
+
+
+def test_a_conversation_moves_to_another_store(talked: Home, tmp_path: Path) -> None:
+    target = tmp_path / "moved.jsonl"
+    assert run(talked, "sessions", "export", "1", str(target)).returncode == 0
+    again = run(talked, "sessions", "export", "1", str(target))
+    assert (again.returncode, "can't be written" in again.stderr) == (2, True)
+    other = Home(tmp_path / "other")
+    assert run(other, "sessions", "import", str(target)).returncode == 0
+    assert other.said() == ["tell me of the mountain"]
+
+
+def test_an_ended_conversation_stays_on_record(talked: Home) -> None:
+    assert run(talked, "sessions", "end", "1").returncode == 0
+    refused = run(talked, "ask", "--session", "1", "more")
+    assert refused.returncode == 3
+    assert "mountain" in run(talked, "sessions", "show", "1").stdout
+
+
+def test_memory_is_searched_and_forgotten(talked: Home) -> None:
+    found = run(talked, "memory", "search", "lighthouse").stdout
+    number = next(line.split()[0] for line in found.splitlines() if "lighthouse" in line)
+    assert run(talked, "memory", "forget", number).returncode == 0
+    assert "lighthouse" not in run(talked, "memory", "search", "lighthouse").stdout
+    assert run(talked, "memory", "forget", number).returncode == 2
+    assert "local: 0 turns owed" in run(talked, "memory").stdout
+
+
+def test_what_was_set_aside_is_listed_retried_and_dropped(talked: Home) -> None:
+    with SessionDB(talked.database) as db:
+        session = db.list_sessions()[0].session.id
+        turn = next(each.turn_id for each in db.read_messages(session) if each.turn_id)
+        db.outbox.enqueue(turn, "elsewhere")
+        [delivery] = db.outbox.claim("elsewhere", lease_seconds=60)
+        db.outbox.set_aside(delivery, error="refused for good")
+    assert "refused for good" in run(talked, "memory", "set-aside").stdout
+    assert run(talked, "memory", "retry", str(delivery.id)).returncode == 0
+    assert "elsewhere" in run(talked, "memory", "owed").stdout
+    assert run(talked, "memory", "drop", str(delivery.id)).returncode == 3
+
+
+def test_a_setting_is_changed_and_the_rest_of_the_file_stays(home: Home) -> None:
+    file = Path(run(home, "config", "path").stdout.strip())
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "# mine\n[memory]\nproviders = []  # nobody\n\n[limits]\nmax_steps = 7\n", encoding="utf-8"
+    )
+    assert run(home, "config", "set", "limits.max_steps", "9").returncode == 0
+    assert run(home, "config", "set", "model.api_key", "sk-very-secret").returncode == 0
+    text = file.read_text(encoding="utf-8")
+    assert "# mine" in text
+    assert "max_steps = 9" in text
+    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
+    shown = run(home, "config").stdout
+    assert "limits.max_steps = 9" in shown
+    assert "very-secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("limits.max_steps", "0"), ("limits.nonsense", "1"), ("nonsense", "1")]
+)
+def test_a_setting_that_does_not_fit_changes_nothing(home: Home, key: str, value: str) -> None:
+    run(home, "config", "set", "limits.max_steps", "9")
+    file = Path(run(home, "config", "path").stdout.strip())
+    before = file.read_bytes()
+    assert run(home, "config", "set", key, value).returncode == 2
+    assert file.read_bytes() == before
+
+
+def test_the_doctor_says_how_everything_stands(talked: Home) -> None:
+    ran = run(talked, "doctor", "--json")
+    findings = {each["about"]: each for each in json.loads(ran.stdout)}
+    assert ran.returncode == 0
+    assert findings["store"]["state"] == "ok"
+    assert findings["model"]["state"] == "ok"
+    assert "holdfast.log" in findings["log"]["text"]
+    assert "passages" in findings["memory local"]["text"]
+
+
+def test_the_doctor_names_what_is_wrong(talked: Home) -> None:
+    talked.settings["HOLDFAST_MODEL_NAME"] = "/no/such/script"
+    talked.settings["HOLDFAST_MEMORY_PROVIDERS"] = "local,unheard-of"
+    ran = run(talked, "doctor")
+    assert ran.returncode == 1
+    assert "✗ model: " in ran.stdout
+    assert "unheard-of" in ran.stdout
+    assert "✓ store: " in ran.stdout
+
+
+def test_the_model_is_shown_and_tested(home: Home) -> None:
+    home.script(["ready"])
+    assert "scripted" in run(home, "model").stdout
+    assert "scripted answers in" in run(home, "model", "test").stdout
+
+
+def test_help_fits_a_screen(home: Home) -> None:
+    for command in ([], ["chat"], ["ask"], ["sessions"], ["memory"], ["config"], ["model"], ["doctor"]):
+        ran = run(home, *command, "--help")
+        assert ran.returncode == 0
+        assert len(ran.stdout.splitlines()) <= 24
+
+
+def test_an_error_shows_its_traceback_only_when_debugging(home: Home) -> None:
+    assert "Traceback" not in run(home, "sessions", "show", "nothing").stderr
+    assert "Traceback" in run(home, "--debug", "sessions", "show", "nothing").stderr

@@ -1,0 +1,111 @@
+"""Windows of every size, two of them on one conversation, and what is pasted into them."""
+
+import pytest
+
+from tests.cli.terminals import Home
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_second_terminal_follows_the_conversation(home: Home) -> None:
+    home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"
+    gate = home.folder / "gate"
+    wait = f"while [ ! -e {gate} ]; do sleep 0.05; done"
+    home.script(["Begun.", {"tool": "run_command", "arguments": {"command": wait}}, "Through the gate."])
+    first = home.terminal("chat")
+    first.see("ready")
+    first.type("hello")
+    first.see("Begun.", "ready")
+    second = home.terminal("chat", "--continue")
+    second.see("Begun.", "ready")
+    first.type("go through the gate")
+    second.see("go through the gate")
+    gate.touch()
+    first.see("Through the gate.")
+    second.see("Through the gate.")
+    assert first.leave() == 0
+    assert second.leave() == 0
+
+
+def test_a_resize_in_mid_stream_loses_nothing(home: Home) -> None:
+    words = [f"word{number}" for number in range(60)]
+    home.script([[" ".join(words[:30]) + " ", 1.0, " ".join(words[30:])]])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("talk")
+    terminal.see("word29")
+    terminal.resize(15, 40)
+    terminal.see("word59", "ready")
+    assert terminal.leave() == 0
+    final = " ".join(terminal.glass.shown().split())
+    assert " ".join(words[-10:]) in final
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(15, 40), (6, 20), (50, 200)])
+def test_a_window_of_any_size_shows_wide_letters_whole(home: Home, rows: int, columns: int) -> None:
+    home.script(["漢字 and 🙂 here\n" * 3 + "End."])
+    terminal = home.terminal("chat", rows=rows, columns=columns)
+    terminal.see("> ")
+    terminal.type("emoji 🙂 漢字")
+    terminal.see("漢字 and 🙂 here", "End.")
+    terminal.see("> ")
+    assert terminal.leave() == 0
+    assert terminal.glass.strange == []
+
+
+def test_a_pasted_megabyte_is_one_message(home: Home) -> None:
+    home.script(["A summary.", "Read."])  # it is more than the model's window holds
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    text = "0123456789abcdef\r\n" * 60_000
+    terminal.paste(text)
+    terminal.see("[pasted text 1:")
+    terminal.type("")
+    terminal.see("0123456789abcdef", "Read.", "ready")
+    assert terminal.leave() == 0
+    [length] = [len(message) for message in home.said()]
+    assert length == len(text.replace("\r\n", "\n"))
+
+
+def test_alt_enter_and_a_backslash_begin_a_new_line(home: Home) -> None:
+    home.script(["Three lines."])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.key("one\x1b\rtwo\\\rthree\r")
+    terminal.see("Three lines.", "ready")
+    assert terminal.leave() == 0
+    assert home.said() == ["one\ntwo\nthree"]
+
+
+def test_no_colour_is_used_when_none_is_wanted(home: Home) -> None:
+    home.script(["**bold** and `code`"])
+    terminal = home.terminal("chat", NO_COLOR="1")
+    terminal.see("ready")
+    terminal.type("hello")
+    terminal.see("bold and code", "ready")
+    assert terminal.leave() == 0
+    assert "\x1b[3" not in terminal.raw.replace("\x1b[3D", "").replace("\x1b[3C", "")
+
+
+def test_slash_commands_work_on_the_conversation(home: Home) -> None:
+    home.script(["One.", "Two.", "Again."])
+    terminal = home.terminal("chat", rows=50)
+    terminal.see("ready")
+    terminal.type("first")
+    terminal.see("One.", "ready")
+    terminal.type("second")
+    terminal.see("Two.", "ready")
+    terminal.type("/retry")
+    terminal.see("Two.", "> second", "Again.", "ready")
+    terminal.type("/undo")
+    terminal.see("Taken back: second")
+    terminal.type("/nonsense")
+    terminal.see("there is no command /nonsense")
+    terminal.type("/mode steer")
+    terminal.see("mode steer: a message sent while a turn runs joins it")
+    terminal.type("/sessions")
+    terminal.see("msg first")
+    terminal.type("/status")
+    terminal.see("conversation", "idle", "store:")
+    terminal.type("/quit")
+    assert terminal.end() == 0
