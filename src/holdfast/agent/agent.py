@@ -23,7 +23,7 @@ from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, SessionExists, TurnAlreadyRunning
+from holdfast.core.errors import InvalidInput, Refused, SessionExists, TurnAlreadyRunning
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
@@ -79,6 +79,7 @@ class Agent:
         self._hands: Hands | None = None
         self._system: str | None = None
         self._running: RunningTurn | None = None
+        self._left_open: Turn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
@@ -167,6 +168,9 @@ class Agent:
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
         await self._call(self._ensure_session)
+        if self._left_open is not None and not self._busy:
+            with self._alone():
+                await self._look()
         live_end = await self._call(self._db.live_end, self.session_id)
         turn = await self._call(self._db.turns.running, live_end)
         if turn is None or turn.id == self.running_turn:
@@ -338,6 +342,7 @@ class Agent:
         finally:
             self._session_id = running.store.session_id or self._session_id
             self._known = -1 if running.store.moved_on else self._known + running.store.stored
+            self._left_open = running.turn if running.store.state == "running" else None
             self._running = None
 
     async def _result(self, running: RunningTurn) -> TurnResult:
@@ -359,6 +364,14 @@ class Agent:
 
     async def _look(self) -> None:
         """Know the session as it is stored now: others may have gone on with it since."""
+        await self._reread()
+        if self._left_open is not None:
+            with suppress(Refused):  # somebody else has closed it, or goes on with it
+                await self._left_open.close_record()
+            self._left_open = None
+            await self._reread()
+
+    async def _reread(self) -> None:
         self._session_id, messages = await self._call(self._read, self._known)
         if messages is not None:
             self._transcript.begin_anew(messages)
