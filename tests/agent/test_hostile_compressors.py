@@ -13,9 +13,10 @@ from holdfast.agent.transcript import Transcript
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
 from holdfast.core.errors import StoreBusy
+from holdfast.core.events import CompactionFinished, Event
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ScriptedModel
-from tests.agent.company import FailingEngine, echo, require_valid
+from tests.agent.company import FailingEngine, Hold, echo, require_valid
 from tests.agent.test_compaction import conversation
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -185,5 +186,33 @@ def test_memorys_tools_that_are_nameless_or_taken_are_left_out(wait: Wait) -> No
         assert (await agent.run("go")).final_response == "fine"
         assert [tool.name for tool in model.requests[0].tools] == ["echo", "find"]
         await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I6")
+def test_an_interrupt_stops_a_compaction_between_turns(wait: Wait) -> None:
+    async def scenario() -> None:
+        with SessionDB(":memory:") as db:
+            conversation(db, turns=12)
+            hold = Hold()
+            model = ScriptedModel([hold, "fine"])
+            agent = Agent(model, db, "s")
+
+            async def compact() -> list[Event]:
+                return [event async for event in agent.stream_compaction()]
+
+            compacting = asyncio.create_task(compact())
+            await hold.reached.wait()
+            threading.Thread(target=agent.interrupt, args=("do this instead",)).start()
+            events = await compacting
+            assert isinstance(events[-1], CompactionFinished)
+            assert "interrupted" in events[-1].outcome
+            assert hold.left.is_set()
+            assert agent.session_id == "s"
+            assert db.get_compression_lock_holder("s") is None
+            assert (await agent.run()).final_response == "fine"
+            assert model.requests[-1].messages[-1]["content"] == "do this instead"
+            await agent.close()
 
     wait(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from holdfast.agent import AgentOptions, Pools
 from holdfast.agent.transcript import Transcript
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, LeaseLost, StoreBusy, TurnAlreadyRunning
-from holdfast.models.contract import ModelRequest
+from holdfast.core.errors import DiskFull, InvalidInput, LeaseLost, StoreBusy, TurnAlreadyRunning
+from holdfast.models.contract import ModelRequest, TextPiece
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.company import FailingEngine, Hold, HoldingEngine, a_step, echo, require_valid, until
@@ -287,25 +288,98 @@ def test_a_lease_that_is_lost_before_the_turn_opens_is_raised(store: SessionDB, 
     wait(scenario())
 
 
+@pytest.mark.parametrize("failures", [1, 2, 3])
 @pytest.mark.parametrize("failing", range(4))
-def test_whichever_write_fails_the_next_turn_sees_what_is_stored(
-    store: SessionDB, engine: FailingEngine, wait: Wait, failing: int
+def test_whichever_writes_fail_the_next_turn_sees_what_is_stored(
+    store: SessionDB, engine: FailingEngine, wait: Wait, failing: int, failures: int
 ) -> None:
     async def scenario() -> None:
-        model = ScriptedModel([Call("echo"), "one", "two", "three", "four"])
-        agent = Agent(model, store, "s", tools=[echo()])
         store.create_session("s", source="test")
-        engine.fail_next_write(*[None] * failing, StoreBusy("the store", 5.0), StoreBusy("the store", 5.0))
-        try:
-            await agent.run("go")
-        except StoreBusy:
-            engine.fail_next_write()
-            if await agent.unfinished() is not None:
-                await agent.drop()
-        await agent.run("again")
+        model = ScriptedModel([["first ", Call("echo")], "one", "two", "three", "four"])
+        agent = Agent(model, store, "s", tools=[echo()])
+        engine.fail_next_write(*[None] * failing, *[StoreBusy("the store", 5.0)] * failures)
+        for text in ("go", "again", "once more", "and again"):
+            with suppress(StoreBusy):
+                await agent.run(text)
+        assert store.turns.running("s") is None
         require_valid(model.requests[-1].messages)
         assert same_as_stored(agent, store)
+        record = str(store.get_messages("s"))
+        assert "and again" in record
+        assert "first " in record
         await agent.close()
+
+    wait(scenario())
+
+
+def test_words_that_could_not_be_stored_at_the_end_of_a_turn_are_stored_before_the_next(
+    store: SessionDB, engine: FailingEngine, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        def full(_: ModelRequest) -> str:
+            engine.fail_next_write(*[DiskFull("the store")] * 2)
+            return "What I found out"
+
+        agent = Agent(ScriptedModel([full, "fine"]), store, "s")
+        with pytest.raises(DiskFull):
+            await agent.run("find out")
+        assert await agent.unfinished() is None
+        assert "What I found out" in str(store.get_messages("s")[-1]["content"])
+        assert (await agent.run("go on")).final_response == "fine"
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_a_second_interrupt_stops_a_model_that_swallowed_the_first(store: SessionDB, wait: Wait) -> None:
+    class Deaf(ScriptedModel):
+        """Swallows one cancellation."""
+
+        async def stream(self, request: ModelRequest) -> Any:  # noqa: ANN401
+            hold, again = Hold(), Hold()
+            self.holds = hold, again
+            yield TextPiece("still ")
+            with suppress(asyncio.CancelledError):
+                await hold()
+            await again()
+
+    async def scenario() -> None:
+        model = Deaf()
+        agent = Agent(model, store, "s")
+        turn = asyncio.create_task(agent.run("go"))
+        await until(lambda: hasattr(model, "holds"))
+        hold, again = model.holds
+        await hold.reached.wait()
+        agent.interrupt(reason="the first")
+        await again.reached.wait()
+        agent.interrupt(reason="the second")
+        assert (await turn).interrupted
+        assert "still" in str(store.get_messages("s")[-1]["content"])
+        assert "the first" in str(store.get_messages("s")[-1]["content"])
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("C5")
+def test_a_turn_goes_on_when_another_agent_compacts_under_it(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        for place in range(6):
+            await Agent(ScriptedModel(["answer " * 40]), store, "s").run(f"question {place} " * 30)
+        hold = Hold()
+        one = Agent(ScriptedModel([hold, "fine"]), store, "s")
+        turn = asyncio.create_task(one.run("go"))
+        await hold.reached.wait()
+        two = Agent(ScriptedModel(["the sum"]), store, "s")
+        await two.compress_context(store.get_messages("s"), "")
+        assert two.session_id != "s"
+        hold.opened.set()
+        assert (await turn).final_response == "held"
+        assert one.session_id == two.session_id
+        assert (await one.run("again")).final_response == "fine"
+        assert same_as_stored(one, store)
+        for agent in (one, two):
+            await agent.close()
 
     wait(scenario())
 

@@ -5,13 +5,14 @@ the turn that runs at that moment; its message is stored first and becomes the n
 interrupt was in time or not.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, cast
 
-from holdfast.agent.compaction import Compaction
+from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
 from holdfast.agent.prompt import Prompt
@@ -21,9 +22,9 @@ from holdfast.agent.running import RunningTurn
 from holdfast.agent.summary import MechanicalCompressor, SummaryCompressor
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind, Turn
-from holdfast.agent.turn_store import TurnStore
+from holdfast.agent.turn_store import TurnStore, is_cancelled
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, SessionExists, TurnAlreadyRunning
+from holdfast.core.errors import InvalidInput, Refused, SessionExists, TurnAlreadyRunning
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
@@ -80,6 +81,8 @@ class Agent:
         self._hands: Hands | None = None
         self._system: str | None = None
         self._running: RunningTurn | None = None
+        self._compacting: asyncio.Task[Compacted] | None = None  # between turns
+        self._left_open: Turn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
@@ -154,6 +157,9 @@ class Agent:
                 # The turn that begins now reads this, unless it has begun since.
                 stops.append(_Stop(reason, inbox_id))
                 running = self._running
+                if (compacting := self._compacting) is not None:
+                    with suppress(RuntimeError):  # its loop is closed: so is the compaction
+                        compacting.get_loop().call_soon_threadsafe(compacting.cancel)
             if running is not None:
                 running.interrupt(reason)
 
@@ -168,6 +174,9 @@ class Agent:
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
         await self._call(self._ensure_session)
+        if self._left_open is not None and not self._busy:
+            with self._alone():
+                await self._look()
         live_end = await self._call(self._db.live_end, self.session_id)
         turn = await self._call(self._db.turns.running, live_end)
         if turn is None or turn.id == self.running_turn:
@@ -244,19 +253,28 @@ class Agent:
         return outcome.messages, system
 
     async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
-        """Compact the conversation as stored, now and between turns, and yield what happens."""
+        """Compact the conversation as stored, between turns, and yield what happens; can be interrupted."""
         with self._alone():
             await self._look()
             parent, before = self._session_id, self._transcript.tokens
             where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
             yield CompactionStarted(**where, tokens=before)
-            outcome = await self._compaction.compress(parent, tokens=before, focus=focus)
-            if outcome.session_id != parent:
-                self._session_id, self._known = outcome.session_id, -1
-                await self._look()
-                yield SessionRotated(**where, child_id=outcome.session_id)
+            self._compacting = asyncio.create_task(
+                self._compaction.compress(parent, tokens=before, focus=focus), name=f"compaction {parent}"
+            )
+            try:
+                said = (await self._compacting).said
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
+                said = INTERRUPTED
+            finally:
+                self._compacting = None
+            await self._look()
+            if self._session_id != parent:
+                yield SessionRotated(**where, child_id=self._session_id)
             yield CompactionFinished(
-                **where, outcome=outcome.said, tokens_before=before, tokens_after=self._transcript.tokens
+                **where, outcome=said, tokens_before=before, tokens_after=self._transcript.tokens
             )
 
     def commit_memory_session(self) -> None:
@@ -344,6 +362,7 @@ class Agent:
         finally:
             self._session_id = running.store.session_id or self._session_id
             self._known = -1 if running.store.moved_on else self._known + running.store.stored
+            self._left_open = running.turn if running.store.state == "running" else None
             self._running = None
 
     async def _result(self, running: RunningTurn) -> TurnResult:
@@ -365,6 +384,14 @@ class Agent:
 
     async def _look(self) -> None:
         """Know the session as it is stored now: others may have gone on with it since."""
+        await self._reread()
+        if self._left_open is not None:
+            with suppress(Refused):  # somebody else has closed it, or goes on with it
+                await self._left_open.close_record()
+            self._left_open = None
+            await self._reread()
+
+    async def _reread(self) -> None:
         self._session_id, messages = await self._call(self._read, self._known)
         if messages is not None:
             self._transcript.begin_anew(messages)

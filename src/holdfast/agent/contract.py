@@ -1,7 +1,8 @@
 """What an agent is made of and what a turn gives back. Read this first, then `turn.py`, the heart.
 
-`agent.py` is the public face; `transcript.py` keeps the conversation valid for every model API,
-`batch.py` runs tools, `compaction.py` moves a conversation that grew too long to a child session.
+`agent.py` is the public face; `transcript.py` keeps the conversation valid for every model API (what is
+wrong with a single message, `presentable.py` repairs), `batch.py` runs tools, `compaction.py` moves a
+conversation that grew too long to a child session.
 """
 
 from collections.abc import Callable, Sequence

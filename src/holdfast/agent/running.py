@@ -57,10 +57,12 @@ class RunningTurn:
         self._shown.put_nowait(None)
 
     def _cancel(self, reason: str) -> None:
-        if self._interrupted or self._task.done():
+        if self._task.done():
             return
-        self._interrupted = True
-        self.turn.interrupt_reason = reason
+        if not self._interrupted:
+            self._interrupted = True
+            self.turn.interrupt_reason = reason
+        # Again each time: whatever swallowed the first cancellation gets another.
         self._task.cancel()
 
     async def _pump(self, events: AsyncGenerator[Event, None]) -> None:

@@ -80,6 +80,7 @@ class Turn:
         self._answer = Answer()
         self._began = self._saved = mind.clock.monotonic()
         self._done: list[str] = []
+        self._ended: tuple[str, str] | None = None
         self.interrupt_reason = "the person interrupted"
         self.steps = 0
         self.usage = Usage()
@@ -290,11 +291,17 @@ class Turn:
                 **self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__
             )
 
+    async def close_record(self) -> None:
+        """Close the record of a turn that has ended, when the store failed at its end."""
+        if self._ended is not None and self._store.state == "running":
+            await self._end(*self._ended)
+
     async def _end(self, state: str, why: str) -> None:
         """Close the record, so that the next turn can follow."""
+        self._ended = state, storable(why)
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):
-            await self._store.end(state, storable(why), self._rest(storable(why)))
+            await self._store.end(*self._ended, self._rest(storable(why)))
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)
