@@ -110,6 +110,7 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
             await host.send("s", "first")
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnCompleted):
+                    assert host._conversations["s"].running_turn is None  # noqa: SLF001 - at once
                     assert (await host.session_status("s")).state == "idle"
                     assert not await host.interrupt("s")
                     assert await host.retry("s") != "s"
@@ -233,6 +234,7 @@ def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionD
             await until(lambda: not db.uncommitted_sessions())
             assert provider.committed() == [["hello", "yes"]] * 3
             assert not failures
+            await until(lambda: len(host._agents) == 0)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 
