@@ -292,10 +292,10 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
 
 def test_conversations_that_are_long_unused_are_forgotten(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        options = HostOptions(poll_seconds=0.02, idle_seconds=0.0, sweep_seconds=0.05)
+        options = HostOptions(poll_seconds=0.02, idle_seconds=0.5, sweep_seconds=0.05)
         async with a_host(db, lambda _: ScriptedModel(), options=options) as host:
             await asyncio.gather(*(host.send(f"s{number}", "hi") for number in range(20)))
+            await until(lambda: all(len(db.get_messages(f"s{number}")) == 2 for number in range(20)))
             await until(lambda: not host._conversations)  # noqa: SLF001 - what would leak
-            assert all(len(db.get_messages(f"s{number}")) == 2 for number in range(20))
 
     wait(scenario())
