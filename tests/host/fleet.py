@@ -11,6 +11,8 @@ from typing import Any
 
 from tests.agent.company import until
 
+SHOWN_WITHIN = 20.0
+
 
 class Process:
     """A node of `node.py`. Commands are answered in any order."""
@@ -61,6 +63,17 @@ class Process:
     def events(self, session_id: str, *kinds: str) -> list[dict[str, Any]]:
         events = [line["event"] for line in self.told if line.get("session") == session_id]
         return [event for event in events if not kinds or event["kind"] in kinds]
+
+    async def shows(self, session_id: str, kind: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until so many events of a kind were shown to whoever follows here."""
+        try:
+            async with asyncio.timeout(SHOWN_WITHIN):
+                await until(lambda: len(self.events(session_id, kind)) >= count)
+        except TimeoutError:
+            shown = "\n".join(map(str, self.events(session_id)))
+            problem = f"{kind} was not shown {count} times, but:\n{shown}\n{self._errors.read_text()[-4000:]}"
+            raise AssertionError(problem) from None
+        return self.events(session_id, kind)
 
     async def kill(self) -> None:
         """SIGKILL: the process gets no chance to do anything."""

@@ -64,7 +64,7 @@ async def wait_for_file(_: ToolContext, arguments: dict[str, Any]) -> str:
 
 
 def build(url: str, folder: Path, options: Mapping[str, Any]) -> Host:
-    db = SessionDB.open(url, lease_seconds=options.get("lease", 1.0))
+    db = SessionDB.open(url, lease_seconds=options.get("lease", 15.0))
     memory = MemoryManager(db, drain_seconds=1.0)
     if options.get("memory"):
         memory.add_provider(FileProvider(folder))

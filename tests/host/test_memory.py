@@ -110,6 +110,7 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
             await host.send("s", "first")
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnCompleted):
+                    assert host._conversations["s"].running_turn is None  # noqa: SLF001 - at once
                     assert (await host.session_status("s")).state == "idle"
                     assert not await host.interrupt("s")
                     assert await host.retry("s") != "s"
@@ -233,6 +234,7 @@ def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionD
             await until(lambda: not db.uncommitted_sessions())
             assert provider.committed() == [["hello", "yes"]] * 3
             assert not failures
+            await until(lambda: len(host._agents) == 0)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 
@@ -290,10 +292,10 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
 
 def test_conversations_that_are_long_unused_are_forgotten(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        options = HostOptions(poll_seconds=0.02, idle_seconds=0.0, sweep_seconds=0.05)
+        options = HostOptions(poll_seconds=0.02, idle_seconds=0.5, sweep_seconds=0.05)
         async with a_host(db, lambda _: ScriptedModel(), options=options) as host:
             await asyncio.gather(*(host.send(f"s{number}", "hi") for number in range(20)))
+            await until(lambda: all(len(db.get_messages(f"s{number}")) == 2 for number in range(20)))
             await until(lambda: not host._conversations)  # noqa: SLF001 - what would leak
-            assert all(len(db.get_messages(f"s{number}")) == 2 for number in range(20))
 
     wait(scenario())

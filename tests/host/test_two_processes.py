@@ -11,19 +11,15 @@ import pytest
 from holdfast.agent.transcript import Transcript
 from holdfast.sessions import SessionDB
 from tests.agent.company import require_valid, until
-from tests.host.fleet import Process, fleet
+from tests.host.fleet import fleet
 
 Wait = Callable[[Awaitable[Any]], Any]
 
-LEASE = 1.0
+LEASE = 2.0
 
 
 def said(db: SessionDB, session: str, role: str = "user") -> list[Any]:
     return [m["content"] for m in db.get_messages(db.live_end(session)) if m["role"] == role]
-
-
-def kinds(process: Process, session: str) -> list[str]:
-    return [event["kind"] for event in process.events(session)]
 
 
 def sound(db: SessionDB, session: str) -> None:
@@ -46,13 +42,13 @@ def test_words_given_to_one_process_reach_the_turn_that_another_runs(
                 await b.do("follow", session_id="s")
                 gate = tmp_path / "first"
                 await a.do("send", session_id="s", text=f"tool {gate}")
-                await until(lambda: "ToolStarted" in kinds(b, "s"))
+                await b.shows("s", "ToolStarted")
 
                 # A steer through B joins A's turn, and a message through B waits for its end.
                 await b.do("send", session_id="s", text="by the way", mode="steer")
                 await b.do("send", session_id="s", text=f"hold {tmp_path / 'never'}")
                 gate.touch()
-                await until(lambda: len(b.events("s", "TurnStarted")) == 2)
+                await b.shows("s", "TurnStarted", 2)
                 assert said(db, "s") == [f"tool {gate}", "by the way", f"hold {tmp_path / 'never'}"]
                 (joined,) = b.events("s", "MessageJoined")
                 assert joined["text"] == "by the way"
@@ -63,12 +59,12 @@ def test_words_given_to_one_process_reach_the_turn_that_another_runs(
 
                 # An interrupt through B, without a word, stops that turn; A is the one who ran it.
                 assert await b.do("interrupt", session_id="s")
-                await until(lambda: len(b.events("s", "TurnInterrupted")) == 1)
+                await b.shows("s", "TurnInterrupted", 1)
                 assert b.events("s", "TurnInterrupted")[0]["turn_id"] == turn.id
 
                 # The stop is addressed to that turn: it touches no later one.
                 await b.do("send", session_id="s", text="hello again")
-                await until(lambda: len(b.events("s", "TurnCompleted")) == 2)
+                await b.shows("s", "TurnCompleted", 2)
                 sound(db, "s")
                 await a.close()
                 await b.close()
@@ -90,10 +86,10 @@ def test_an_interrupt_with_a_word_through_another_process_stops_the_turn_within_
                 await until(lambda: bool(db.turns.unfinished()))
                 began = time.monotonic()
                 await b.do("send", session_id="s", text="stop, do this", mode="interrupt")
-                await until(lambda: "TurnInterrupted" in kinds(a, "s"))
+                await a.shows("s", "TurnInterrupted")
                 assert time.monotonic() - began < 1.0
                 # A held the conversation, so A runs the message right after.
-                await until(lambda: "TurnCompleted" in kinds(a, "s"))
+                await a.shows("s", "TurnCompleted")
                 assert said(db, "s", "assistant")[-1] == "echo stop, do this"
                 sound(db, "s")
 
@@ -111,12 +107,12 @@ def test_a_killed_process_is_taken_over_and_its_turn_closed_honestly(
                 await a.do("new_session", session_id="s")
                 await b.do("follow", session_id="s")
                 await a.do("send", session_id="s", text=f"tool {tmp_path / 'never'}")
-                await until(lambda: "ToolStarted" in kinds(b, "s"))
+                await b.shows("s", "ToolStarted")
                 await b.do("send", session_id="s", text="are you there?")
                 assert len(b.events("s", "TurnStarted")) == 1
                 await a.kill()
                 killed = time.monotonic()
-                await until(lambda: "TurnCompleted" in kinds(b, "s"))
+                await b.shows("s", "TurnCompleted")
                 assert time.monotonic() - killed < LEASE + 5.0
                 (cut,) = b.events("s", "TurnInterrupted")
                 assert cut["turn_id"] == b.events("s", "TurnStarted")[0]["turn_id"]
@@ -167,11 +163,7 @@ def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_tim
                 ]
                 await asyncio.gather(*sends)
 
-                def over() -> bool:
-                    live = db.live_end("s")
-                    return not db.inbox.waiting(live) and db.turns.running(live) is None
-
-                await until(over)
+                await until(lambda: not db.inbox.sessions() and not db.turns.unfinished())
                 taken = [
                     str(stored.message["content"])
                     for session in db.lineage("s")
@@ -198,8 +190,8 @@ def test_what_a_killed_process_had_not_committed_the_next_one_does(
                 await a.do("new_session", session_id="s")
                 await a.do("follow", session_id="s")
                 await a.do("send", session_id="s", text="remember me")
-                await until(lambda: "TurnCompleted" in kinds(a, "s"))
-                await until((tmp_path / "turns").exists)
+                await a.shows("s", "TurnCompleted")
+                await until(lambda: db.outbox.backlog("file").owed == 0)
                 await a.kill()
                 assert not (tmp_path / "commits").exists()
                 b = await start(lease=LEASE, memory=True)
@@ -226,9 +218,9 @@ def test_a_process_that_stood_still_too_long_looks_again_and_goes_on(
                 # As if the machine had slept: the lease is out, and for a moment somebody else's.
                 await until(lambda: taken_from(db))
                 gate.touch()
-                await until(lambda: "TurnFailed" in kinds(a, "s"))
+                await a.shows("s", "TurnFailed")
                 db.let_go_of_session("s", "thief")
-                await until(lambda: "TurnCompleted" in kinds(a, "s"))
+                await a.shows("s", "TurnCompleted")
                 assert said(db, "s", "assistant")[-1] == "echo next"
                 sound(db, "s")
                 await a.close()

@@ -16,7 +16,6 @@ from typing import Any, ParamSpec, Self, TypeVar
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
-    HoldfastError,
     HostClosed,
     InvalidInput,
     SessionElsewhere,
@@ -380,7 +379,7 @@ class Host:
             await asyncio.sleep(options.sweep_seconds)
             try:
                 await self._agents.sweep()
-            except HoldfastError:
+            except Exception:
                 logger.exception("host.sweep_failed")
             unused_since = self._parts.clock.monotonic() - options.idle_seconds
             for root_id, each in list(self._conversations.items()):

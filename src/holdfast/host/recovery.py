@@ -11,7 +11,6 @@ from typing import ParamSpec, TypeVar
 
 from holdfast.agent import Unfinished
 from holdfast.agent.recovery import describe
-from holdfast.core.errors import HoldfastError
 from holdfast.core.events import TurnUnfinished
 from holdfast.host.contract import HostParts
 from holdfast.host.conversation import Conversation
@@ -78,7 +77,7 @@ class Recovery:
         """One look; when it fails, the others still happen."""
         try:
             return await look()
-        except HoldfastError:
+        except Exception:
             logger.exception("host.recovery_failed")
             return None
 
