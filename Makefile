@@ -11,7 +11,7 @@ help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 test: static ## All checks and all tests, the slow ones too
-	$(RUN) -m pytest $(PYTEST_ARGS)
+	$(RUN) -m pytest -n 2 $(PYTEST_ARGS)
 
 check: static fast-tests ## All checks and the fast tests, in under two minutes
 

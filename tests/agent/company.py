@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -79,13 +80,20 @@ def require_valid(messages: Sequence[Message]) -> None:
         assert len(set(ids)) == len(ids), "two calls share an id"
         for call in calls:
             assert call["id"]
-            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+            assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["function"]["name"]), "a name no API takes"
+            arguments = json.loads(call["function"]["arguments"], parse_constant=_refuse)
+            assert isinstance(arguments, dict)
+            json.dumps(arguments, ensure_ascii=False).encode()
             result = messages[place]
             assert result["role"] == "tool", f"a call without its result at {place}"
             assert result["tool_call_id"] == call["id"], "results are out of order"
             assert result.get("content"), "an empty result"
             place += 1
         expected = {"assistant", "user"} if calls else {"user"}
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
 
 
 class MortalEngine:
@@ -179,6 +187,14 @@ class FailingEngine:
         planned = self._failures[what]
         if planned and (failure := planned.pop(0)) is not None:
             raise failure
+
+
+async def a_step() -> None:
+    """Let every task that is ready take one step."""
+    loop = asyncio.get_running_loop()
+    taken = loop.create_future()
+    loop.call_soon(taken.set_result, None)
+    await taken
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -103,6 +103,21 @@ def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
     wait(scenario())
 
 
+@pytest.mark.clause("M1")
+def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with a_host(db, ["one"]) as host:
+            await host.send("s", "first")
+            async for numbered in host.events("s", after=0):
+                if isinstance(numbered.event, TurnCompleted):
+                    assert (await host.session_status("s")).state == "idle"
+                    assert not await host.interrupt("s")
+                    assert await host.retry("s") != "s"
+                    break
+
+    wait(scenario())
+
+
 @pytest.mark.clause("L10")
 def test_a_completed_turn_is_marked_and_nothing_is_committed_there(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
@@ -195,6 +210,7 @@ def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
             provider.gate.set()
             await until(lambda: ["hello", "a 0"] in provider.committed())
             await until(lambda: len(db.uncommitted_sessions()) == 1)
+            await until(lambda: len(host._agents) == 1)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 

@@ -65,7 +65,7 @@ class Torturer:
         await until(lambda: len(self._talking) < 2 * SESSIONS)
 
     def _words(self) -> str:
-        kind = self.random.choice(["word", "word", "long", "hold", "tool"])
+        kind = self.random.choice(["word", "long", "hold", "hold", "tool"])
         if kind not in ("hold", "tool"):
             return f"{kind} {self._count}"
         self.gates.append(self._folder / f"gate-{self._count}")

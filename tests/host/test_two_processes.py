@@ -222,7 +222,7 @@ def test_a_process_that_stood_still_too_long_looks_again_and_goes_on(
                 gate = tmp_path / "gate"
                 await a.do("send", session_id="s", text=f"hold {gate}")
                 await until(lambda: bool(db.turns.unfinished()))
-                await a.do("send", session_id="s", text="next")
+                db.inbox.put("s", {"role": "user", "content": "next"})
                 # As if the machine had slept: the lease is out, and for a moment somebody else's.
                 await until(lambda: taken_from(db))
                 gate.touch()

@@ -5,9 +5,11 @@ the turn that runs at that moment; its message is stored first and becomes the n
 interrupt was in time or not.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing, suppress
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
@@ -78,6 +80,8 @@ class Agent:
         self._hands: Hands | None = None
         self._system: str | None = None
         self._running: RunningTurn | None = None
+        self._busy = False
+        self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
         self.lease: Lease | None = None
         """The session's lease, when a host holds one: each step is refused once it is lost."""
@@ -121,41 +125,51 @@ class Agent:
         Messages that wait from before come first, each as a turn of its own. Raises the error that made
         the turn fail; what it had produced is on record.
         """
-        wanted = await self._accept(text)
-        while True:
-            first = wanted if isinstance(wanted, dict) else await self._oldest()
-            result = await self._result_of(first)
-            if first == wanted or wanted is None:
-                return result
+        with self._alone():
+            wanted = await self._accept(text)
+            while True:
+                first = wanted if isinstance(wanted, dict) else await self._oldest()
+                result = await self._drain(await self._begin(first))
+                if first == wanted or wanted is None:
+                    return result
 
     async def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield what happens in it; older waiting messages go first, one a call."""
-        wanted = await self._accept(text)
-        running = await self._begin(wanted if isinstance(wanted, dict) else await self._oldest())
-        async with aclosing(self._events(running)) as events:
-            async for event in events:
-                yield event
+        with self._alone():
+            wanted = await self._accept(text)
+            running = await self._begin(wanted if isinstance(wanted, dict) else await self._oldest())
+            async with aclosing(self._events(running)) as events:
+                async for event in events:
+                    yield event
 
     def interrupt(self, message: str = "", *, reason: str = INTERRUPTED) -> None:
         """Stop the running turn, from any thread; the message becomes the next turn in any case."""
-        running = self._running
-        if message:
-            addressed = running.store.turn_id if running and running.store.state == "running" else None
-            self._db.inbox.put(
-                self.session_id,
-                {"role": "user", "content": message},
-                mode="interrupt",
-                addressed_to=addressed,
-            )
-        if running is not None:
-            running.interrupt(reason)
+        running, stops = self._running, self._stops
+        inbox_id = 0
+        try:
+            if message:
+                inbox_id = self._put_interrupt(message, running)
+        finally:
+            if running is None:
+                # The turn that begins now reads this, unless it has begun since.
+                stops.append(_Stop(reason, inbox_id))
+                running = self._running
+            if running is not None:
+                running.interrupt(reason)
+
+    def _put_interrupt(self, message: str, running: RunningTurn | None) -> int:
+        self._ensure_session()
+        addressed = running.store.turn_id if running and running.store.state == "running" else None
+        said: Message = {"role": "user", "content": message}
+        return self._db.inbox.put(self.session_id, said, mode="interrupt", addressed_to=addressed).id
 
     # after a crash
 
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
-        await self._look()
-        turn = await self._call(self._db.turns.running, self._session_id)
+        await self._call(self._ensure_session)
+        live_end = await self._call(self._db.live_end, self.session_id)
+        turn = await self._call(self._db.turns.running, live_end)
         if turn is None or turn.id == self.running_turn:
             return None
         return await self._call(self._describe, turn)
@@ -165,13 +179,15 @@ class Agent:
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
-        return await self._drain(await self._begin_again())
+        with self._alone():
+            return await self._drain(await self._begin_again())
 
     async def stream_resumed(self) -> AsyncGenerator[Event, None]:
         """Like `resume`, and yield what happens."""
-        async with aclosing(self._events(await self._begin_again())) as events:
-            async for event in events:
-                yield event
+        with self._alone():
+            async with aclosing(self._events(await self._begin_again())) as events:
+                async for event in events:
+                    yield event
 
     async def _begin_again(self) -> RunningTurn:
         store = await self._adopt()
@@ -179,15 +195,15 @@ class Agent:
         await store.keep(*going_on(self._transcript, partial))
         mind, hands = await self._assemble()
         turn = Turn(mind, hands, store)
-        self._running = RunningTurn(turn, store, turn.resumed())
-        return self._running
+        return self._runs(RunningTurn(turn, store, turn.resumed()))
 
     async def drop(self) -> None:
         """End the unfinished turn; what it had produced stays on record."""
-        store = await self._adopt()
-        partial = await self._call(self._db.turns.partial, store.turn_id)
-        await store.end("interrupted", CRASHED, closing(self._transcript, partial))
-        self._known += store.stored
+        with self._alone():
+            store = await self._adopt()
+            partial = await self._call(self._db.turns.partial, store.turn_id)
+            await store.end("interrupted", CRASHED, closing(self._transcript, partial))
+            self._known += store.stored
 
     async def retry(self) -> TurnResult:
         """End the unfinished turn and run its message again, as a turn of its own."""
@@ -196,8 +212,6 @@ class Agent:
         return await self.run(turn.message if turn else None)
 
     async def _adopt(self) -> TurnStore:
-        if self._running is not None:
-            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
         await self._look()
         turn = await self._call(self._db.turns.running, self._session_id)
         if turn is None:
@@ -231,20 +245,19 @@ class Agent:
 
     async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
         """Compact the conversation as stored, now and between turns, and yield what happens."""
-        if self._running is not None:
-            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
-        await self._look()
-        parent, before = self._session_id, self._transcript.tokens
-        where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
-        yield CompactionStarted(**where, tokens=before)
-        outcome = await self._compaction.compress(parent, tokens=before, focus=focus)
-        if outcome.session_id != parent:
-            self._session_id, self._known = outcome.session_id, -1
+        with self._alone():
             await self._look()
-            yield SessionRotated(**where, child_id=outcome.session_id)
-        yield CompactionFinished(
-            **where, outcome=outcome.said, tokens_before=before, tokens_after=self._transcript.tokens
-        )
+            parent, before = self._session_id, self._transcript.tokens
+            where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
+            yield CompactionStarted(**where, tokens=before)
+            outcome = await self._compaction.compress(parent, tokens=before, focus=focus)
+            if outcome.session_id != parent:
+                self._session_id, self._known = outcome.session_id, -1
+                await self._look()
+                yield SessionRotated(**where, child_id=outcome.session_id)
+            yield CompactionFinished(
+                **where, outcome=outcome.said, tokens_before=before, tokens_after=self._transcript.tokens
+            )
 
     def commit_memory_session(self) -> None:
         """Hand the providers what was said in the turns that no commit has covered; raises when one failed.
@@ -275,14 +288,23 @@ class Agent:
 
     # inside
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thing at a time, from its first look at the store to its end."""
+        if self._busy:
+            raise TurnAlreadyRunning(self.session_id, self.running_turn or "that begins now")
+        self._busy, self._stops = True, []
+        try:
+            yield
+        finally:
+            self._busy = False
+
     async def _accept(self, text: str | Message | None) -> Message | int | None:
         """The message to run, or the inbox id to reach when others wait before it."""
-        if self._running is not None:
-            raise TurnAlreadyRunning(self.session_id, self._running.store.turn_id)
+        message = None if text is None else _said(text)
         await self._look()
-        if text is None:
+        if message is None:
             return None
-        message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
         if not await self._call(self._db.inbox.waiting, self._session_id, limit=1):
             return message
         return (await self._call(self._db.inbox.put, self._session_id, message)).id
@@ -292,9 +314,6 @@ class Agent:
         if not waiting:
             raise InvalidInput("nothing waits in this session; say what to do")
         return waiting[0].id
-
-    async def _result_of(self, first: Message | int) -> TurnResult:
-        return await self._drain(await self._begin(first))
 
     async def _drain(self, running: RunningTurn) -> TurnResult:
         async with aclosing(self._events(running)) as events:
@@ -306,8 +325,16 @@ class Agent:
         mind, hands = await self._assemble()
         store = TurnStore(self._db, self._pools.store, self._transcript, new_id(), self.lease)
         turn = Turn(mind, hands, store)
-        self._running = RunningTurn(turn, store, turn.events(self._session_id, first))
-        return self._running
+        return self._runs(RunningTurn(turn, store, turn.events(self._session_id, first)), first)
+
+    def _runs(self, running: RunningTurn, first: Message | int = 0) -> RunningTurn:
+        """From now on interrupts go to this turn; those that came while it began reach it here."""
+        stops, self._stops = self._stops, []
+        self._running = running
+        for stop in stops:
+            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message stops its own turn
+                running.interrupt(stop.reason)
+        return running
 
     async def _events(self, running: RunningTurn) -> AsyncGenerator[Event, None]:
         try:
@@ -358,7 +385,8 @@ class Agent:
     async def _assemble(self) -> tuple[Mind, Hands]:
         options = self._options
         if self._hands is None:
-            tools = [*self._tools, *await self._recollection.tools()]
+            taken = {tool.name for tool in self._tools}
+            tools = [*self._tools, *await self._recollection.tools(taken)]
             self._hands = Hands(tools, self._pools.work, options.workspace, options.person_for, options.cut)
         if self._system is None:
             prompt = Prompt(
@@ -381,6 +409,23 @@ class Agent:
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pools.store, fn, *args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """An interrupt that met no running turn; its message, if it had one, waits in the inbox."""
+
+    reason: str
+    inbox_id: int
+
+
+def _said(text: object) -> Message:
+    """A person's message, as a copy of the agent's own: what its owner changes later changes no record."""
+    if isinstance(text, str):
+        return {"role": "user", "content": text}
+    if not isinstance(text, dict) or text.get("role") in (None, "assistant", "tool"):
+        raise InvalidInput(f"a turn begins with a person's text or message, not {text!r:.80}")
+    return cast("Message", deepcopy(text))
 
 
 def _compressor(model: Model, cheaper: Model | None) -> Compressor:

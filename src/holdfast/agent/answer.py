@@ -1,19 +1,43 @@
 """`Answer`: a model's streamed pieces, put together into one assistant message.
 
-At any moment it holds what has come so far, so an answer that is cut off is kept as far as it got.
+At any moment it holds what has come so far, so an answer that is cut off is kept as far as it got. Any
+model's pieces come through `pieces_of`, which lets no nonsense past.
 """
 
-import json
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdfast.agent.contract import PART
+from holdfast.agent.presentable import as_arguments, storable
+from holdfast.agent.turn_store import is_cancelled
 from holdfast.core.contract import Message, ToolCall
+from holdfast.core.errors import StreamBroken
 from holdfast.core.ids import new_id
-from holdfast.models.contract import Finished, ReasoningPiece, TextPiece, ToolCallPiece
+from holdfast.models.contract import (
+    Finished,
+    Model,
+    ModelPiece,
+    ModelRequest,
+    ReasoningPiece,
+    TextPiece,
+    ToolCallPiece,
+)
 
-BROKEN_ARGUMENTS = "unreadable"
-"""The key under which arguments that are no JSON object are kept, so that the transcript stays valid."""
+
+async def pieces_of(model: Model, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+    """The model's answer, without pieces that hold no text; a model that cancels itself has failed."""
+    try:
+        async with aclosing(model.stream(request)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, TextPiece | ReasoningPiece) or isinstance(piece.text, str):
+                    yield piece
+    except asyncio.CancelledError as cancelled:
+        if is_cancelled():
+            raise
+        raise StreamBroken(model.traits.name, "it cancelled itself") from cancelled
 
 
 @dataclass
@@ -40,9 +64,9 @@ class Answer:
                 self._reasoning.append(piece.text)
             case ToolCallPiece():
                 call = self._calls.setdefault(piece.index, _Call())
-                call.id = call.id or piece.id
-                call.name = call.name or piece.name
-                call.arguments.append(piece.arguments)
+                call.id = call.id or storable(str(piece.id or ""))
+                call.name = call.name or storable(str(piece.name or ""))
+                call.arguments.append(str(piece.arguments or ""))
             case Finished():
                 self.finished = piece
 
@@ -60,6 +84,8 @@ class Answer:
         calls = self._tool_calls()
         if calls:
             message["tool_calls"] = calls
+        if self.finished is not None and self.finished.keep:
+            self._keep(message, {"keep": dict(self.finished.keep)})
         return message
 
     def cut_off(self, why: str) -> Message:
@@ -80,8 +106,6 @@ class Answer:
         message: Message = {"role": "assistant", "content": self.text}
         if self._reasoning:
             self._keep(message, {"reasoning": storable("".join(self._reasoning))})
-        if self.finished is not None and self.finished.keep:
-            self._keep(message, {"keep": dict(self.finished.keep)})
         return message
 
     @staticmethod
@@ -97,24 +121,6 @@ class Answer:
             # A result is matched to its call by the id, so no two calls may share one.
             call_id = call.id if call.id and call.id not in taken else f"call_{new_id()}"
             taken.add(call_id)
-            function = {"name": storable(call.name), "arguments": _arguments("".join(call.arguments))}
-            calls.append(
-                cast("ToolCall", {"id": storable(call_id), "type": "function", "function": function})
-            )
+            function = {"name": call.name, "arguments": as_arguments("".join(call.arguments))}
+            calls.append(cast("ToolCall", {"id": call_id, "type": "function", "function": function}))
         return calls
-
-
-def _arguments(text: str) -> str:
-    """The arguments as JSON text of an object; what is none is wrapped, for the model to see its fault."""
-    if not text.strip():
-        return "{}"
-    try:
-        whole = isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        whole = False
-    return storable(text) if whole else json.dumps({BROKEN_ARGUMENTS: storable(text)})
-
-
-def storable(text: str) -> str:
-    """Text as every store takes it: no NUL, no half surrogate pairs."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if text else text

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
-from holdfast.agent.answer import BROKEN_ARGUMENTS, storable
+from holdfast.agent.presentable import BROKEN_ARGUMENTS, storable
 from holdfast.agent.turn_store import is_cancelled
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid

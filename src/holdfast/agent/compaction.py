@@ -5,6 +5,7 @@ Who loses the lock gets its messages back as they were and calls no summariser. 
 broken, compaction goes on without it, and the store's constraint still allows one child only.
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
@@ -13,15 +14,17 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.contract import Compressor
+from holdfast.agent.presentable import presentable
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.summary import MechanicalCompressor
 from holdfast.agent.transcript import estimate_all
-from holdfast.agent.turn_store import settled
+from holdfast.agent.turn_store import is_cancelled, settled
 from holdfast.core.contract import Message
-from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost, StoreFailure
+from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost
 from holdfast.core.ids import new_id
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
+from holdfast.sessions.codec import encode
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ WORTH_IT = 0.9
 GROWN = 1.1
 """After one that did not, the conversation must grow by this factor before another is tried."""
 KEEP = 0.5
-"""The share of the threshold that a compacted conversation should fit."""
+"""The share of the threshold, and of its own size, that a compacted conversation should fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Compaction:
             )
         finally:
             if locked:
-                with suppress(StoreFailure):  # the lease runs out by itself
+                with suppress(HoldfastError):  # the lease runs out by itself
                     await settled(self._call(self._db.release_compression_lock, session_id, holder))
 
     async def _given(self, session_id: str, messages: Sequence[Message] | None) -> list[Message]:
@@ -118,25 +121,30 @@ class Compaction:
         session = await self._call(self._db.get_session, session_id)
         stored = await self._call(self._db.get_messages, session_id)
         messages = list(stored if given is None else given)
+        seen = [presentable(message) for message in messages]
         if session is not None and session.ended is not None:
             return Compacted(messages, session_id, "this session has been continued by another already")
-        notes = await self._recollection.before_compaction(session_id, messages)
-        shrunk, how = await self._shrink(messages, focus, notes)
-        before, after = estimate_all(messages), estimate_all(shrunk)
+        notes = await self._recollection.before_compaction(session_id, seen)
+        shrunk, how = await self._shrink(seen, focus, notes)
+        before, after = estimate_all(seen), estimate_all(shrunk)
         # Until it has grown again, another attempt would end the same way.
         self._not_before = int(max(after, after * tokens / max(before, 1)) * GROWN)
         if after >= WORTH_IT * before and len(shrunk) >= len(messages):
             return Compacted(messages, session_id, f"{how} did not shrink the conversation")
-        plan = _Plan(session_id, stored[: covered(stored, messages)], shrunk, how)
+        known = [presentable(message) for message in stored]
+        plan = _Plan(session_id, known[: covered(known, seen)], shrunk, how)
         return await settled(self._rotate(plan, messages, holder))
 
     async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
         """The compressor's work, or the mechanical one when it fails."""
-        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": int(self.threshold * KEEP)}
+        # A server may have a smaller window than it says: what is compacted is halved at least.
+        budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
+        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
-            shrunk = await self._run(self.compressor, messages, wishes)
-            _require_messages(shrunk)
-        except Exception:
+            shrunk = _checked(await self._run(self.compressor, messages, wishes))
+        except (Exception, asyncio.CancelledError) as problem:
+            if isinstance(problem, asyncio.CancelledError) and is_cancelled():
+                raise
             logger.exception("compaction.summary_failed")
             return MechanicalCompressor().compress(messages, **wishes), "the mechanical summary"
         return shrunk, "the summary"
@@ -181,18 +189,21 @@ class Compaction:
 class _Plan:
     session_id: str
     stored: list[Message]
-    """The stored messages that the summary saw."""
+    """The stored messages that the summary saw, as it saw them."""
     shrunk: list[Message]
     how: str
 
 
 def covered(stored: Sequence[Message], messages: Sequence[Message]) -> int:
-    """How many stored messages the given ones reach up to; what is stored past them came later."""
-    if messages:
-        for place in range(len(stored), 0, -1):
-            if stored[place - 1] == messages[-1]:
-                return place
-    return len(stored)
+    """How many stored messages the given ones reach up to; what is stored past them came later.
+
+    Where the last one given stands more than once, what was said before it decides; in doubt the earlier
+    place, so that nothing is left behind.
+    """
+    if stored[: len(messages)] == list(messages):
+        return len(messages)
+    ends = [place for place, each in enumerate(stored, 1) if messages and each == messages[-1]]
+    return max(ends, key=lambda end: (common_tail(stored[:end], messages), -end), default=len(stored))
 
 
 def common_tail(stored: Sequence[Message], shrunk: Sequence[Message]) -> int:
@@ -211,8 +222,11 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
-def _require_messages(messages: object) -> None:
-    if not isinstance(messages, list) or not all(
-        isinstance(each, dict) and isinstance(each.get("role"), str) for each in messages
-    ):
+def _checked(messages: list[Any]) -> list[Message]:
+    """What a compressor returned, if a conversation can go on with it."""
+    if not messages or not all(isinstance(each, dict) and each.get("role") for each in messages):
         raise HoldfastError("the compressor returned something that is no list of messages")
+    whole = [presentable(message) for message in messages]
+    for message in whole:
+        encode(message)  # raises what the store would refuse
+    return whole

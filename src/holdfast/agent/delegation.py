@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.answer import storable
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, nobody
+from holdfast.agent.presentable import storable
 from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import Lives, Outcome, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid

@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import HoldfastError
 from holdfast.memory import MemoryManager
 from holdfast.process import DaemonPool, off_loop
+from holdfast.process.daemon_pool import work_name
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+SLACK = 0.2
+"""What a question may take beyond the time that providers have for it."""
 
 
 class Recollection:
@@ -39,17 +42,8 @@ class Recollection:
         self._query = query
         if self._memory is None or not self._memory.provider_names or not query:
             return ""
-        try:
-            return await off_loop(
-                self._pool,
-                self._memory.prefetch_all,
-                query,
-                session_id=session_id,
-                timeout=self._seconds,
-            )
-        except HoldfastError:
-            logger.exception("memory.recall_failed", extra={"session": session_id})
-            return ""
+        ask = partial(self._memory.prefetch_all, query, session_id=session_id, timeout=self._seconds)
+        return await self._in_time(ask, "")
 
     def completed(self, session_id: str) -> None:
         """A turn is on record: its deliveries may begin, and the next recall be prepared."""
@@ -68,35 +62,41 @@ class Recollection:
         """What the providers want a summary to keep."""
         if self._memory is None or not self.providers:
             return ""
-        return await off_loop(
-            self._pool,
-            self._memory.on_pre_compress,
-            messages,
-            session_id=session_id,
-            timeout=self._seconds,
-        )
+        ask = partial(self._memory.on_pre_compress, messages, session_id=session_id, timeout=self._seconds)
+        return await self._in_time(ask, "")
 
     async def moved(self, session_id: str, child_id: str) -> None:
         """The conversation goes on in a child; what was recalled for the parent is dropped."""
         if self._memory is not None and self.providers:
-            await off_loop(self._pool, self._memory.on_session_switch, child_id, parent_session_id=session_id)
+            tell = partial(self._memory.on_session_switch, child_id, parent_session_id=session_id)
+            await self._in_time(tell, None)
 
-    async def tools(self) -> list[Tool]:
-        """The providers' own tools."""
+    async def tools(self, taken: Collection[str] = ()) -> list[Tool]:
+        """The providers' own tools; one that is nameless, or whose name is taken, is left out."""
         if self._memory is None or not self._memory.provider_names:
             return []
         none: list[dict[str, Any]] = []
         schemas = await self._in_time(self._memory.get_tool_schemas, none)
-        return [_tool(self._memory, schema.get("function", schema)) for schema in schemas]
+        tools: dict[str, Tool] = {}
+        for schema in schemas:
+            function = schema.get("function", schema)
+            name = function.get("name")
+            if not name or name in taken or name in tools:
+                logger.warning("memory.tool_left_out", extra={"tool": name})
+                continue
+            tools[name] = _tool(self._memory, function)
+        return list(tools.values())
 
     async def _in_time(self, ask: Callable[[], T], otherwise: T) -> T:
-        """A question to providers that a wedged one can't hold up."""
+        """A question to providers that neither a wedged one, nor a lack of threads, nor a fault holds up."""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds + SLACK):
                 return await off_loop(self._pool, ask)
         except TimeoutError:
-            logger.warning("memory.no_answer_in_time", extra={"asked": ask.__name__})
-            return otherwise
+            logger.warning("memory.no_answer_in_time", extra={"asked": work_name(ask)})
+        except Exception:
+            logger.exception("memory.failed", extra={"asked": work_name(ask)})
+        return otherwise
 
 
 def _tool(memory: MemoryManager, schema: dict[str, Any]) -> Tool:

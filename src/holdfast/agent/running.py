@@ -27,7 +27,7 @@ class RunningTurn:
         # Its first step is scheduled here, before anybody can have this object to interrupt it: the turn is
         # opened, and its message stored, in any case.
         self._task = asyncio.create_task(self._pump(events), name=f"turn {store.turn_id}")
-        self._task.add_done_callback(lambda _: self._shown.put_nowait(None))
+        self._task.add_done_callback(self._end_of_events)
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """What happens, until the turn ends; raises what failed before it was opened."""
@@ -50,6 +50,11 @@ class RunningTurn:
     async def ended(self) -> None:
         """Wait for the turn's end, whatever it is."""
         await asyncio.wait([self._task])
+
+    def _end_of_events(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled():
+            task.exception()  # seen, so asyncio does not warn of it when the reader has left
+        self._shown.put_nowait(None)
 
     def _cancel(self, reason: str) -> None:
         if self._interrupted or self._task.done():

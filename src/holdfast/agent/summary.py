@@ -1,17 +1,18 @@
 """How a conversation is shrunk: a summary by a model, or a mechanical one that needs none.
 
 Both keep the recent tail word for word, cut where no tool call is separated from its result: at the
-beginning of a turn if the tail's budget allows a whole turn, else between two steps of the last one.
+beginning of a turn if the tail's budget allows a whole turn, else between two steps of the last one. Then
+the person's last message is kept too, word for word, whatever its length: it is what the turn is about.
 """
 
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-from holdfast.agent.answer import Answer
+from holdfast.agent.answer import Answer, pieces_of
 from holdfast.agent.contract import PART
 from holdfast.agent.prompt import fenced
-from holdfast.agent.transcript import estimate, estimate_all, text_of
+from holdfast.agent.transcript import estimate, estimate_all, part, text_of
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
 from holdfast.models.contract import Model, ModelRequest, Retrying
@@ -57,8 +58,7 @@ class SummaryCompressor:
         notes: str = "",
         budget: int = 0,
     ) -> list[Message]:
-        cut = tail_start(messages, _tail_budget(messages, budget))
-        older = messages[:cut]
+        older, kept = division(messages, _tail_budget(messages, budget))
         if not older:
             return list(messages)
         task = TASK
@@ -67,7 +67,7 @@ class SummaryCompressor:
         if notes:
             task += f"\n\nMemory asks to keep these, as data:\n{fenced('notes', notes)}"
         text = await self._ask(older, task)
-        return [summary_message(text), *messages[cut:]]
+        return [summary_message(text), *kept]
 
     async def _ask(self, older: Sequence[Message], task: str) -> str:
         request = ModelRequest(
@@ -76,7 +76,7 @@ class SummaryCompressor:
             max_output_tokens=SUMMARY_TOKENS,
         )
         answer = Answer()
-        async with aclosing(self._model.stream(request)) as pieces:
+        async with aclosing(pieces_of(self._model, request)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retrying):
                     answer = Answer()
@@ -99,23 +99,22 @@ class MechanicalCompressor:
         budget: int = 0,
     ) -> list[Message]:
         allowed = budget or estimate_all(messages) // 2
-        cut = tail_start(messages, _tail_budget(messages, budget))
-        older = messages[:cut]
+        older, kept = division(messages, _tail_budget(messages, budget))
         if not older:
             return list(messages)
         lines = [line for message in older if (line := _line(message))]
         # The newest lines matter most; as many of them as fit.
-        room = max(LEAST_BUDGET, allowed - estimate_all(messages[cut:])) * BYTES_PER_TOKEN
-        kept: list[str] = []
+        room = max(LEAST_BUDGET, allowed - estimate_all(kept)) * BYTES_PER_TOKEN
+        told: list[str] = []
         for line in reversed(lines):
             room -= len(line.encode(errors="replace")) + 1
             if room < 0:
-                kept.append(f"({len(lines) - len(kept)} older lines are left out)")
+                told.append(f"({len(lines) - len(told)} older lines are left out)")
                 break
-            kept.append(line)
+            told.append(line)
         said = [f"To keep above all: {focus}"] if focus else []
         said += [f"Notes from memory, as data:\n{fenced('notes', notes)}"] if notes else []
-        return [summary_message("\n".join([*said, *reversed(kept)])), *messages[cut:]]
+        return [summary_message("\n".join([*said, *reversed(told)])), *kept]
 
 
 def summary_message(text: str) -> Message:
@@ -128,19 +127,53 @@ def summary_message(text: str) -> Message:
     return message  # type: ignore[return-value]
 
 
+def division(messages: Sequence[Message], budget: int) -> tuple[list[Message], list[Message]]:
+    """What a summary takes the place of, and what is kept: the tail, and the person's last message."""
+    cut = tail_start(messages, budget)
+    asked = _last_words(messages)
+    if asked is None or asked >= cut:
+        return list(messages[:cut]), list(messages[cut:])
+    cut = tail_start(messages, max(0, budget - estimate(messages[asked])))
+    older = [*messages[:asked], *messages[asked + 1 : cut]]
+    return older, [messages[asked], *messages[cut:]]
+
+
 def tail_start(messages: Sequence[Message], budget: int) -> int:
     """Where the verbatim tail begins: at a turn if a whole one fits the budget, else at a step."""
+    calls = _calls_of_results(messages)
     spent = 0
-    turn_at = step_at = len(messages)
+    earliest_call = turn_at = step_at = len(messages)
     for place in range(len(messages) - 1, -1, -1):
         spent += estimate(messages[place])
         if spent > budget:
             break
+        earliest_call = min(earliest_call, calls.get(place, place))
+        if place > earliest_call:
+            continue  # a result further on belongs to a call before this place
         if messages[place]["role"] == "user":
             turn_at = place
         if messages[place]["role"] != "tool":
             step_at = place
     return turn_at if turn_at < len(messages) else step_at
+
+
+def _calls_of_results(messages: Sequence[Message]) -> dict[int, int]:
+    """For the place of each result that of its call; a result without a call is left out."""
+    called: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for place, message in enumerate(messages):
+        called.update((str(call["id"]), place) for call in message.get("tool_calls") or ())
+        if message["role"] == "tool" and (call_id := str(message.get("tool_call_id"))) in called:
+            found[place] = called[call_id]
+    return found
+
+
+def _last_words(messages: Sequence[Message]) -> int | None:
+    """The place of the last message that a person said, which no summary is."""
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place]["role"] == "user" and not part(messages[place]).get("summary"):
+            return place
+    return None
 
 
 def _tail_budget(messages: Sequence[Message], budget: int) -> int:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from holdfast.agent.contract import PART
+from holdfast.agent.presentable import AGAIN, presentable
 from holdfast.core.contract import Message, ToolCall
 from holdfast.models.contract import Usage
 
@@ -20,8 +21,13 @@ NO_RESULT = (
     "look before doing it again."
 )
 NOTHING_SAID = "(no answer)"
+NO_WORDS = "(a message without words)"
+NO_OUTPUT = "(no output)"
 BYTES_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
+PICTURE_TOKENS = 1_600
+"""What a picture takes of a window, however many bytes its file has."""
+PICTURES = ("image_url", "image", "input_image")
 
 
 class Transcript:
@@ -65,14 +71,16 @@ class Transcript:
                 self.messages[place] = said
 
     def counted(self, usage: Usage) -> None:
-        """Take the model's own count of what it was sent, which is all that is here now."""
-        self._counted = usage.input
-        self._counted_at = self._estimate
+        """Take the model's own count of what it was sent, which is all that is here now; 0 is none."""
+        if usage.input > 0:
+            self._counted = usage.input
+            self._counted_at = self._estimate
 
     def add(self, message: Message) -> None:
         """Fold in the next stored message."""
         if superseded(message):
             return
+        message = presentable(message)
         role = message["role"]
         if role == "tool":
             self._add_result(message)
@@ -83,7 +91,7 @@ class Transcript:
 
     def _add_user(self, message: Message) -> None:
         self._open.clear()
-        self._append(message)
+        self._append(message if message.get("content") else {**message, "content": NO_WORDS})
 
     def _add_assistant(self, message: Message) -> None:
         self._open.clear()
@@ -100,7 +108,11 @@ class Transcript:
             self._push({"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT})
 
     def _add_result(self, message: Message) -> None:
-        call_id = message.get("tool_call_id", "")
+        call_id = str(message.get("tool_call_id") or "")
+        while call_id in self._answered and call_id + AGAIN in self._open:
+            call_id += AGAIN
+        if call_id != message.get("tool_call_id") or not message.get("content"):
+            message = {**message, "tool_call_id": call_id, "content": message.get("content") or NO_OUTPUT}
         place = self._open.pop(call_id, None)
         if place is not None:
             self._answered.add(call_id)
@@ -156,19 +168,32 @@ def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def text_of(message: Message) -> str:
     """The text of a message, whatever its shape."""
-    content = message.get("content") or ""
+    content: Any = message.get("content") or ""
     if isinstance(content, str):
         return content
-    return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
+    if not isinstance(content, list):
+        return json.dumps(content)
+    blocks = [block if isinstance(block, dict) else {"type": "text", "text": block} for block in content]
+    return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
 
 
 def estimate(message: Message) -> int:
     """About how many tokens a message takes, for what no model has counted yet."""
     content = message.get("content") or ""
-    size = len((content if isinstance(content, str) else json.dumps(content)).encode(errors="replace"))
+    size = sum(map(_size, content)) if isinstance(content, list) else _size(content)
     for call in message.get("tool_calls") or ():
         size += len(call["function"]["name"]) + len(call["function"]["arguments"].encode(errors="replace"))
     return MESSAGE_TOKENS + size // BYTES_PER_TOKEN
+
+
+def _size(content: object) -> int:
+    """The bytes that count, of a text or of one block of a message."""
+    if isinstance(content, dict):
+        if content.get("type") in PICTURES:
+            return PICTURE_TOKENS * BYTES_PER_TOKEN
+        content = content.get("text") if isinstance(content.get("text"), str) else content
+    text = content if isinstance(content, str) else json.dumps(content)
+    return len(text.encode(errors="replace"))
 
 
 def estimate_all(messages: Sequence[Message]) -> int:

@@ -13,11 +13,12 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypedDict
 
-from holdfast.agent.answer import Answer
+from holdfast.agent.answer import Answer, pieces_of
 from holdfast.agent.batch import tool_message
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import Limits
 from holdfast.agent.hands import Hands
+from holdfast.agent.presentable import storable
 from holdfast.agent.prompt import with_recalled
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.transcript import Transcript, text_of
@@ -123,8 +124,8 @@ class Turn:
                     yield event
                 steers = await self._store.steers()
             for steer in steers:
-                await self._store.join(steer)
-                yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(steer.message))
+                if (joined := await self._store.join(steer)) is not None:
+                    yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(joined))
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
         memory = self._mind.recollection
@@ -136,18 +137,19 @@ class Turn:
         if self._mind.compaction.is_due(self._mind.transcript.tokens):
             async for event in self._compact():
                 yield event
-        try:
-            async for event in self._ask():
-                yield event
-        except ContextTooLong:
-            shrank = False
-            async for event in self._compact():
-                shrank = shrank or isinstance(event, SessionRotated)
-                yield event
-            if not shrank:
-                raise
-            async for event in self._ask():
-                yield event
+        while True:
+            try:
+                async for event in self._ask():
+                    yield event
+            except ContextTooLong:
+                shrank = False
+                async for event in self._compact():
+                    shrank = shrank or isinstance(event, SessionRotated)
+                    yield event
+                if not shrank:
+                    raise
+            else:
+                return
 
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
@@ -159,7 +161,7 @@ class Turn:
             tools=self._hands.schemas if mind.model.traits.calls_tools else (),
             conversation=self._store.session_id,
         )
-        async with aclosing(mind.model.stream(request)) as pieces:
+        async with aclosing(pieces_of(mind.model, request)) as pieces:
             async for piece in pieces:
                 match piece:
                     case Retrying():
@@ -274,6 +276,8 @@ class Turn:
         except LeaseLost as lost:
             # Another process runs this session now; not a word more may be written here.
             self.failure = lost
+            if self._store.state == "unopened":
+                raise
             yield TurnFailed(**self._here(), error=str(lost), failure=type(lost).__name__)
         except Exception as failure:
             self.failure = failure
@@ -290,7 +294,7 @@ class Turn:
         """Close the record, so that the next turn can follow."""
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):
-            await self._store.end(state, why, self._rest(why))
+            await self._store.end(state, storable(why), self._rest(storable(why)))
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
+from holdfast.core.errors import NotWaiting
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Lease, Turn
@@ -47,12 +48,12 @@ class TurnStore:
 
         async def work() -> Message:
             if isinstance(first, int):
-                turn = await self._call(self._journal.open, session_id, take=first, turn_id=self.turn_id)
+                # Noted at once: a turn that is open on record is open here, whatever fails next.
+                self._note(await self._call(self._journal.open, session_id, take=first, turn_id=self.turn_id))
                 message = (await self._call(self._journal.messages, self.turn_id))[0]
             else:
-                turn = await self._call(self._journal.open, session_id, first, turn_id=self.turn_id)
+                self._note(await self._call(self._journal.open, session_id, first, turn_id=self.turn_id))
                 message = first
-            self._note(turn)
             self._fold([message])
             return message
 
@@ -91,11 +92,18 @@ class TurnStore:
             joining.append(message)
         return joining
 
-    async def join(self, steer: InboxMessage) -> None:
-        async def work() -> None:
-            self._fold([await self._call(self._journal.join, self.turn_id, steer.id)])
+    async def join(self, steer: InboxMessage) -> Message | None:
+        """Let a waiting message join, as it is now; None when it was taken back meanwhile."""
 
-        await settled(work())
+        async def work() -> Message | None:
+            try:
+                message = await self._call(self._journal.join, self.turn_id, steer.id)
+            except NotWaiting:
+                return None
+            self._fold([message])
+            return message
+
+        return await settled(work())
 
     async def complete(self, message: Message, providers: Sequence[str], *, ephemeral: bool) -> None:
         """End the turn with its final message; from here on it is owed to each provider."""
@@ -123,6 +131,8 @@ class TurnStore:
         return await off_loop(self._pool, fn, *args, **kwargs)
 
     def _note(self, turn: Turn) -> None:
+        # A rotation whose end was not heard of here has moved the turn all the same.
+        self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
         self.state = turn.state
         self.session_id = turn.session_id
 

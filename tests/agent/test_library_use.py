@@ -1,0 +1,319 @@
+"""An `Agent` in the hands of a program of one's own: called twice at once, on loop after loop, and closed."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from holdfast import Agent, SessionDB
+from holdfast.agent import AgentOptions, Pools
+from holdfast.agent.transcript import Transcript
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput, LeaseLost, StoreBusy, TurnAlreadyRunning
+from holdfast.models.contract import ModelRequest
+from holdfast.sessions.sqlite import SqliteEngine
+from holdfast.testing import Call, ScriptedModel
+from tests.agent.company import FailingEngine, Hold, HoldingEngine, a_step, echo, require_valid, until
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+def same_as_stored(agent: Agent, db: SessionDB) -> bool:
+    return list(agent.messages) == Transcript(db.get_messages(agent.session_id)).messages
+
+
+@pytest.fixture
+def engine() -> FailingEngine:
+    return FailingEngine(SqliteEngine(":memory:", clock=SystemClock(), patience=5.0))
+
+
+@pytest.fixture
+def store(engine: FailingEngine) -> Any:  # noqa: ANN401
+    with SessionDB.on(engine) as db:
+        yield db
+
+
+def test_of_two_runs_at_once_one_is_refused_and_the_other_can_be_interrupted(
+    store: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        agent = Agent(ScriptedModel([hold, "fine"]), store, "s")
+        one, two = asyncio.create_task(agent.run("one")), asyncio.create_task(agent.run("two"))
+        await hold.reached.wait()
+        await until(two.done)
+        with pytest.raises(TurnAlreadyRunning):
+            two.result()
+        assert agent.running_turn is not None
+        agent.interrupt()
+        assert (await one).interrupted
+        assert same_as_stored(agent, store)
+        assert (await agent.run("three")).final_response == "fine"
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("other", ["stream", "resume", "drop", "compact", "retry"])
+def test_nothing_else_begins_while_a_turn_begins(store: SessionDB, wait: Wait, other: str) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        agent = Agent(ScriptedModel([hold]), store, "s")
+
+        async def read(events: Any) -> None:  # noqa: ANN401
+            async for _ in events:
+                pass
+
+        begin: dict[str, Callable[[], Awaitable[Any]]] = {
+            "stream": lambda: read(agent.stream("two")),
+            "resume": agent.resume,
+            "drop": agent.drop,
+            "compact": lambda: read(agent.stream_compaction()),
+            "retry": agent.retry,
+        }
+        one = asyncio.create_task(agent.run("one"))
+        await a_step()
+        with pytest.raises(TurnAlreadyRunning):
+            await begin[other]()
+        await hold.reached.wait()
+        hold.opened.set()
+        assert (await one).final_response == "held"
+        assert same_as_stored(agent, store)
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I6")
+def test_an_interrupt_that_comes_while_a_turn_begins_stops_it(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel(["never said"])
+        agent = Agent(model, store, "s")
+        turn = asyncio.create_task(agent.run("do X"))
+        await a_step()
+        assert agent.running_turn is None
+        agent.interrupt()
+        assert (await turn).interrupted
+        assert store.get_messages("s")[0]["content"] == "do X"
+        assert (await agent.run("again")).final_response == "never said"
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I4")
+def test_an_interrupt_of_a_turn_that_never_began_touches_no_other(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel(["fine"]), store, "s")
+        turn = asyncio.create_task(agent.run(None))
+        await a_step()
+        agent.interrupt()
+        with pytest.raises(InvalidInput):
+            await turn
+        assert not (await agent.run("go")).interrupted
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I3")
+def test_an_interrupt_before_the_first_turn_is_its_own_turn(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel()
+        agent = Agent(model, store, "new")
+        agent.interrupt("my first word")
+        await agent.run()
+        assert model.requests[0].messages[-1]["content"] == "my first word"
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I6")
+def test_an_interrupt_whose_message_can_not_be_stored_still_stops_the_turn(
+    store: SessionDB, engine: FailingEngine, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        agent = Agent(ScriptedModel([hold]), store, "s")
+        turn = asyncio.create_task(agent.run("go"))
+        await hold.reached.wait()
+        engine.fail_next_write(StoreBusy("the store", 5.0))
+        with pytest.raises(StoreBusy):
+            agent.interrupt("do Y")
+        assert (await turn).interrupted
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_a_message_that_its_owner_changes_later_stays_as_it_was_said(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel()
+        agent = Agent(model, store, "s")
+        message: Message = {"role": "user", "content": [{"type": "text", "text": "one"}]}
+        await agent.run(message)
+        message["content"][0]["text"] = "two"  # type: ignore[index]
+        await agent.run(message)
+        assert same_as_stored(agent, store)
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "assistant", "content": "I said"},
+        {"role": "tool", "content": "x"},
+        {"content": "x"},
+        7,
+        [],
+        {},
+    ],
+)
+def test_what_is_no_persons_message_is_refused_and_nothing_is_stored(
+    store: SessionDB,
+    wait: Wait,
+    wrong: Any,  # noqa: ANN401
+) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel(), store, "s")
+        with pytest.raises(InvalidInput):
+            await agent.run(wrong)
+        await agent.run("fine")
+        assert len(store.get_messages("s")) == 2
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_one_agent_on_loop_after_loop(store: SessionDB, wait: Wait) -> None:
+    model = ScriptedModel([Call("echo"), "one", "two", "three"])
+    agent = Agent(model, store, "s", tools=[echo()])
+    assert [wait(agent.run(text)).final_response for text in "abc"] == ["one", "two", "three"]
+    require_valid(model.requests[-1].messages)
+    wait(agent.close())
+
+
+def test_a_loop_that_closes_in_the_middle_of_a_step_leaves_a_closed_record() -> None:
+    engine = HoldingEngine(SqliteEngine(":memory:", clock=SystemClock(), patience=5.0))
+    db = SessionDB.on(engine)
+
+    def last_word(_: ModelRequest) -> str:
+        engine.hold_next_write()
+        return "done"
+
+    agent = Agent(ScriptedModel([last_word, "fine"]), db, "s")
+    running: set[Any] = set()
+
+    async def main() -> None:
+        running.add(asyncio.create_task(agent.run("go")))
+        await until(engine.reached.is_set)
+        asyncio.get_running_loop().call_later(0.05, engine.opened.set)
+
+    asyncio.run(main())
+    assert db.turns.running("s") is None
+    assert db.get_messages("s")[-1]["content"] == "done"
+    assert agent.running_turn is None
+    assert asyncio.run(agent.run("again")).final_response == "fine"
+    asyncio.run(agent.close())
+    db.close()
+
+
+def test_a_reader_that_leaves_while_the_turn_can_not_open_loses_no_exception(engine: FailingEngine) -> None:
+    complaints: list[dict[str, Any]] = []
+    held = HoldingEngine(engine)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+        agent = Agent(ScriptedModel(), SessionDB.on(held), "s")
+        await agent.run("one")
+        engine.fail_next_write(StoreBusy("the store", 5.0))
+        held.hold_next_write()
+        turn = asyncio.create_task(agent.run("two"))
+        await until(held.reached.is_set)
+        turn.cancel()
+        held.opened.set()
+        await asyncio.wait([turn])
+        assert turn.cancelled()
+        await agent.close()
+
+    asyncio.run(main())
+    gc.collect()
+    assert complaints == []
+    engine.close()
+
+
+def test_a_turn_whose_opening_could_not_be_read_back_is_closed(
+    store: SessionDB, engine: FailingEngine, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel(["fine", "and fine"]), store, "s")
+        await agent.run("one")
+        store.inbox.put("s", {"role": "user", "content": "two"})
+        opened = store.turns.open
+
+        def open_then_fail(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            turn = opened(*args, **kwargs)
+            engine.fail_next_read(StoreBusy("the store", 5.0))
+            return turn
+
+        store.turns.open = open_then_fail  # type: ignore[method-assign]
+        with pytest.raises(StoreBusy):
+            await agent.run()
+        store.turns.open = opened  # type: ignore[method-assign]
+        assert store.turns.running("s") is None
+        assert (await agent.run("three")).final_response == "and fine"
+        assert same_as_stored(agent, store)
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_a_lease_that_is_lost_before_the_turn_opens_is_raised(store: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel(), store, "s")
+        await agent.run("one")
+        agent.lease = store.hold_session("s", "me")
+        store.let_go_of_session("s", "me")
+        with pytest.raises(LeaseLost):
+            await anext(agent.stream("two"))
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_whichever_write_fails_the_next_turn_sees_what_is_stored(
+    store: SessionDB, engine: FailingEngine, wait: Wait, failing: int
+) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel([Call("echo"), "one", "two", "three", "four"])
+        agent = Agent(model, store, "s", tools=[echo()])
+        store.create_session("s", source="test")
+        engine.fail_next_write(*[None] * failing, StoreBusy("the store", 5.0), StoreBusy("the store", 5.0))
+        try:
+            await agent.run("go")
+        except StoreBusy:
+            engine.fail_next_write()
+            if await agent.unfinished() is not None:
+                await agent.drop()
+        await agent.run("again")
+        require_valid(model.requests[-1].messages)
+        assert same_as_stored(agent, store)
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_closing_twice_and_before_anything_began_does_no_harm(wait: Wait) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel(), options=AgentOptions(pools=Pools()))
+        await agent.close()
+        await agent.close()
+
+    wait(scenario())
