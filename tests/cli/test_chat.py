@@ -79,6 +79,7 @@ def test_of_two_commands_asked_about_at_once_only_the_one_shown_is_answered(home
     terminal.type("y")
     terminal.see("answered: y", "Finished.", "ready")
     assert terminal.leave() == 0
+    assert terminal.glass.shown().count("Allow this command?") == 2
     assert not (home.folder / f"made-{first}").exists()
     assert (home.folder / f"made-{second}").exists()
 

@@ -100,6 +100,17 @@ def test_a_setting_that_does_not_fit_changes_nothing(home: Home, key: str, value
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize(("written", "code"), [("max_steps = 3", 0), ("max_steps = 0", 2)])
+def test_an_edited_file_counts_only_when_it_fits(home: Home, written: str, code: int) -> None:
+    editor = home.folder / "editor.sh"
+    editor.write_text(f'#!/bin/sh\nprintf "[limits]\\n{written}\\n" > "$1"\n', encoding="utf-8")
+    editor.chmod(0o700)
+    home.settings["EDITOR"] = str(editor)
+    home.settings["VISUAL"] = ""
+    assert run(home, "config", "edit").returncode == code
+    assert ("limits.max_steps = 3" in run(home, "config").stdout) == (code == 0)
+
+
 def test_the_doctor_says_how_everything_stands(talked: Home) -> None:
     ran = run(talked, "doctor", "--json")
     findings = {each["about"]: each for each in json.loads(ran.stdout)}

@@ -85,27 +85,3 @@ def test_no_colour_is_used_when_none_is_wanted(home: Home) -> None:
     terminal.see("bold and code", "ready")
     assert terminal.leave() == 0
     assert "\x1b[3" not in terminal.raw.replace("\x1b[3D", "").replace("\x1b[3C", "")
-
-
-def test_slash_commands_work_on_the_conversation(home: Home) -> None:
-    home.script(["One.", "Two.", "Again."])
-    terminal = home.terminal("chat", rows=50)
-    terminal.see("ready")
-    terminal.type("first")
-    terminal.see("One.", "ready")
-    terminal.type("second")
-    terminal.see("Two.", "ready")
-    terminal.type("/retry")
-    terminal.see("Two.", "> second", "Again.", "ready")
-    terminal.type("/undo")
-    terminal.see("Taken back: second")
-    terminal.type("/nonsense")
-    terminal.see("there is no command /nonsense")
-    terminal.type("/mode steer")
-    terminal.see("mode steer: a message sent while a turn runs joins it")
-    terminal.type("/sessions")
-    terminal.see("msg first")
-    terminal.type("/status")
-    terminal.see("conversation", "idle", "store:")
-    terminal.type("/quit")
-    assert terminal.end() == 0

@@ -188,6 +188,8 @@ class SlashCommands:
         self._say("`holdfast model set` chooses another one for the next start.", style="dim")
 
     async def _tools(self, _: str) -> None:
+        if self._chat.host.model is not None and not self._chat.host.model.calls_tools:
+            self._say("This model calls no tools. Others have these:", style="yellow")
         width = self._chat.screen.width - 1
         for name, about in self._chat.host.tools:
             self._say(one_line(f"{name:<16} {about}", width, squeeze=False))

@@ -1,0 +1,87 @@
+"""The slash commands of a chat, on a real terminal."""
+
+import pytest
+
+from tests.cli.terminals import Home
+
+pytestmark = pytest.mark.slow
+
+
+def test_slash_commands_work_on_the_conversation(home: Home) -> None:
+    home.script(["One.", "Two.", "Again."])
+    terminal = home.terminal("chat", rows=50)
+    terminal.see("ready")
+    terminal.type("first")
+    terminal.see("One.", "ready")
+    terminal.type("second")
+    terminal.see("Two.", "ready")
+    terminal.type("/retry")
+    terminal.see("Two.", "> second", "Again.", "ready")
+    terminal.type("/undo")
+    terminal.see("Taken back: second")
+    terminal.type("/nonsense")
+    terminal.see("there is no command /nonsense")
+    terminal.type("/mode steer")
+    terminal.see("mode steer: a message sent while a turn runs joins it")
+    terminal.type("/sessions")
+    terminal.see("msg first")
+    terminal.type("/status")
+    terminal.see("conversation", "idle", "store:")
+    terminal.type("/quit")
+    assert terminal.end() == 0
+
+
+def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
+    home.script(["Of ships.", "Of trains.", "More of ships."])
+    terminal = home.terminal("chat", rows=60)
+    terminal.see("ready")
+    terminal.type("tell me of ships")
+    terminal.see("Of ships.", "ready")
+    terminal.type("/new")
+    terminal.see("A new conversation.")
+    terminal.type("tell me of trains")
+    terminal.see("Of trains.", "ready")
+    terminal.type("/search ships")
+    terminal.see("assistant: Of ships.")
+    terminal.type("/resume")
+    terminal.see("/resume NUMBER goes on")
+    terminal.type("/resume 2")
+    terminal.see("/resume NUMBER goes on", "> tell me of ships", "Of ships.")
+    terminal.type("go on")
+    terminal.see("More of ships.", "ready")
+    target = home.folder / "ships.jsonl"
+    terminal.type(f"/export {target}")
+    terminal.see("written to")
+    terminal.type("/branch")
+    terminal.see("This goes on in a copy")
+    terminal.type("/clear")
+    terminal.see("The conversation is ended")
+    assert terminal.leave() == 0
+    exported = target.read_text(encoding="utf-8")
+    assert "More of ships." in exported
+    assert "trains" not in exported
+
+
+def test_a_path_is_a_message_and_no_command(home: Home) -> None:
+    home.script(["A file."])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("/etc/hosts is what?")
+    terminal.see("A file.", "ready")
+    assert terminal.leave() == 0
+    assert home.said() == ["/etc/hosts is what?"]
+
+
+def test_compacting_keeps_the_conversation_going(home: Home) -> None:
+    home.script(["One.", "Two.", "A summary.", "Three."])
+    terminal = home.terminal("chat", rows=40)
+    terminal.see("ready")
+    for said, answer in (("first", "One."), ("second", "Two.")):
+        terminal.type(said)
+        terminal.see(answer, "ready")
+    terminal.type("/compact")
+    terminal.see("compacted:")
+    terminal.type("third")
+    terminal.see("> third", "ready")
+    assert terminal.leave() == 0
+    assert home.said() == ["first", "second", "third"]
