@@ -54,7 +54,7 @@ def test_a_window_of_any_size_shows_wide_letters_whole(home: Home, rows: int, co
 
 
 def test_a_pasted_megabyte_is_one_message(home: Home) -> None:
-    home.script(["A summary.", "Read."])  # it is more than the model's window holds
+    home.script(["Read."] * 3)  # more than the window holds: it may be summarised first
     terminal = home.terminal("chat")
     terminal.see("ready")
     text = "0123456789abcdef\r\n" * 60_000
