@@ -20,6 +20,7 @@ from bench.processes import process_rows
 from bench.reading import load_rows, search_rows, size_rows
 from bench.rounds import FULL, MILLI, QUICK, Scale
 from bench.stores import size
+from bench.surfaces import surface_rows
 from bench.table import PAGE, Row, facts, filesystem, render
 from bench.texts import Texts
 from bench.turns import turn_rows
@@ -59,6 +60,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     yield from memory_rows(folder, scale)
     say("turns")
     yield from turn_rows(folder, scale)
+    say("start-up and the host")
+    yield from surface_rows(folder, scale)
     say("sizes")
     bout.settle()
     bout.close()
