@@ -51,6 +51,8 @@ LONGEST_PAUSE = 5.0
 REVIEW_SECONDS = 0.5
 """How long a review that is cut off at the end may take to stop."""
 INTERRUPTED = "the person interrupted"
+HEAD_START = 1.0
+"""How long a message accepted by another process is left to it before this one runs it, in seconds."""
 TAKEN_OVER = "its process ended in mid-turn"
 
 
@@ -62,6 +64,8 @@ class Conversation:
         self.questions = OpenQuestions(parts.ask_seconds)
         # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
         self.stream = EventStream(root_id, parts.options.replay, first=int(parts.clock.now() * 1_000_000))
+        self._spoken_here = False
+        self._heard = (0, 0.0)  # a message accepted elsewhere, and when it was first seen here
         self._parked = 0  # messages up to this inbox id wait for a person's word
         self._parts = parts
         self._agents = agents
@@ -112,6 +116,7 @@ class Conversation:
     def run_waiting(self) -> None:
         """A person has spoken here: everything that waits may run, in order."""
         self._parked = 0
+        self._spoken_here = True
         self.poke()
 
     async def wish(self, wish: Wish) -> None:
@@ -190,17 +195,29 @@ class Conversation:
 
     async def _go_on(self) -> bool:
         """One look at the conversation; False when there is nothing to do and nobody to do it for."""
-        if self._wishes or await self._next() is not None:
+        message = await self._next()
+        if message is None:
+            self._spoken_here = False
+        if self._wishes or (message is not None and self._may_take(message)):
             lease = await self._call(self._parts.db.hold_session, self.root_id, self._holder)
             if lease is not None:
                 await self._serve(lease)
                 return True
-        elif not self.stream.readers:
+        elif message is None and not self.stream.readers:
             return False
         # Another process runs it, or a reader here wants to know when one does.
         await self._look_elsewhere()
         await self._rest(self._parts.options.poll_seconds)
         return True
+
+    def _may_take(self, message: InboxMessage) -> bool:
+        """Whoever accepted a message runs it; a process that only reads here lets that one go first."""
+        if self._spoken_here or self._parts.options.take_over:
+            return True
+        now = self._parts.clock.monotonic()
+        if self._heard[0] != message.id:
+            self._heard = (message.id, now)
+        return now - self._heard[1] >= HEAD_START
 
     async def _look_elsewhere(self) -> None:
         holder = await self._call(self._parts.db.session_holder, self.root_id)
