@@ -212,7 +212,7 @@ class Conversation:
 
     def _may_take(self, message: InboxMessage) -> bool:
         """Whoever accepted a message runs it; a process that only reads here lets that one go first."""
-        if self._spoken_here or self._parts.options.take_over:
+        if self._spoken_here:
             return True
         now = self._parts.clock.monotonic()
         if self._heard[0] != message.id:
