@@ -8,18 +8,19 @@ interrupt was in time or not.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
+from holdfast.agent.assembly import Assembly
+from holdfast.agent.boundary import Boundary
 from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
-from holdfast.agent.prompt import Prompt
+from holdfast.agent.prompt import persons_message
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, going_on
 from holdfast.agent.running import RunningTurn
-from holdfast.agent.summary import MechanicalCompressor, SummaryCompressor
+from holdfast.agent.summary import compressor_for
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore, is_cancelled
@@ -32,7 +33,6 @@ from holdfast.models.contract import Model
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
-from holdfast.sessions.contract import Turn as StoredTurn
 from holdfast.tools.contract import Tool
 
 T = TypeVar("T")
@@ -60,32 +60,29 @@ class Agent:
         self._own_pools = self._options.pools is None
         self._pools = self._options.pools or Pools()
         self._model = model
-        self._memory = memory
-        self._tools = list(tools)
         self._session_id = session_id or new_id()
+        self._boundary = Boundary(self._db, memory)
         self._recollection = Recollection(
             memory,
             self._pools.work,
             seconds=self._options.recall_seconds,
             ephemeral=self._options.ephemeral,
         )
+        self._assembly = Assembly(tools, self._recollection, self._pools.work, self._options)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._recollection,
-            _compressor(model, self._options.summary_model),
+            compressor_for(self._options.summary_model or model),
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
         self._transcript = Transcript()
         self._known = -1  # stored messages that the transcript holds; -1: not read yet
-        self._hands: Hands | None = None
-        self._system: str | None = None
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
         self._left_open: Turn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
-        self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
         self.lease: Lease | None = None
         """The session's lease, when a host holds one: each step is refused once it is lost."""
 
@@ -181,10 +178,7 @@ class Agent:
         turn = await self._call(self._db.turns.running, live_end)
         if turn is None or turn.id == self.running_turn:
             return None
-        return await self._call(self._describe, turn)
-
-    def _describe(self, turn: StoredTurn) -> Unfinished:
-        return describe(turn, self._db.turns.messages(turn.id), self._db.turns.partial(turn.id))
+        return await self._call(describe, self._db.turns, turn)
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
@@ -282,16 +276,7 @@ class Agent:
 
         What `SessionLifecycle` calls at a boundary, on a thread of its own.
         """
-        if self._memory is None:
-            return
-        for session_id in self._db.lineage(self._session_id):
-            session = self._db.get_session(session_id)
-            if session is None or self._handed_over.get(session_id) == session.generation:
-                continue
-            # Through the generation that was read: a turn completed meanwhile is the next commit's.
-            messages = self._db.uncommitted_messages(session_id, through=session.generation)
-            self._memory.on_session_end(messages, session_id=session_id)
-            self._handed_over[session_id] = session.generation
+        self._boundary.commit(self._session_id)
 
     async def close(self) -> None:
         """Interrupt what runs and let go of what this agent made for itself."""
@@ -319,7 +304,7 @@ class Agent:
 
     async def _accept(self, text: str | Message | None) -> Message | int | None:
         """The message to run, or the inbox id to reach when others wait before it."""
-        message = None if text is None else _said(text)
+        message = None if text is None else persons_message(text)
         await self._look()
         if message is None:
             return None
@@ -410,29 +395,17 @@ class Agent:
                 self._db.create_session(self._session_id, source=self._options.source)
 
     async def _assemble(self) -> tuple[Mind, Hands]:
-        options = self._options
-        if self._hands is None:
-            taken = {tool.name for tool in self._tools}
-            tools = [*self._tools, *await self._recollection.tools(taken)]
-            self._hands = Hands(tools, self._pools.work, options.workspace, options.person_for, options.cut)
-        if self._system is None:
-            prompt = Prompt(
-                options.instructions,
-                options.workspace,
-                options.skills,
-                await self._recollection.system_block(),
-            )
-            self._system = await off_loop(self._pools.work, prompt.system)
+        hands = await self._assembly.hands()
         mind = Mind(
             model=self._model,
-            system=self._system,
+            system=await self._assembly.system(),
             transcript=self._transcript,
             compaction=self._compaction,
             recollection=self._recollection,
-            limits=options.limits,
-            clock=options.clock,
+            limits=self._options.limits,
+            clock=self._options.clock,
         )
-        return mind, self._hands
+        return mind, hands
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pools.store, fn, *args, **kwargs)
@@ -444,17 +417,3 @@ class _Stop:
 
     reason: str
     inbox_id: int
-
-
-def _said(text: object) -> Message:
-    """A person's message, as a copy of the agent's own: what its owner changes later changes no record."""
-    if isinstance(text, str):
-        return {"role": "user", "content": text}
-    if not isinstance(text, dict) or text.get("role") in (None, "assistant", "tool"):
-        raise InvalidInput(f"a turn begins with a person's text or message, not {text!r:.80}")
-    return cast("Message", deepcopy(text))
-
-
-def _compressor(model: Model, cheaper: Model | None) -> Compressor:
-    chosen = cheaper or model
-    return SummaryCompressor(chosen) if chosen.traits.summarises else MechanicalCompressor()

@@ -5,10 +5,13 @@ request stays the same and prompt caches hold. What is recalled for one turn goe
 """
 
 import logging
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +75,15 @@ def fenced(name: str, text: str) -> str:
     """Text that is data, in a fence that it can't close itself."""
     inner = text.replace(f"</{name}", f"< /{name}")
     return f"<{name}>\n{inner}\n</{name}>"
+
+
+def persons_message(text: object) -> Message:
+    """What a person says, as a copy of the agent's own: what its owner changes later changes no record."""
+    if isinstance(text, str):
+        return {"role": "user", "content": text}
+    if not isinstance(text, dict) or text.get("role") in (None, "assistant", "tool"):
+        raise InvalidInput(f"a turn begins with a person's text or message, not {text!r:.80}")
+    return cast("Message", deepcopy(text))
 
 
 def with_recalled(message: Message, recalled: str) -> Message:

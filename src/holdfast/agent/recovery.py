@@ -4,7 +4,6 @@ Nothing is run again here. A call without a result is answered by the honest wor
 so the model looks before it repeats anything, and what needs approval is asked anew.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.agent.answer import Answer
@@ -13,6 +12,7 @@ from holdfast.agent.transcript import NO_RESULT, Transcript, text_of
 from holdfast.core.contract import Message
 from holdfast.models.contract import TextPiece
 from holdfast.sessions.contract import Turn
+from holdfast.sessions.journal import Journal
 
 CRASHED = "cut off by a crash"
 
@@ -36,8 +36,9 @@ class Unfinished:
         return text_of(self.message)
 
 
-def describe(turn: Turn, messages: Sequence[Message], partial: str) -> Unfinished:
-    """The turn as it is on record."""
+def describe(turns: Journal, turn: Turn) -> Unfinished:
+    """The turn as it is on record. Reads the store, so async code calls it off the loop."""
+    messages = turns.messages(turn.id)
     transcript = Transcript(messages)
     results = sum(message["role"] == "tool" for message in messages)
     return Unfinished(
@@ -46,7 +47,7 @@ def describe(turn: Turn, messages: Sequence[Message], partial: str) -> Unfinishe
         message=messages[0],
         finished_calls=results,
         open_calls=tuple(call["function"]["name"] for call in transcript.unanswered),
-        partial=partial,
+        partial=turns.partial(turn.id),
     )
 
 

@@ -117,6 +117,11 @@ class MechanicalCompressor:
         return [summary_message("\n".join([*said, *reversed(told)])), *kept]
 
 
+def compressor_for(model: Model) -> "SummaryCompressor | MechanicalCompressor":
+    """What shrinks a conversation when this model writes the summaries."""
+    return SummaryCompressor(model) if model.traits.summarises else MechanicalCompressor()
+
+
 def summary_message(text: str) -> Message:
     """A summary as the child session's first message."""
     message: dict[str, Any] = {

@@ -256,7 +256,7 @@ class TurnFailed(TurnEvent):
 
     error: str
     failure: str = ""
-    """The name of the error's class, as in `core/errors.py`; empty when only the words are known."""
+    """The name of the error's class, as in `core/errors/`; empty when only the words are known."""
 
 
 KINDS: dict[str, type[Event]] = {

@@ -155,7 +155,7 @@ def cut_off(db: SessionDB, session_id: str) -> Unfinished | None:
     turn = db.turns.running(db.live_end(session_id))
     if turn is None or db.session_holder(session_id) is not None:
         return None
-    messages, partial = db.turns.messages(turn.id), db.turns.partial(turn.id)
+    found = describe(db.turns, turn)
     # It may have ended between the looks.
     still = db.turns.get(turn.id)
-    return describe(turn, messages, partial) if still is not None and still.state == "running" else None
+    return found if still is not None and still.state == "running" else None

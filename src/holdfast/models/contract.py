@@ -1,8 +1,8 @@
 """What a language model is: a request, the pieces of its streamed answer, and the `Model` protocol.
 
 Read this first, then `openai_compatible.py` (an adapter) and `patience.py` (retries around any adapter).
-A tool call arrives in pieces; `agent/answer.py` puts the pieces together. Errors are in `core/errors.py`
-under "models"; an adapter raises nothing else.
+A tool call arrives in pieces; `agent/answer.py` puts the pieces together. Errors are in
+`core/errors/models.py`; an adapter raises nothing else.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Turns what a model server said when it failed into the named errors of `core/errors.py`.
+"""Turns what a model server said when it failed into the named errors of `core/errors/models.py`.
 
 Adapters read the status, the headers and the body; `failure` decides. It looks at the status and at the
 code and type fields. It reads message text only where a server gives nothing else to go by.

@@ -1,0 +1,102 @@
+"""What a session store refuses: the call does not fit, and nothing was changed."""
+
+from holdfast.core.errors.groups import Refused
+
+
+class SessionNotFound(Refused):
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"there is no session {session_id!r}")
+        self.session_id = session_id
+
+
+class SessionExists(Refused):
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} already exists")
+        self.session_id = session_id
+
+
+class SessionEnded(Refused):
+    """The session takes no more messages; `live_end` is where its conversation goes on, if it does."""
+
+    def __init__(self, session_id: str, end_reason: str, live_end: str | None = None) -> None:
+        goes_on = f"; the conversation goes on in {live_end!r}" if live_end else ""
+        super().__init__(f"session {session_id!r} has ended ({end_reason}){goes_on}")
+        self.session_id = session_id
+        self.end_reason = end_reason
+        self.live_end = live_end
+
+
+class SessionBusy(Refused):
+    """The session can't end yet: a turn runs in it, or messages wait that would be left behind."""
+
+    def __init__(self, session_id: str, busy_with: str) -> None:
+        super().__init__(f"session {session_id!r} can't end: {busy_with}")
+        self.session_id = session_id
+
+
+class AlreadyContinued(Refused):
+    """Another rotation won: the parent already has its one continuation, to be adopted."""
+
+    def __init__(self, session_id: str, child_id: str) -> None:
+        super().__init__(f"session {session_id!r} already continues in {child_id!r}")
+        self.session_id = session_id
+        self.child_id = child_id
+
+
+class TurnNotFound(Refused):
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"there is no turn {turn_id!r}")
+        self.turn_id = turn_id
+
+
+class TurnNotRunning(Refused):
+    def __init__(self, turn_id: str, state: str) -> None:
+        super().__init__(f"turn {turn_id!r} is {state}; only a running turn can go on or end")
+        self.turn_id = turn_id
+        self.state = state
+
+
+class TurnAlreadyRunning(Refused):
+    def __init__(self, session_id: str, turn_id: str) -> None:
+        super().__init__(f"session {session_id!r} already runs turn {turn_id!r}")
+        self.session_id = session_id
+        self.turn_id = turn_id
+
+
+class TurnExists(Refused):
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"there is already a turn {turn_id!r}; a turn's id is used once")
+        self.turn_id = turn_id
+
+
+class NotWaiting(Refused):
+    """The inbox message was taken or withdrawn before this call."""
+
+    def __init__(self, inbox_id: int, state: str) -> None:
+        super().__init__(f"inbox message {inbox_id} is {state}, not waiting here")
+        self.inbox_id = inbox_id
+        self.state = state
+
+
+class DeliveryNotFound(Refused):
+    def __init__(self, delivery_id: int) -> None:
+        super().__init__(f"there is no delivery {delivery_id}")
+        self.delivery_id = delivery_id
+
+
+class NotSetAside(Refused):
+    """Only a delivery that was set aside can be retried or dropped by hand."""
+
+    def __init__(self, delivery_id: int, state: str) -> None:
+        super().__init__(f"delivery {delivery_id} is {state}; only one set aside can be retried or dropped")
+        self.delivery_id = delivery_id
+        self.state = state
+
+
+class LeaseLost(Refused):
+    """The lease ran out and may belong to another by now; what it guarded was not done."""
+
+    def __init__(self, name: str, holder: str) -> None:
+        super().__init__(f"{holder!r} no longer holds the lease {name!r}")
+        self.name = name
+        self.holder = holder
