@@ -18,6 +18,7 @@ from holdfast.core.errors.memory import (
     BoundaryFailed,
     MemoryClosed,
     ProviderInvalid,
+    ProviderNotWorking,
     ProviderUnavailable,
     Undeliverable,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "PoolClosed",
     "PoolSaturated",
     "ProviderInvalid",
+    "ProviderNotWorking",
     "ProviderUnavailable",
     "Refused",
     "RequestRejected",

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import StoreClosed
+from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
@@ -168,6 +169,9 @@ class LocalMemory(MemoryProvider):
             " to look for more, memory_save for what later conversations should know, and memory_correct or"
             " memory_forget when a note is wrong or the user asks for it."
         )
+
+    def check(self, config: ProviderConfig) -> str:
+        return str(self.describe())
 
     def describe(self) -> Description:
         """How the memory stands, for `doctor`."""
