@@ -28,6 +28,8 @@ FOUND_AT_MOST = 20
 TOKEN_BUDGET = 1500
 # Of a session's own turns, so many are taken to be in the conversation that an agent sends anyway.
 TURNS_IN_CONTEXT = 20
+# Less than a provider's shutdown may take: a write that waits for another process is tried again by its lane.
+PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,9 @@ class LocalMemory(MemoryProvider):
             if self._closed:
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
-                self._store = MemoryStore(self._path, clock=self._clock, zone=self._zone)
+                self._store = MemoryStore(
+                    self._path, clock=self._clock, zone=self._zone, patience=PATIENCE_SECONDS
+                )
                 if self._embedder is not None:
                     self._store.await_vectors(self._embedder.model)
                     self._maker = VectorMaker(self._store, self._embedder)
