@@ -2,4 +2,5 @@
 
 OURS = {
     "local": "tests.memory.kit.local_case:LocalCase",
+    "hermes bridge": "tests.memory.kit.hermes_case:HermesCase",
 }
