@@ -18,6 +18,7 @@ from holdfast.core.errors.memory import (
     BoundaryFailed,
     MemoryClosed,
     ProviderInvalid,
+    ProviderNotWorking,
     ProviderUnavailable,
     Undeliverable,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "PoolClosed",
     "PoolSaturated",
     "ProviderInvalid",
+    "ProviderNotWorking",
     "ProviderUnavailable",
     "Refused",
     "RequestRejected",
