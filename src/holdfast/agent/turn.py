@@ -261,6 +261,7 @@ class Turn:
 
     async def _to_an_end(self, way: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """Walk the way; whatever stops it, what was produced is kept and the end is said."""
+        last: list[Event] = []
         try:
             async with aclosing(way) as events:
                 async for event in events:
@@ -268,10 +269,10 @@ class Turn:
         except asyncio.CancelledError:
             if self._store.state == "completed":
                 # The interrupt came too late for this turn; its message becomes the next one.
-                yield self._completed()
+                last = [self._completed()]
             elif self._store.state == "running":
-                await self._end("interrupted", self.interrupt_reason)
-                yield TurnInterrupted(**self._here(), reason=self.interrupt_reason)
+                moved = await self._end("interrupted", self.interrupt_reason)
+                last = [*moved, TurnInterrupted(**self._here(), reason=self.interrupt_reason)]
             else:
                 raise  # nothing was begun
         except LeaseLost as lost:
@@ -279,29 +280,40 @@ class Turn:
             self.failure = lost
             if self._store.state == "unopened":
                 raise
-            yield TurnFailed(**self._here(), error=str(lost), failure=type(lost).__name__)
+            self._ended = "failed", storable(str(lost))
+            last = [self._failed(lost)]
         except Exception as failure:
             self.failure = failure
             if self._store.state != "running":
                 raise
-            if not isinstance(failure, HoldfastError):
-                logger.exception("turn.failed", extra={"turn": self._store.turn_id})
-            await self._end("failed", str(failure) or repr(failure))
-            yield TurnFailed(
-                **self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__
-            )
+            last = await self._fail(failure)
+        for event in last:
+            yield event
 
     async def close_record(self) -> None:
-        """Close the record of a turn that has ended, when the store failed at its end."""
+        """Close the record of a turn that has ended, when the store failed then or the lease was lost."""
         if self._ended is not None and self._store.state == "running":
             await self._end(*self._ended)
 
-    async def _end(self, state: str, why: str) -> None:
-        """Close the record, so that the next turn can follow."""
+    async def _fail(self, failure: Exception) -> list[Event]:
+        if not isinstance(failure, HoldfastError):
+            logger.error("turn.failed", exc_info=failure, extra={"turn": self._store.turn_id})
+        moved = await self._end("failed", str(failure) or repr(failure))
+        return [*moved, self._failed(failure)]
+
+    def _failed(self, failure: Exception) -> Event:
+        return TurnFailed(**self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__)
+
+    async def _end(self, state: str, why: str) -> list[Event]:
+        """Close the record, so that the next turn can follow; returns a rotation that is not shown yet."""
         self._ended = state, storable(why)
+        before = self._here()
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):
             await self._store.end(*self._ended, self._rest(storable(why)))
+        child_id = self._store.session_id
+        # Cut off in the very moment of its commit, a rotation is heard of only here.
+        return [] if child_id == before["session_id"] else [SessionRotated(**before, child_id=child_id)]
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)

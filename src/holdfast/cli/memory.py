@@ -5,7 +5,8 @@ from cyclopts import App
 from holdfast.cli.clean_text import one_line
 from holdfast.cli.finding import day
 from holdfast.cli.printing import show, width
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.memory.checking import Trial
 from holdfast.memory.providers.local import LocalMemory
 from holdfast.sessions.contract import Delivery
 from holdfast.wiring import existing_store, load_providers_of, load_settings
@@ -15,15 +16,18 @@ memory = App(name="memory", help="What is remembered, what is owed to memory, wh
 
 @memory.default
 def status() -> None:
-    """Say how each memory provider stands."""
+    """Say how each memory provider stands, and whether it works."""
     settings = load_settings()
     loaded = load_providers_of(settings)
+    trials = [Trial(each, loaded.configs[each.name]) for each in loaded.providers]
     with existing_store(settings) as db:
-        for provider in loaded.providers:
+        for provider, trial in zip(loaded.providers, trials, strict=True):
             backlog = db.outbox.backlog(provider.name)
             show(f"{provider.name}: {backlog.owed} turns owed, {backlog.set_aside} set aside")
-            if isinstance(provider, LocalMemory):
-                show(f"  {provider.describe()}")
+            try:
+                show(f"  {trial.result() or 'nothing to check'}")
+            except HoldfastError as failure:
+                show(f"  {failure}")
             provider.shutdown()
     for problem in loaded.problems:
         show(f"left out: {problem}")
@@ -32,6 +36,7 @@ def status() -> None:
 
 
 memory.command(status, name="status")
+memory.command("holdfast.cli.memory_setup:setup", name="setup", help="Set up a memory provider.")
 
 
 @memory.command

@@ -16,12 +16,10 @@ from holdfast.core.events import (
     TextDelta,
     ToolFinished,
     ToolStarted,
-    TurnCompleted,
-    TurnFailed,
-    TurnInterrupted,
     TurnStarted,
 )
 from holdfast.host.contract import HostParts
+from holdfast.host.endings import end_of
 from holdfast.host.streams import EventStream
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
@@ -135,7 +133,7 @@ class Follower:
         """Say how the open turn ended, once it has and all of it is shown."""
         turn = turns.get(self._open or "")
         if turn is not None and turn.state != "running":
-            self._stream.publish(_end_of(turn, self._said))
+            self._stream.publish(end_of(turn, self._said))
             self._open, self._said = None, ""
             self._names.clear()
 
@@ -162,12 +160,3 @@ def _turns(db: SessionDB, turn_ids: set[str]) -> dict[str, Turn]:
 
 def _from(lineage: list[str], session_id: str) -> list[str]:
     return lineage[lineage.index(session_id) :] if session_id in lineage else lineage[-1:]
-
-
-def _end_of(turn: Turn, said: str) -> Event:
-    where = {"session_id": turn.session_id, "turn_id": turn.id}
-    if turn.state == "interrupted":
-        return TurnInterrupted(**where, reason=turn.reason or "")
-    if turn.state == "failed":
-        return TurnFailed(**where, error=turn.reason or "")
-    return TurnCompleted(**where, final_response=said)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from holdfast.core.contract import Message
+from holdfast.memory.config import ProviderConfig
 
 Circuit = Literal["closed", "open"]
 """Closed: deliveries flow. Open: the provider is down, and one probe at a time looks whether it is back."""
@@ -72,15 +73,39 @@ class MemoryProvider(ABC):
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether the provider could work here: what it needs is installed and configured. No network."""
+        """Whether the provider could work here: what it needs is installed. No network.
+
+        It may raise `ProviderInvalid` instead, which says what to install.
+        """
 
     @abstractmethod
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Get ready. Called once, on the provider's own lane, before anything else."""
+        """Get ready. Called once, on the provider's own lane, before anything else.
+
+        A provider with a schema finds its `ProviderConfig` in `kwargs["config"]`.
+        """
 
     @abstractmethod
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The tools this provider offers to the model, as OpenAI function schemas."""
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """What the provider must or may be told, as a list of fields; empty for nothing.
+
+        A field has `key`, and may have `description`, `secret` (stored apart, masked), `required`,
+        `default`, `choices`, `env_var` (a variable that wins over what is stored), `url` (where to get the
+        value) and `when` (`{key: value}` of fields before it, with which alone it counts). A provider
+        whose required values are missing is left out by name. Called before `initialize`; no I/O.
+        """
+        return []
+
+    def check(self, config: ProviderConfig) -> str:
+        """Try whether the provider works with these values, and say what was found in one line.
+
+        Raise what is wrong. Called without `initialize`, on a thread of its own, for `memory setup` and
+        `memory status`; it must leave nothing behind, neither data nor a thread.
+        """
+        return ""
 
     def system_prompt_block(self) -> str:
         """Text for the system prompt; empty for none."""

@@ -277,7 +277,11 @@ class SessionDB:
 
     def let_go_of_session(self, session_id: str, holder: str) -> None:
         """Does nothing when the lease was lost, or is somebody else's."""
-        self._keeper.release(session_lease(self.root(session_id)), holder)
+        name = session_lease(session_id)
+        # Held under this very name, it is let go without a look at the store, which may be out of reach.
+        if self._keeper.held(name, holder) is None:
+            name = session_lease(self.root(session_id))
+        self._keeper.release(name, holder)
 
     def session_holder(self, session_id: str) -> str | None:
         """Who runs the conversation now."""

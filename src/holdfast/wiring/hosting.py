@@ -25,7 +25,8 @@ from holdfast.tools.contract import Person
 from holdfast.tools.processes import Deliver
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import SKILLS, Surroundings, toolbox
-from holdfast.wiring.basics import build_memory, data_folder, load_settings, open_model, open_store
+from holdfast.wiring.basics import data_folder, load_settings, open_model, open_store
+from holdfast.wiring.memory import build_memory
 
 TODO = "todo"
 

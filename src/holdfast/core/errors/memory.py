@@ -24,6 +24,15 @@ class ProviderInvalid(InvalidInput):
         self.provider = provider
 
 
+class ProviderNotWorking(Retryable):
+    """A memory provider was tried and did not work."""
+
+    def __init__(self, provider: str, problem: str) -> None:
+        super().__init__(f"{provider} does not work now: {problem}")
+        self.provider = provider
+        self.problem = problem
+
+
 class MemoryClosed(Refused):
     """Memory is shutting down and takes no more calls."""
 
