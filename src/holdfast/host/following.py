@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.agent.transcript import superseded, text_of
 from holdfast.core.contract import Message
 from holdfast.core.events import (
+    AskClosed,
     Event,
     MessageJoined,
     SessionRotated,
@@ -18,12 +19,13 @@ from holdfast.core.events import (
     ToolStarted,
     TurnStarted,
 )
+from holdfast.host.asks import outcome, shown
 from holdfast.host.contract import HostParts
 from holdfast.host.endings import end_of
 from holdfast.host.streams import EventStream
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import StoredMessage, Turn
+from holdfast.sessions.contract import Ask, StoredMessage, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class _News:
 
     fresh: list[StoredMessage]
     turns: dict[str, Turn]
+    asks: list[Ask]
+    """What waits for a person's word."""
+    settled: dict[str, str]
+    """How the asks that were shown and wait no more ended."""
 
 
 class Follower:
@@ -46,6 +52,7 @@ class Follower:
         self._open: str | None = None
         self._said = ""
         self._names: dict[str, str] = {}
+        self._asks: dict[str, str] = {}  # the asks that are shown as open, and their turns
 
     @property
     def is_following(self) -> bool:
@@ -56,14 +63,17 @@ class Follower:
         """Everything up to now has been shown by this process itself."""
         self._session_id, self._seen = await off_loop(self._parts.pools.store, _end, self._parts.db, root_id)
         self._shown_in, self._open = self._session_id, None
+        self._asks.clear()
 
     async def look(self, root_id: str) -> None:
         """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
         news = await off_loop(self._parts.pools.store, self._read, root_id)
+        self._show_settled(news.settled)
         for stored in news.fresh:
             for event in self._events(stored, news.turns):
                 self._stream.publish(event)
         self._close(news.turns)
+        self._show_asks(news.asks)
 
     def _read(self, root_id: str) -> _News:
         db = self._parts.db
@@ -72,6 +82,9 @@ class Follower:
             self._session_id, self._seen = live, _beginning(db, live)
         # The open turn's state is read before its messages: when it has ended, they are all there.
         turns = {} if self._open is None else _turns(db, {self._open})
+        # Before the messages too: the call that asks is among them.
+        asks = db.asks.open(live)
+        over = self._asks.keys() - {ask.id for ask in asks}
         fresh: list[StoredMessage] = []
         for session_id in _from(db.lineage(root_id), self._session_id):
             if session_id != self._session_id:
@@ -84,7 +97,7 @@ class Follower:
             # All but the last have ended by now; that one may have stored more since it was read.
             seen = {self._open, *(each.turn_id for each in fresh)} - {fresh[-1].turn_id}
             turns |= _turns(db, {each for each in seen if each is not None})
-        return _News(fresh, turns)
+        return _News(fresh, turns, asks, {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over})
 
     def _events(self, stored: StoredMessage, turns: dict[str, Turn]) -> Iterator[Event]:
         turn_id, message = stored.turn_id or "", stored.message
@@ -136,6 +149,21 @@ class Follower:
             self._stream.publish(end_of(turn, self._said))
             self._open, self._said = None, ""
             self._names.clear()
+            self._asks.clear()
+
+    def _show_asks(self, asks: list[Ask]) -> None:
+        for ask in asks:
+            asked = shown(ask)
+            if asked is not None and ask.turn_id == self._open and ask.id not in self._asks:
+                self._asks[ask.id] = ask.turn_id
+                self._stream.publish(asked)
+
+    def _show_settled(self, settled: dict[str, str]) -> None:
+        for ask_id, how in settled.items():
+            turn_id = self._asks.pop(ask_id)
+            self._stream.publish(
+                AskClosed(session_id=self._session_id, turn_id=turn_id, ask_id=ask_id, outcome=how)
+            )
 
 
 def _end(db: SessionDB, root_id: str) -> tuple[str, int]:
