@@ -21,6 +21,8 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
 from holdfast.memory import MemoryManager
+from holdfast.memory.contract import Complete
+from holdfast.memory.delivery import takes
 from holdfast.memory.loading import Loaded, load_providers
 from holdfast.models import opening
 from holdfast.models.choice import Choice, Keys, choose
@@ -131,8 +133,13 @@ def load_providers_of(settings: Settings) -> Loaded:
     return load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
 
 
-def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
-    """Memory with the providers that the settings name, and why others were left out."""
+def build_memory(
+    settings: Settings, store: SessionDB, complete: Complete | None = None
+) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out.
+
+    `complete` asks the model; providers that extract by themselves get it.
+    """
     loaded = load_providers_of(settings)
     memory = MemoryManager(
         store,
@@ -141,7 +148,10 @@ def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, l
         recall_seconds=settings.memory.recall_s,
     )
     for provider in loaded.providers:
-        memory.add_provider(provider)
+        if complete is not None and takes(provider.initialize, "complete"):
+            memory.add_provider(provider, complete=complete)
+        else:
+            memory.add_provider(provider)
     return memory, loaded.problems
 
 
