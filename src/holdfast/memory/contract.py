@@ -176,7 +176,10 @@ class MemoryProvider(ABC):
         """A turn begins."""
 
     def on_session_end(self, messages: list[Message]) -> None:
-        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed."""
+        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed.
+
+        A provider that takes a keyword `session_id` is told whose messages they are.
+        """
 
     def on_session_switch(
         self,

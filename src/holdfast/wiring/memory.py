@@ -46,12 +46,15 @@ def load_providers_of(settings: Settings, environment: Mapping[str, str] | None 
         configure,
         folder=data_folder(),
         clock=SystemClock(),
+        environment=variables,
     )
 
 
 def make_provider_of(settings: Settings, name: str) -> MemoryProvider:
     """One provider by its name, configured or not: for setting it up."""
-    return make_provider(name, plugins_folder(settings), folder=data_folder(), clock=SystemClock())
+    return make_provider(
+        name, plugins_folder(settings), folder=data_folder(), clock=SystemClock(), environment=os.environ
+    )
 
 
 def build_memory(
