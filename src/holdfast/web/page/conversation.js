@@ -47,6 +47,7 @@ export function Conversation({ session, act, target }) {
   const scroller = useRef(null);
   const stuck = useRef(true);
   const height = useRef(0);
+  const top = useRef(0);
   const [away, setAway] = useState(false);
   const rows = state.loaded ? rowsOf(state) : [];
 
@@ -54,7 +55,10 @@ export function Conversation({ session, act, target }) {
     const box = scroller.current;
     if (!box) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    stuck.current = below < NEAR && !state.hasAfter;
+    // Only a person's scrolling lets go of the end; what grows meanwhile does not.
+    if (below < NEAR) stuck.current = !state.hasAfter;
+    else if (box.scrollTop < top.current - 1) stuck.current = false;
+    top.current = box.scrollTop;
     setAway(below > box.clientHeight || state.hasAfter);
     if (box.scrollTop < AHEAD) session.older();
     if (below < AHEAD && state.hasAfter) session.newer();

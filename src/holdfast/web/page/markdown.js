@@ -16,10 +16,7 @@ const escape = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt
 const maths = (name, level, patterns, display) => ({
   name,
   level,
-  start: (text) => {
-    const place = text.search(/\$|\\[([]/);
-    return place < 0 ? undefined : place;
-  },
+  start: (text) => (display ? /\n(?=\$\$|\\\[)/ : /\$|\\[([]/).exec(text)?.index,
   tokenizer(text) {
     for (const pattern of patterns) {
       const found = pattern.exec(text);
