@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from holdfast.cli.leaving import Leaving
 from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import (
@@ -17,6 +16,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.host import Host, Numbered
+from holdfast.wiring.leaving import Leaving
 
 NOBODY = "Nobody is there to answer."
 
