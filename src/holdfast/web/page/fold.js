@@ -3,6 +3,8 @@
 // no network, no document. A server's event has a `number`: one that was folded already changes nothing, and
 // after a gap `stale` grows, which asks `session.js` to load what is stored anew.
 
+// The server sends pieces that wait together as one, under the number of the last of them.
+const PIECES = new Set(["TextDelta", "ReasoningDelta", "ToolOutput"]);
 export const OUTPUT_KEPT = 20_000;
 export const ITEMS_KEPT = 600;
 
@@ -38,7 +40,7 @@ export function fold(state, event) {
   if (event.kind.startsWith("page.")) return PAGE[event.kind](state, event);
   const snapshot = event.kind === "SessionSnapshot";
   if (!snapshot && state.number !== null && event.number <= state.number) return state;
-  const gap = !snapshot && state.number !== null && event.number > state.number + 1;
+  const gap = !snapshot && !PIECES.has(event.kind) && state.number !== null && event.number > state.number + 1;
   const next = (SERVER[event.kind] ?? ((same) => same))(state, event);
   return { ...next, number: event.number, stale: next.stale + (gap ? 1 : 0) };
 }
