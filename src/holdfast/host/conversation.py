@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent import Agent
@@ -19,6 +20,7 @@ from holdfast.core.errors import (
     OutcomeUnknown,
     Retryable,
     SessionElsewhere,
+    SessionNotFound,
     StoreClosed,
     StoreFault,
 )
@@ -31,6 +33,7 @@ from holdfast.core.events import (
     TurnInterrupted,
 )
 from holdfast.host.agents import AgentCache
+from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.following import Follower
 from holdfast.host.stopping import is_asked_to_stop
@@ -59,11 +62,19 @@ TAKEN_OVER = "its process ended in mid-turn"
 class Conversation:
     """One conversation as this process knows it."""
 
-    def __init__(self, root_id: str, parts: HostParts, agents: AgentCache, holder: str) -> None:
+    def __init__(
+        self, root_id: str, parts: HostParts, agents: AgentCache, holder: str, changes: Changes
+    ) -> None:
         self.root_id = root_id
         self.questions = OpenQuestions(parts.ask_seconds)
         # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
-        self.stream = EventStream(root_id, parts.options.replay, first=int(parts.clock.now() * 1_000_000))
+        self.stream = EventStream(
+            root_id,
+            parts.options.replay,
+            first=int(parts.clock.now() * 1_000_000),
+            clock=parts.clock,
+            heard=partial(changes.heard, root_id),
+        )
         self._spoken_here = False
         self._heard = (0, 0.0)  # a message accepted elsewhere, and when it was first seen here
         self._parked = 0  # messages up to this inbox id wait for a person's word
@@ -78,6 +89,7 @@ class Conversation:
         self._running: Agent | None = None
         self._over = ""  # the last turn whose end was shown: from then on the session is idle
         self._closing = False
+        self._deleted = False
         self._elsewhere = False
         self.used = parts.clock.monotonic()
 
@@ -139,6 +151,12 @@ class Conversation:
             return False
         self._running.interrupt(reason=reason)
         return True
+
+    def retire(self) -> None:
+        """The conversation is deleted: its lease is gone with it, and nothing more comes."""
+        self._closing = self._deleted = True
+        self._wishes.refuse(SessionNotFound(self.root_id))
+        self.stream.close()
 
     async def close(self, reason: str) -> None:
         """Begin nothing more, cut off what runs, and wait for its record."""
@@ -259,6 +277,8 @@ class Conversation:
             await self._let_go()
 
     async def _let_go(self) -> None:
+        if self._deleted:
+            return
         try:
             await self._follower.skip(self.root_id)
         finally:

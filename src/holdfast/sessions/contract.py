@@ -41,6 +41,10 @@ class Dialect(Protocol):
         """
         ...
 
+    def forget_words(self, tx: "Transaction", root: str) -> None:
+        """Take a conversation's messages, which are about to be deleted, out of the word index."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
@@ -196,6 +200,38 @@ class Rotation:
 
     child_id: str
     carried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a conversation stands: where it goes on, the turn that is open, what waits, and who runs it."""
+
+    root_id: str
+    session_id: str
+    title: str | None
+    pinned: bool
+    archived: bool
+    ended: bool
+    turn_id: str | None
+    waiting: int
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a look found: when it was, the busy conversations, and those that something happened to."""
+
+    now: int
+    busy: frozenset[str]
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A conversation that is gone, and the ids of its sessions, its subagents' included."""
+
+    root_id: str
+    sessions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class _Open:
     asked: Asked
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[str]"
+    until: float
 
 
 def approval_word(text: str) -> tuple[Word, str] | None:
@@ -63,7 +64,7 @@ class OpenQuestions:
     async def ask(self, asked: Asked, emit: Emit) -> str | None:
         """Show the ask and wait for its answer; None when its time ran out."""
         loop = asyncio.get_running_loop()
-        ask = _Open(asked, loop, loop.create_future())
+        ask = _Open(asked, loop, loop.create_future(), loop.time() + asked.seconds)
         with self._lock:
             self._open[asked.ask_id] = ask
         outcome = "interrupted"
@@ -107,6 +108,11 @@ class OpenQuestions:
         """What waits for an answer now, oldest first: for a surface that was not there when it was asked."""
         with self._lock:
             return [each.asked for each in self._open.values()]
+
+    def open_with_time(self) -> list[tuple[Asked, float]]:
+        """The same, each with the seconds that are left to answer it."""
+        with self._lock:
+            return [(each.asked, max(0.0, each.until - each.loop.time())) for each in self._open.values()]
 
     def grant(self, rule: AllowRule) -> None:
         """Allow what the rule covers for the rest of this session."""

@@ -124,5 +124,6 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         model=opened.model.traits,
         tools=tuple((each.name, each.description.strip().partition("\n")[0]) for each in box.tools),
         problems=(*map(str, left_out), *box.problems),
+        forget_outputs=box.budget.forget,
         release=release,
     )

@@ -20,3 +20,10 @@ select 'inbox message ' || i.id || ' waits in session ' || c.parent || ', which 
 union all
 select 'delivery ' || o.id || ' is owed for turn ' || t.id || ', which is ' || t.state
   from outbox o join turns t on t.id = o.turn_id where t.state <> 'completed'
+union all
+select 'session ' || s.id || ' is not in the conversation of the session it continues'
+  from sessions s join sessions p on p.id = s.parent
+ where s.relation = 'continuation' and coalesce(s.root, '') <> coalesce(p.root, '')
+union all
+select 'session ' || id || ' begins a conversation and is not its root'
+  from sessions where (relation is null or relation <> 'continuation') and coalesce(root, '') <> id
