@@ -4,30 +4,25 @@
 `Host.changes`.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
 
-from holdfast.core.errors import HostClosed, InvalidInput
+from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
-from holdfast.process import off_loop
+from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
 from holdfast.sessions.listing import Listed
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, told: Callable[[str], None]) -> None:
+    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
         """`told` hears the root of each conversation that is changed here."""
         self._parts = parts
         self._db: SessionDB = parts.db
+        self._call = call
         self._told = told
-        self._ending: asyncio.Task[list[str]] | None = None
 
     # finding
 
@@ -148,8 +143,3 @@ class Records:
 
         if (found := await self._call(root)) is not None:
             self._told(found)
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._ending is not None:
-            raise HostClosed
-        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)
