@@ -6,7 +6,7 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,7 @@ from holdfast.core.errors import (
     InvalidInput,
     TurnNotFound,
 )
-from holdfast.core.events import MessageAccepted
+from holdfast.core.events import Event, MessageAccepted
 from holdfast.core.ids import new_id
 from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
@@ -27,6 +27,7 @@ from holdfast.host.contract import (
     Numbered,
 )
 from holdfast.host.conversation import INTERRUPTED
+from holdfast.host.memory_desk import MemoryDesk
 from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
@@ -48,6 +49,7 @@ class Host(Overview):
         self._background: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Task[list[str]] | None = None
         self._recovery = Recovery(parts, self._conversations.open, self._conversations.commit)
+        self.memory = MemoryDesk(parts, self._call)
 
     async def __aenter__(self) -> Self:
         self._in_background(self._recovery.run())
@@ -99,6 +101,20 @@ class Host(Overview):
         async with aclosing(conversation.stream.read(after)) as events:
             async for numbered in events:
                 yield numbered
+
+    async def event_batches(
+        self, session_id: str, *, after: int | None = None
+    ) -> AsyncGenerator[list[Numbered], None]:
+        """The same, all that is there at once, for a reader that would rather take much than often."""
+        conversation = await self._conversations.open(session_id)
+        conversation.poke()
+        async with aclosing(conversation.stream.read_batches(after)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Let somebody hear every event of every conversation here; they must not wait."""
+        self._conversations.changes.watch(watcher)
 
     async def interrupt(self, session_id: str, text: str = "") -> bool:
         """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""

@@ -4,8 +4,9 @@
 `Host.changes`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
@@ -96,6 +97,10 @@ class Records:
         """The messages that wait in this conversation, oldest first."""
         return await self._call(lambda: self._db.inbox.waiting(self._db.live_end(session_id)))
 
+    async def sent(self, inbox_id: int) -> InboxMessage | None:
+        """A message that was sent, whatever became of it: whether it waits, and which turn took it."""
+        return await self._call(self._db.inbox.get, inbox_id)
+
     # setting in order
 
     async def rename(self, session_id: str, title: str | None) -> None:
@@ -113,6 +118,19 @@ class Records:
         """A new session that begins with what was said before a message."""
         fresh = new_id()
         await self._call(lambda: self._db.branch(self._db.live_end(session_id), fresh, before=before))
+        self._told(fresh)
+        return fresh
+
+    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
+        """A new session that begins with what was said elsewhere; memory is not owed for it."""
+        fresh = new_id()
+
+        def work() -> None:
+            self._db.create_session(fresh, source=source)
+            if messages:
+                self._db.append_messages(fresh, messages)
+
+        await self._call(work)
         self._told(fresh)
         return fresh
 
