@@ -32,6 +32,7 @@ class Page {
   start() {
     addEventListener("hashchange", () => this._route());
     addEventListener("keydown", (event) => onKey(event, this));
+    this.root.replaceChildren();
     this.list.start();
     this._route();
   }
