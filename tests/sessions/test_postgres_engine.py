@@ -31,6 +31,8 @@ from tests.postgres_server import PASSWORD, PostgresServer, own_server
 from tests.sessions.steps import together, until, user
 from tests.sessions.stores import PostgresPlace
 
+pytestmark = pytest.mark.slow  # starts a server of its own
+
 DEADLINE = 60
 
 

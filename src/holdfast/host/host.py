@@ -26,6 +26,7 @@ from holdfast.core.errors import (
 from holdfast.core.events import MessageAccepted
 from holdfast.core.ids import new_id
 from holdfast.host.agents import AgentCache
+from holdfast.host.asks import answer_ask
 from holdfast.host.changes import Changes
 from holdfast.host.contract import (
     Accepted,
@@ -45,6 +46,7 @@ from holdfast.host.stopping import ask_to_stop
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import Deleted, InboxMessage, News
 from holdfast.sessions.contract import Mode
+from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
 logger = logging.getLogger(__name__)
@@ -129,12 +131,16 @@ class Host(Records):
         return await self._call(ask_to_stop, self._db, conversation.root_id, self._holder)
 
     async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
-        """Answer the agent's question, or an approval with yes, no or always.
+        """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
 
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
         only a yes or no to an approval. True when the answer counted.
         """
-        if (await self._open(session_id)).questions.answer(ask_id, text):
+        conversation = await self._open(session_id)
+        lease_name = session_lease(conversation.root_id)
+        if await self._call(answer_ask, self._db, ask_id, text, lease_name):
+            # Asked here, it is heard at once; a turn in another process looks at the store.
+            conversation.questions.answer(ask_id, text)
             return True
         if approval_word(text) is None:
             await self.send(session_id, text)
@@ -207,7 +213,7 @@ class Host(Records):
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
         conversation = await self._open(session_id)
-        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_resumed()))
+        await conversation.wish(conversation.resume)
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""

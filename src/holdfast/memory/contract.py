@@ -7,9 +7,10 @@ never on a turn. What it raises is caught there, recorded, retried and shown.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from holdfast.core.contract import Message
+from holdfast.memory.config import ProviderConfig
 
 Circuit = Literal["closed", "open"]
 """Closed: deliveries flow. Open: the provider is down, and one probe at a time looks whether it is back."""
@@ -45,6 +46,46 @@ class ProviderStatus:
     """A recall is still out past its deadline; it is skipped until it returns."""
 
 
+class Complete(Protocol):
+    """Asks the agent's language model one thing and waits for the whole answer.
+
+    What is built from the settings gives it to every provider whose `initialize` takes `complete`, when
+    there is a model whose extracts are worth having. Call it from a thread, never from the event loop.
+    """
+
+    def __call__(self, system: str, text: str) -> str:
+        """The model's answer. Raises a `ModelFailure`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One thing that a provider keeps, for `holdfast memory search`."""
+
+    id: int
+    when: float
+    what: str
+    """Who said it, or what kind of thing it is."""
+    text: str
+
+
+@runtime_checkable
+class Browsable(Protocol):
+    """A provider whose contents a person can look through, and forget one by one."""
+
+    def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
+        """What fits the words best, first."""
+        ...
+
+    def forget(self, memory_id: int) -> bool:
+        """Remove something for good; False when there is no such thing."""
+        ...
+
+    def describe(self) -> object:
+        """How the memory stands; its text is one line."""
+        ...
+
+
 class MemoryCommitter(Protocol):
     """What the lifecycle needs of an agent.
 
@@ -72,15 +113,39 @@ class MemoryProvider(ABC):
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether the provider could work here: what it needs is installed and configured. No network."""
+        """Whether the provider could work here: what it needs is installed. No network.
+
+        It may raise `ProviderInvalid` instead, which says what to install.
+        """
 
     @abstractmethod
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Get ready. Called once, on the provider's own lane, before anything else."""
+        """Get ready. Called once, on the provider's own lane, before anything else.
+
+        A provider with a schema finds its `ProviderConfig` in `kwargs["config"]`.
+        """
 
     @abstractmethod
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The tools this provider offers to the model, as OpenAI function schemas."""
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """What the provider must or may be told, as a list of fields; empty for nothing.
+
+        A field has `key`, and may have `description`, `secret` (stored apart, masked), `required`,
+        `default`, `choices`, `env_var` (a variable that wins over what is stored), `url` (where to get the
+        value) and `when` (`{key: value}` of fields before it, with which alone it counts). A provider
+        whose required values are missing is left out by name. Called before `initialize`; no I/O.
+        """
+        return []
+
+    def check(self, config: ProviderConfig) -> str:
+        """Try whether the provider works with these values, and say what was found in one line.
+
+        Raise what is wrong. Called without `initialize`, on a thread of its own, for `memory setup` and
+        `memory status`; it must leave nothing behind, neither data nor a thread.
+        """
+        return ""
 
     def system_prompt_block(self) -> str:
         """Text for the system prompt; empty for none."""
@@ -111,7 +176,10 @@ class MemoryProvider(ABC):
         """A turn begins."""
 
     def on_session_end(self, messages: list[Message]) -> None:
-        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed."""
+        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed.
+
+        A provider that takes a keyword `session_id` is told whose messages they are.
+        """
 
     def on_session_switch(
         self,

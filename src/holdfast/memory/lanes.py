@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed
+from holdfast.memory.config import declared, resolve
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
 from holdfast.memory.recall_lane import RecallLane
 from holdfast.memory.retry import RetryPolicy
@@ -41,6 +42,9 @@ class Lanes:
 
     def _initialize(self) -> None:
         session_id, kwargs = self._first
+        fields = declared(self.provider)
+        if fields and "config" not in kwargs:
+            kwargs = {**kwargs, "config": resolve(fields)}
         self.provider.initialize(session_id, **kwargs)
         self._ready.set()
 

@@ -2,7 +2,8 @@
 
 A provider that can't be imported, lacks a method or answers nonsense is reported by name and left out. It
 never takes the program down. What makes a provider is called with those of `folder` (where it may keep
-files) and `clock` that it asks for by name.
+files), `clock` and `environment` (for a program it starts) that it asks for by name. One whose required
+configuration is missing is left out too.
 """
 
 import importlib
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.core.errors import ProviderInvalid
+from holdfast.memory.config import ConfigField, ProviderConfig, declared, missing, problems, resolve
 from holdfast.memory.contract import MemoryProvider
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,8 @@ MUST_HAVE = ("is_available", "initialize", "get_tool_schemas", "prefetch", "sync
 
 
 Factory = Callable[..., object]
+Configure = Callable[[str, Sequence[ConfigField]], ProviderConfig]
+"""Finds the values of a provider's fields, by its name."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +40,55 @@ class Loaded:
 
     providers: list[MemoryProvider] = field(default_factory=list)
     problems: list[ProviderInvalid] = field(default_factory=list)
+    configs: dict[str, ProviderConfig] = field(default_factory=dict)
 
 
-def load_providers(names: Sequence[str], plugins: Path | None = None, **offered: object) -> Loaded:
+def load_providers(
+    names: Sequence[str], plugins: Path | None = None, configure: Configure | None = None, **offered: object
+) -> Loaded:
     """Load providers by entry point or `module:Class`, and every plugin in the folder `plugins`."""
     loaded = Loaded()
     for name in names:
-        _try(loaded, name, partial(_named_class, name), offered)
+        _try(loaded, name, partial(_named_class, name), configure, offered)
     for name, file in _plugin_files(plugins):
-        _try(loaded, name, partial(_plugin_class, name, file), offered)
+        _try(loaded, name, partial(_plugin_class, name, file), configure, offered)
     return loaded
 
 
-def _try(loaded: Loaded, name: str, find: Callable[[], Factory], offered: dict[str, object]) -> None:
+def make_provider(name: str, plugins: Path | None = None, **offered: object) -> MemoryProvider:
+    """One provider by its name, whether or not it is configured; raises `ProviderInvalid`."""
+    files = dict(_plugin_files(plugins))
     try:
-        factory = find()
-        wanted = inspect.signature(factory).parameters.keys() & offered.keys() if offered else set()
-        provider = checked(name, factory(**{each: offered[each] for each in wanted}))
+        factory = _plugin_class(name, files[name]) if name in files else _named_class(name)
+        return shaped(name, _made(factory, offered))
+    except ProviderInvalid:
+        raise
+    except BaseException as error:
+        logger.warning("memory.provider_not_loaded", exc_info=True, extra={"provider": name})
+        raise ProviderInvalid(name, f"{type(error).__name__}: {error}") from error
+
+
+def known_names(plugins: Path | None = None) -> list[str]:
+    """The names under which providers can be found here."""
+    return sorted({*(each.name for each in entry_points(group=ENTRY_POINTS)), *dict(_plugin_files(plugins))})
+
+
+def _made(factory: Factory, offered: dict[str, object]) -> object:
+    wanted = inspect.signature(factory).parameters.keys() & offered.keys() if offered else set()
+    return factory(**{each: offered[each] for each in wanted})
+
+
+def _try(
+    loaded: Loaded,
+    name: str,
+    find: Callable[[], Factory],
+    configure: Configure | None,
+    offered: dict[str, object],
+) -> None:
+    try:
+        provider = shaped(name, _made(find(), offered))
+        config = _configured(name, provider, configure)
+        checked(name, provider)
         _refuse_twin(loaded, name, provider)
     except ProviderInvalid as problem:
         loaded.problems.append(problem)
@@ -61,6 +97,18 @@ def _try(loaded: Loaded, name: str, find: Callable[[], Factory], offered: dict[s
         loaded.problems.append(ProviderInvalid(name, f"{type(error).__name__}: {error}"))
     else:
         loaded.providers.append(provider)
+        loaded.configs[provider.name] = config
+
+
+def _configured(name: str, provider: MemoryProvider, configure: Configure | None) -> ProviderConfig:
+    fields = declared(provider)
+    config = resolve(fields) if configure is None else configure(provider.name, fields)
+    lacking = ", ".join(each.key for each in missing(fields, config))
+    if lacking:
+        raise ProviderInvalid(name, f"it needs {lacking}; run `holdfast memory setup {name}`")
+    if wrong := problems(fields, config):
+        raise ProviderInvalid(name, f"{'; '.join(wrong)}; run `holdfast memory setup {name}`")
+    return config
 
 
 def _refuse_twin(loaded: Loaded, name: str, provider: MemoryProvider) -> None:
@@ -68,20 +116,26 @@ def _refuse_twin(loaded: Loaded, name: str, provider: MemoryProvider) -> None:
         raise ProviderInvalid(name, f"there is one called {provider.name!r} already")
 
 
-def checked(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whatever a plugin made
-    """The provider, if it keeps the contract as far as a look can tell."""
-    missing = [each for each in MUST_HAVE if not callable(getattr(provider, each, None))]
-    if missing:
-        raise ProviderInvalid(name, f"it lacks {', '.join(missing)}")
+def shaped(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whatever a plugin made
+    """The provider, if it has the methods and the name of one."""
+    lacking = [each for each in MUST_HAVE if not callable(getattr(provider, each, None))]
+    if lacking:
+        raise ProviderInvalid(name, f"it lacks {', '.join(lacking)}")
     called = getattr(provider, "name", None)
     if not isinstance(called, str) or not called or not called.isprintable():
         raise ProviderInvalid(name, f"its name is {called!r:.80}, not a short text")
+    usable: MemoryProvider = provider
+    return usable
+
+
+def checked(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whatever a plugin made
+    """The provider, if it keeps the contract as far as a look can tell."""
+    usable = shaped(name, provider)
     schemas = provider.get_tool_schemas()
     if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
         raise ProviderInvalid(name, "get_tool_schemas should return a list of schemas")
     if provider.is_available() is not True:
         raise ProviderInvalid(name, "it says that it is not available here")
-    usable: MemoryProvider = provider
     return usable
 
 

@@ -18,6 +18,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import BoundaryFailed, HoldfastError, ProviderInvalid
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
+from holdfast.memory.delivery import takes
 from holdfast.memory.lanes import Lanes
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
@@ -145,7 +146,14 @@ class MemoryManager:
         """
         if messages:
             copy = deepcopy(list(messages))
-            self._on_every_lane(session_id, lambda provider: provider.on_session_end(deepcopy(copy)), timeout)
+
+            def end(provider: MemoryProvider) -> None:
+                named: Any = (
+                    {"session_id": session_id} if takes(provider.on_session_end, "session_id") else {}
+                )
+                provider.on_session_end(deepcopy(copy), **named)
+
+            self._on_every_lane(session_id, end, timeout)
 
     def on_session_switch(self, new_session_id: str, *, parent_session_id: str, **kwargs: Any) -> None:  # noqa: ANN401
         """The conversation goes on elsewhere: what was recalled for the old session is dropped."""

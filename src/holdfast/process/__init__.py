@@ -4,6 +4,7 @@ from holdfast.process.contract import PoolStats, StageTime, WorkCancelled
 from holdfast.process.daemon_pool import DaemonPool
 from holdfast.process.exit_watchdog import EXIT_STUCK, ExitWatchdog
 from holdfast.process.off_loop import off_loop
+from holdfast.process.own_loop import OwnLoop
 from holdfast.process.shutdown_budget import ShutdownBudget
 from holdfast.process.signals import StopSignals, exit_code_for
 
@@ -11,6 +12,7 @@ __all__ = [
     "EXIT_STUCK",
     "DaemonPool",
     "ExitWatchdog",
+    "OwnLoop",
     "PoolStats",
     "ShutdownBudget",
     "StageTime",

@@ -1,4 +1,4 @@
-"""Settings, store, memory and model, built from the environment. The host is built in `hosting.py`.
+"""Settings, store and model, built from the environment. Memory is in `memory.py`, the host in `hosting.py`.
 
 A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_URL`,
 `HOLDFAST_EXIT_WATCHDOG_S`. The tree itself is in `core/settings.py`, the file in `core/settings_file.py`.
@@ -16,12 +16,10 @@ from platformdirs import user_config_path, user_data_path, user_log_path
 from pydantic import ValidationError
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ModelMissing, ProviderInvalid, SettingsInvalid
+from holdfast.core.errors import ModelMissing, SettingsInvalid
 from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.core.settings_file import Tree, expected, parse_settings
-from holdfast.memory import MemoryManager
-from holdfast.memory.loading import Loaded, load_providers
 from holdfast.models import opening
 from holdfast.models.choice import Choice, Keys, choose
 from holdfast.models.contract import Model
@@ -98,6 +96,11 @@ def settings_path() -> Path:
     return Path(named) if named else config_folder() / "settings.toml"
 
 
+def environment() -> Mapping[str, str]:
+    """The variables of this process, for what is configured by them."""
+    return os.environ
+
+
 def editor() -> str:
     """The editor that a person likes, as a command line; empty when they named none."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
@@ -122,27 +125,6 @@ def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """The session store that the settings name; `create=False` refuses to start a new one."""
     url = settings.store.url or f"sqlite:///{data_folder() / 'holdfast.db'}"
     return SessionDB.open(url, patience=settings.store.patience_s, create=create)
-
-
-def load_providers_of(settings: Settings) -> Loaded:
-    """The memory providers that the settings name, without lanes: for looking, not for delivering."""
-    clock, folder = SystemClock(), data_folder()
-    plugins = Path(settings.memory.plugins) if settings.memory.plugins else folder / "memory_providers"
-    return load_providers(settings.memory.providers, plugins, folder=folder, clock=clock)
-
-
-def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
-    """Memory with the providers that the settings name, and why others were left out."""
-    loaded = load_providers_of(settings)
-    memory = MemoryManager(
-        store,
-        clock=SystemClock(),
-        drain_seconds=settings.memory.drain_s,
-        recall_seconds=settings.memory.recall_s,
-    )
-    for provider in loaded.providers:
-        memory.add_provider(provider)
-    return memory, loaded.problems
 
 
 async def open_model(

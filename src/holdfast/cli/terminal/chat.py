@@ -86,7 +86,7 @@ class Chat:
 
     async def _interrupt(self, session_id: str) -> None:
         if not await self.host.interrupt(session_id):
-            self.view.note("Nothing runs in this process. /mode interrupt stops a turn of another one.")
+            self.view.note("Nothing runs any more.")
 
     # a typed line
 

@@ -1,6 +1,6 @@
 """What a session store refuses: the call does not fit, and nothing was changed."""
 
-from holdfast.core.errors.groups import Refused
+from holdfast.core.errors.groups import InvalidInput, Refused
 
 
 class SessionNotFound(Refused):
@@ -89,6 +89,14 @@ class NotWaiting(Refused):
         super().__init__(f"inbox message {inbox_id} is {state}, not waiting here")
         self.inbox_id = inbox_id
         self.state = state
+
+
+class NothingWaits(InvalidInput):
+    """A turn was to take the oldest waiting message, and there is none."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__("nothing waits in this session; say what to do")
+        self.session_id = session_id
 
 
 class DeliveryNotFound(Refused):

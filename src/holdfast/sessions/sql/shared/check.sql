@@ -25,5 +25,12 @@ select 'session ' || s.id || ' is not in the conversation of the session it cont
   from sessions s join sessions p on p.id = s.parent
  where s.relation = 'continuation' and coalesce(s.root, '') <> coalesce(p.root, '')
 union all
+select 'session ' || s.id || ' is listed wrongly'
+  from sessions s join sessions r on r.id = s.root
+ where s.listed <> case
+           when r.relation = 'delegate' then 0
+           when exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation') then 0
+           else 1 end
+union all
 select 'session ' || id || ' begins a conversation and is not its root'
   from sessions where (relation is null or relation <> 'continuation') and coalesce(root, '') <> id

@@ -7,11 +7,10 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        (select substr(m.content, 1, 1000) from messages m
          where m.session_id = s.root and m.role = 'user' order by m.seq limit 1) as opening
   from (select l.id from sessions l
-         where (cast(:archived as integer) is null or l.archived = :archived)
+         where l.listed = 1
+           and (cast(:archived as integer) is null or l.archived = :archived)
            and (cast(:pinned as integer) is null or l.pinned = :pinned)
            and (cast(:source as text) is null or l.source = :source)
-           and not exists (select 1 from sessions c where c.parent = l.id and c.relation = 'continuation')
-           and not exists (select 1 from sessions r where r.id = l.root and r.relation = 'delegate')
          order by l.spoken desc, l.id desc
          limit :limit offset :offset) page
   join sessions s on s.id = page.id

@@ -10,11 +10,9 @@ select s.root from inbox i join sessions s on s.id = i.session_id join sessions 
  where i.state = 'waiting' and (r.relation is null or r.relation <> 'delegate')
 
 -- name: changed_conversations(since)
-select s.root from sessions s join sessions r on r.id = s.root
- where s.changed >= :since and (r.relation is null or r.relation <> 'delegate')
+select root from sessions where changed >= :since and listed = 1
 union
-select s.root from sessions s join sessions r on r.id = s.root
- where s.spoken >= :since and (r.relation is null or r.relation <> 'delegate')
+select root from sessions where spoken >= :since and listed = 1
 union
 select root from deletions where deleted >= :since
 

@@ -5,6 +5,8 @@ alter table sessions add column spoken bigint not null default 0;
 alter table sessions add column changed bigint not null default 0;
 alter table sessions add column pinned smallint not null default 0 check (pinned in (0, 1));
 alter table sessions add column archived smallint not null default 0 check (archived in (0, 1));
+-- A conversation is listed at the session it goes on in; a subagent's is not.
+alter table sessions add column listed smallint not null default 0 check (listed in (0, 1));
 
 -- What a turn's end says of its way: JSON, for people to look at.
 alter table turns add column account text;
@@ -19,16 +21,22 @@ update sessions set root = line.root from line where line.id = sessions.id;
 update sessions set changed = started, spoken = coalesce(
     (select m.created from messages m where m.session_id = sessions.id order by m.seq desc limit 1), started);
 
+update sessions set listed = 1
+ where not exists (select 1 from sessions c where c.parent = sessions.id and c.relation = 'continuation')
+   and not exists (select 1 from sessions r where r.id = sessions.root and r.relation = 'delegate');
+
 create function place_session() returns trigger language plpgsql as $function$
 begin
     new.changed := new.started;
     if new.relation = 'continuation' then
-        select p.root, p.spoken, p.pinned, p.archived
-          into new.root, new.spoken, new.pinned, new.archived
-          from sessions p where p.id = new.parent;
+        update sessions p set listed = 0 from sessions was
+         where p.id = new.parent and was.id = p.id
+        returning p.root, p.spoken, p.pinned, p.archived, was.listed
+             into new.root, new.spoken, new.pinned, new.archived, new.listed;
     else
         new.root := new.id;
         new.spoken := new.started;
+        new.listed := case when new.relation = 'delegate' then 0 else 1 end;
     end if;
     return new;
 end
@@ -37,7 +45,8 @@ $function$;
 create trigger session_placed before insert on sessions for each row execute function place_session();
 
 -- The list reads as many as it shows.
-create index sessions_by_spoken on sessions (spoken desc, id desc) include (archived, pinned);
+create index sessions_by_spoken on sessions (spoken desc, id desc) include (archived, pinned, source)
+    where listed = 1;
 create index sessions_by_root on sessions (root);
 create index sessions_by_changed on sessions (changed);
 

@@ -5,6 +5,8 @@ alter table sessions add column spoken integer not null default 0;
 alter table sessions add column changed integer not null default 0;
 alter table sessions add column pinned integer not null default 0 check (pinned in (0, 1));
 alter table sessions add column archived integer not null default 0 check (archived in (0, 1));
+-- A conversation is listed at the session it goes on in; a subagent's is not.
+alter table sessions add column listed integer not null default 0 check (listed in (0, 1));
 
 -- What a turn's end says of its way: JSON, for people to look at.
 alter table turns add column account text;
@@ -19,20 +21,28 @@ update sessions set root = line.root from line where line.id = sessions.id;
 update sessions set changed = started, spoken = coalesce(
     (select m.created from messages m where m.session_id = sessions.id order by m.seq desc limit 1), started);
 
+update sessions set listed = 1
+ where not exists (select 1 from sessions c where c.parent = sessions.id and c.relation = 'continuation')
+   and not exists (select 1 from sessions r where r.id = sessions.root and r.relation = 'delegate');
+
 create trigger conversation_begun after insert on sessions when new.relation is not 'continuation' begin
-    update sessions set root = new.id, spoken = new.started, changed = new.started where id = new.id;
+    update sessions
+       set root = new.id, spoken = new.started, changed = new.started,
+           listed = new.relation is not 'delegate'
+     where id = new.id;
 end;
 
 create trigger conversation_continued after insert on sessions when new.relation = 'continuation' begin
     update sessions
-       set (root, spoken, pinned, archived) =
-           (select p.root, p.spoken, p.pinned, p.archived from sessions p where p.id = new.parent),
+       set (root, spoken, pinned, archived, listed) =
+           (select p.root, p.spoken, p.pinned, p.archived, p.listed from sessions p where p.id = new.parent),
            changed = new.started
      where id = new.id;
+    update sessions set listed = 0 where id = new.parent;
 end;
 
 -- The list reads as many as it shows; what it leaves out costs no look at the row.
-create index sessions_by_spoken on sessions (spoken desc, id desc, archived, pinned);
+create index sessions_by_spoken on sessions (spoken desc, id desc, archived, pinned, source) where listed = 1;
 create index sessions_by_root on sessions (root);
 create index sessions_by_changed on sessions (changed);
 

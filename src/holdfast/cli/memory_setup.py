@@ -1,0 +1,130 @@
+"""`holdfast memory setup NAME`: asks for what a provider needs, tries it, and stores it."""
+
+import getpass
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from holdfast.cli.config import change_settings
+from holdfast.cli.printing import show
+from holdfast.core.errors import HoldfastError, InvalidInput, ProviderInvalid
+from holdfast.core.secret import MASK
+from holdfast.core.settings import Settings
+from holdfast.memory import MemoryProvider
+from holdfast.memory.checking import Trial
+from holdfast.memory.config import ConfigField, ProviderConfig, counting, declared, missing, resolve
+from holdfast.wiring import config_store, environment, load_settings, make_provider_of, settings_path
+
+
+def setup(
+    name: str,
+    /,
+    *,
+    values: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    check: bool = True,
+) -> None:
+    """Set up a memory provider: asks on a terminal for what it needs, tries it, stores it.
+
+    Parameters
+    ----------
+    name
+        An installed provider, module:Class, or a plugin in the plugins' folder.
+    values
+        KEY=VALUE, as often as needed; what is given is not asked for. Without a terminal nothing is.
+    check
+        Try whether it works, and store nothing when it doesn't.
+
+    """
+    settings = load_settings()
+    provider = make_provider_of(settings, name)
+    try:
+        _set_up(settings, name, provider, values, check)
+    finally:
+        provider.shutdown()
+
+
+def _set_up(
+    settings: Settings, name: str, provider: MemoryProvider, values: tuple[str, ...], check: bool
+) -> None:
+    if provider.is_available() is not True:
+        raise ProviderInvalid(name, "it says that it is not available here")
+    fields = declared(provider)
+    store = config_store()
+    chosen = _chosen(fields, _given(fields, values), store.read(provider.name))
+    config = resolve(fields, chosen, environment())
+    lacking = missing(fields, config)
+    if lacking:
+        raise InvalidInput(f"{name} needs {_keys(lacking)}; give them with --set KEY=VALUE")
+    if check:
+        show(f"{provider.name} works: {said}" if (said := _tried(provider, config)) else "It needs no check.")
+    for file, keys in store.write(provider.name, fields, chosen):
+        show(f"{', '.join(keys)}: written to {file}")
+    _use(settings, name)
+
+
+def _tried(provider: MemoryProvider, config: ProviderConfig) -> str:
+    try:
+        return Trial(provider, config).result()
+    except HoldfastError as problem:
+        raise InvalidInput(f"{problem}. Nothing was stored; --no-check stores it all the same") from problem
+
+
+def _given(fields: list[ConfigField], values: tuple[str, ...]) -> dict[str, str]:
+    """The values of the command line."""
+    known = {each.key for each in fields}
+    given = {}
+    for each in values:
+        key, equals, value = each.partition("=")
+        if not equals or key not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise InvalidInput(f"{key!r} is no KEY=VALUE of this provider; its keys: {listed}")
+        given[key] = value.strip()
+    return given
+
+
+def _chosen(fields: list[ConfigField], given: dict[str, str], stored: dict[str, str]) -> dict[str, str]:
+    """A value for each field that counts: given, asked for, or as it is stored."""
+    asks = sys.stdin.isatty() and not given
+    chosen: dict[str, str] = {}
+    effective: dict[str, str] = {}
+    for each in counting(fields, effective):
+        value = given.get(each.key, stored.get(each.key, ""))
+        if asks:
+            value = _ask(each, value)
+        elif problem := each.problem(value):
+            raise InvalidInput(problem)
+        if value:
+            chosen[each.key] = value
+        effective[each.key] = value or each.default
+    return chosen
+
+
+def _ask(field: ConfigField, present: str) -> str:
+    told = f"{field.description or field.key}"
+    told += f" ({'/'.join(field.choices)})" if field.choices else ""
+    told += f", from {field.url}" if field.url else ""
+    kept = present or field.default
+    shown = MASK if field.secret and present else kept
+    question = f"{told}{f' [{shown}]' if shown else ''}: "
+    while True:
+        answer = (getpass.getpass(question) if field.secret else input(question)).strip() or present
+        problem = field.problem(answer)
+        if problem is None and field.required and not (answer or field.default):
+            problem = f"{field.key} is needed"
+        if problem is None:
+            return answer
+        show(problem)
+
+
+def _use(settings: Settings, name: str) -> None:
+    """Name the provider in the settings, if it isn't yet."""
+    if name in settings.memory.providers:
+        show(f"{name} is in use already; it is used so from the next start on")
+        return
+    change_settings({"memory.providers": ",".join([*settings.memory.providers, name])})
+    show(f"memory.providers: {name} added in {settings_path()}")
+
+
+def _keys(fields: list[ConfigField]) -> str:
+    return ", ".join(each.key for each in fields)
