@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -23,7 +23,7 @@ from holdfast.core.errors import (
     TurnAlreadyRunning,
     TurnNotFound,
 )
-from holdfast.core.events import MessageAccepted
+from holdfast.core.events import Event, MessageAccepted
 from holdfast.core.ids import new_id
 from holdfast.host.agents import AgentCache
 from holdfast.host.asks import answer_ask
@@ -38,6 +38,7 @@ from holdfast.host.contract import (
     SessionStatus,
 )
 from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.memory_desk import MemoryDesk
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
@@ -66,6 +67,7 @@ class Host(Records):
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         self._background: set[asyncio.Task[Any]] = set()
         self._recovery = Recovery(parts, self._open, self._commit)
+        self.memory = MemoryDesk(parts, self._call)
         self.model = parts.model
         self.tools = parts.tools
         self.problems = parts.problems
@@ -120,6 +122,20 @@ class Host(Records):
         async with aclosing(conversation.stream.read(after)) as events:
             async for numbered in events:
                 yield numbered
+
+    async def event_batches(
+        self, session_id: str, *, after: int | None = None
+    ) -> AsyncGenerator[list[Numbered], None]:
+        """The same, all that is there at once, for a reader that would rather take much than often."""
+        conversation = await self._open(session_id)
+        conversation.poke()
+        async with aclosing(conversation.stream.read_batches(after)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Let somebody hear every event of every conversation here; they must not wait."""
+        self._changes.watch(watcher)
 
     async def interrupt(self, session_id: str, text: str = "") -> bool:
         """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""

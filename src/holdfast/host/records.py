@@ -5,9 +5,10 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
+from holdfast.core.contract import Message
 from holdfast.core.errors import HostClosed, InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
@@ -118,6 +119,19 @@ class Records:
         """A new session that begins with what was said before a message."""
         fresh = new_id()
         await self._call(lambda: self._db.branch(self._db.live_end(session_id), fresh, before=before))
+        self._told(fresh)
+        return fresh
+
+    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
+        """A new session that begins with what was said elsewhere; memory is not owed for it."""
+        fresh = new_id()
+
+        def work() -> None:
+            self._db.create_session(fresh, source=source)
+            if messages:
+                self._db.append_messages(fresh, messages)
+
+        await self._call(work)
         self._told(fresh)
         return fresh
 
