@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_approval_is_shown_everywhere_and_allows(page: Page, model: GatedModel, server: WebServer) -> None:
-    model.will_answer([Call("terminal", {"command": "echo ok > allowed.txt"})], "It is made.")
+    model.will_answer([Call("run_command", {"command": "echo ok > allowed.txt"})], "It is made.")
     say(page, "make it")
     card = page.get_by_role("region", name="The agent asks for your approval")
     expect(card).to_contain_text("echo ok > allowed.txt")
@@ -30,7 +30,7 @@ def test_an_approval_is_shown_everywhere_and_allows(page: Page, model: GatedMode
 
 
 def test_a_refusal_runs_nothing(page: Page, model: GatedModel, server: WebServer) -> None:
-    model.will_answer([Call("terminal", {"command": "touch refused.txt"})], "Then not.")
+    model.will_answer([Call("run_command", {"command": "touch refused.txt"})], "Then not.")
     say(page, "make it")
     card = page.get_by_role("region", name="The agent asks for your approval")
     card.get_by_role("button", name="Refuse").click()
@@ -40,7 +40,7 @@ def test_a_refusal_runs_nothing(page: Page, model: GatedModel, server: WebServer
 
 
 def test_an_open_approval_is_there_after_a_reload(page: Page, model: GatedModel, server: WebServer) -> None:
-    model.will_answer([Call("terminal", {"command": "touch later.txt"})], "It is made.")
+    model.will_answer([Call("run_command", {"command": "touch later.txt"})], "It is made.")
     say(page, "make it")
     card = page.get_by_role("region", name="The agent asks for your approval")
     expect(card).to_be_visible()
@@ -54,7 +54,7 @@ def test_an_open_approval_is_there_after_a_reload(page: Page, model: GatedModel,
 def test_another_conversations_approval_shows_in_the_list(
     page: Page, context: BrowserContext, model: GatedModel, server: WebServer
 ) -> None:
-    model.will_answer([Call("terminal", {"command": "touch elsewhere.txt"})], "It is made.")
+    model.will_answer([Call("run_command", {"command": "touch elsewhere.txt"})], "It is made.")
     say(page, "make it there")
     expect(page.get_by_role("region", name="The agent asks for your approval")).to_be_visible()
     other = context.new_page()
@@ -77,7 +77,7 @@ def test_a_question_is_answered_by_a_choice_or_in_words(page: Page, model: Gated
     expect(card).to_contain_text("Which colour?")
     card.get_by_role("button", name="blue").click()
     see_answer(page, "Blue it is.")
-    assert model.asked[1]["messages"][-1]["content"] == "blue"
+    assert "answered: blue" in str(model.asked[1]["messages"][-1]["content"])
     say(page, "and the size")
     card.get_by_role("textbox", name="Your answer").fill("quite large")
     card.get_by_role("button", name="Answer").click()

@@ -342,7 +342,9 @@ const isSummary = (item) => Boolean(item.message.holdfast?.summary);
 export function visible(state) {
   const turns = state.hasAfter ? [] : [...state.past, ...(state.live ? [state.live] : [])];
   const whole = new Set(turns.filter((each) => each.whole).map((each) => each.turnId));
-  const stored = state.items.filter((item) => !whole.has(item.turn_id) && !item.carried);
+  // What a compaction carried over stands in the session before; a branch holds the only copy.
+  const first = state.lineage[0]?.id ?? state.sessionId;
+  const stored = state.items.filter((item) => !whole.has(item.turn_id) && !(item.carried && item.session_id !== first));
   const counts = new Map();
   const keyed = (item, turnId) => {
     const owner = turnId ?? item.session_id ?? "";

@@ -162,6 +162,8 @@ test("what a rotation carried over is not shown twice", () => {
     { session_id: "c", seq: 1, turn_id: "t1", at, carried: true, message: { role: "user", content: "hello" } },
     { session_id: "c", seq: 2, turn_id: "t2", at, carried: false, message: { role: "user", content: "next" } },
   ];
-  const state = fold(blank("c"), { kind: "page.tail", items, hasBefore: true, asOf: 0, fresh: true });
+  const state = fold({ ...blank("c"), lineage: [{ id: "p" }, { id: "c" }] }, { kind: "page.tail", items, hasBefore: true, asOf: 0, fresh: true });
   assert.deepEqual(texts(state), ["user: summary", "user: next"]);
+  const branch = fold(blank("c"), { kind: "page.tail", items, hasBefore: false, asOf: 0, fresh: true });
+  assert.deepEqual(texts(branch), ["user: summary", "user: hello", "user: next"], "a branch has the only copy");
 });
