@@ -31,16 +31,28 @@ export function rowsOf(state) {
     } else {
       rows.push({ kind: message.role === "note" ? "note" : "user", key: item.key, item });
     }
+    const next = items[place + 1];
     const turnId = item.turn_id;
-    const ends = turnId && items[place + 1]?.turn_id !== turnId && state.live?.turnId !== turnId;
-    if (ends && message.role !== "user") rows.push({ kind: "end", key: `${turnId}/end`, item, turnId, last: place === items.length - 1 && !state.live, text: answerOf(items, turnId) });
+    const ends = !next || (turnId ? next.turn_id !== turnId : next.message.role === "user");
+    if (ends && message.role !== "user" && !(turnId && state.live?.turnId === turnId)) {
+      rows.push({ kind: "end", key: `${item.key}/end`, item, turnId, last: turnId && !next && !state.live, text: answerOf(items, place) });
+    }
   });
   return rows;
 }
 
 const liveTool = (state, callId) => [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
-const answerOf = (items, turnId) =>
-  items.filter((item) => item.turn_id === turnId && item.message.role === "assistant" && !item.message.holdfast?.superseded).map((item) => textOf(item.message.content)).filter(Boolean).join("\n\n");
+
+/** The words of the answer that ends here. */
+function answerOf(items, end) {
+  const begin = items.findLastIndex((item, place) => place <= end && item.message.role === "user");
+  return items
+    .slice(begin + 1, end + 1)
+    .filter((item) => item.message.role === "assistant" && !item.message.holdfast?.superseded)
+    .map((item) => textOf(item.message.content))
+    .filter(Boolean)
+    .join("\n\n");
+}
 
 export function Conversation({ session, act, target }) {
   const state = session.state;
@@ -122,7 +134,7 @@ function Row({ row, state, act }) {
 function drawn(row, { idle, own, act }) {
   const { item } = row;
   if (row.kind === "user") {
-    const editable = own && idle && item.turn_id;
+    const editable = own && idle;
     return html`<${UserRow} item=${item} actions=${editable && [
       html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
       html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
@@ -137,7 +149,7 @@ function drawn(row, { idle, own, act }) {
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
       ${own && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
-      <button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>
+      ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>
   </div>`;
