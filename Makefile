@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record guarantees lock format sync clean chat
+.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record guarantees report-cards lock format sync clean chat
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -43,6 +43,9 @@ bench-model: sync ## Measure the embedded model: loading, the first token, token
 
 guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
 	@$(RUN) -m tools.guarantees
+
+report-cards: sync ## Run the contract suite over every memory provider and write docs/report-cards.md
+	$(RUN) -m tools.report_cards > .cache/report-cards.md && mv .cache/report-cards.md docs/report-cards.md
 
 format: sync ## Format the code and apply the safe fixes
 	$(RUN) -m ruff check --fix $(CODE)

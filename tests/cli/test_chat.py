@@ -4,6 +4,8 @@ import pytest
 
 from tests.cli.terminals import Home
 
+pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
+
 INTERRUPT = "\x03"
 SLOW_COMMAND = {"tool": "run_command", "arguments": {"command": "sleep 120"}}
 

@@ -7,6 +7,8 @@ import pytest
 from holdfast.core.clock import SystemClock
 from tests.cli.terminals import Home
 
+pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
+
 WEDGED = """
 import threading
 from holdfast.memory import MemoryProvider

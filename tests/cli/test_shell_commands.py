@@ -147,3 +147,21 @@ def test_help_fits_a_screen(home: Home) -> None:
 def test_an_error_shows_its_traceback_only_when_debugging(home: Home) -> None:
     assert "Traceback" not in run(home, "sessions", "show", "nothing").stderr
     assert "Traceback" in run(home, "--debug", "sessions", "show", "nothing").stderr
+
+
+def test_facts_are_searched_and_forgotten(home: Home) -> None:
+    pytest.importorskip("numpy")
+    home.settings["HOLDFAST_MEMORY_PROVIDERS"] = "holographic"
+    facts = {"facts": [{"content": "The user keeps a lighthouse"}]}
+    home.script(["Noted.", json.dumps(facts)])
+    run(home, "ask", "I keep a lighthouse by the sea")
+    assert "facts about" in run(home, "memory").stdout
+    found = run(home, "memory", "search", "lighthouses").stdout
+    assert "trust 0.50: The user keeps a lighthouse" in found
+    number = found.split()[0]
+    assert run(home, "memory", "forget", number, "--provider", "holographic").returncode == 0
+    assert "Nothing was found" in run(home, "memory", "search", "lighthouse").stdout
+    assert run(home, "memory", "forget", number).returncode == 2
+    assert run(home, "memory", "search", "x", "--provider", "nobody").returncode == 2
+    findings = {each["about"]: each for each in json.loads(run(home, "doctor", "--json").stdout)}
+    assert findings["memory holographic"]["state"] == "ok"

@@ -25,7 +25,14 @@ from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore, is_cancelled
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, Refused, SessionExists, TurnAlreadyRunning
+from holdfast.core.errors import (
+    InvalidInput,
+    LeaseLost,
+    NothingWaits,
+    Refused,
+    SessionExists,
+    TurnAlreadyRunning,
+)
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
@@ -80,7 +87,7 @@ class Agent:
         self._known = -1  # stored messages that the transcript holds; -1: not read yet
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
-        self._left_open: Turn | None = None  # ended here, while the store could not be written
+        self._left_open: RunningTurn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self.lease: Lease | None = None
@@ -315,7 +322,7 @@ class Agent:
     async def _oldest(self) -> int:
         waiting = await self._call(self._db.inbox.waiting, self._session_id, limit=1)
         if not waiting:
-            raise InvalidInput("nothing waits in this session; say what to do")
+            raise NothingWaits(self._session_id)
         return waiting[0].id
 
     async def _drain(self, running: RunningTurn) -> TurnResult:
@@ -347,7 +354,7 @@ class Agent:
         finally:
             self._session_id = running.store.session_id or self._session_id
             self._known = -1 if running.store.moved_on else self._known + running.store.stored
-            self._left_open = running.turn if running.store.state == "running" else None
+            self._left_open = running if running.store.state == "running" else None
             self._running = None
 
     async def _result(self, running: RunningTurn) -> TurnResult:
@@ -371,8 +378,14 @@ class Agent:
         """Know the session as it is stored now: others may have gone on with it since."""
         await self._reread()
         if self._left_open is not None:
-            with suppress(Refused):  # somebody else has closed it, or goes on with it
-                await self._left_open.close_record()
+            if self.lease is not None:
+                self._left_open.store.hold(self.lease)
+            try:
+                await self._left_open.turn.close_record()
+            except LeaseLost:
+                raise  # it is closed under the next lease
+            except Refused:
+                pass  # somebody else has closed it, or goes on with it
             self._left_open = None
             await self._reread()
 

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
-from holdfast.core.errors import NotWaiting
+from holdfast.core.errors import HoldfastError, NotWaiting, OutcomeUnknown
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Lease, Turn
@@ -58,6 +58,10 @@ class TurnStore:
             return message
 
         return await settled(work())
+
+    def hold(self, lease: Lease) -> None:
+        """Go on under this lease: the one before it was let go or lost."""
+        self._journal = self._db.turns.under(lease)
 
     def adopt(self, turn: Turn) -> None:
         """Go on with a turn that is open already, after a crash."""
@@ -109,9 +113,12 @@ class TurnStore:
         """End the turn with its final message; from here on it is owed to each provider."""
 
         async def work() -> None:
-            done = await self._call(
-                self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
-            )
+            try:
+                done = await self._call(
+                    self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
+                )
+            except OutcomeUnknown as unknown:
+                done = await self._completed_after_all(unknown)
             self._note(done)
             self._fold([message])
 
@@ -126,6 +133,16 @@ class TurnStore:
             self._fold(messages)
 
         await settled(work())
+
+    async def _completed_after_all(self, unknown: OutcomeUnknown) -> Turn:
+        """The turn, if its completion was stored before the connection broke."""
+        try:
+            turn = await self._call(self._journal.get, self.turn_id)
+        except HoldfastError:
+            raise unknown from None
+        if turn is None or turn.state != "completed":
+            raise unknown
+        return turn
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pool, fn, *args, **kwargs)

@@ -42,11 +42,11 @@ def ask(
 
 async def _ask(text: str, wanted: str, as_json: bool) -> None:
     from holdfast.cli.finding import LOOKED_AT, find
-    from holdfast.cli.leaving import host_run
     from holdfast.cli.lines import SOURCE, answer, notices, say
     from holdfast.cli.one_turn import TurnUnsuccessful, turn_of
     from holdfast.core.events import TurnFailed
     from holdfast.wiring import load_settings
+    from holdfast.wiring.leaving import host_run
 
     settings = load_settings()
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):

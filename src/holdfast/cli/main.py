@@ -8,8 +8,9 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from holdfast.cli.contract import exit_code
-from holdfast.cli.stopping import Stopped, raise_on_signals
+from holdfast.cli.stopping import raise_on_signals
 from holdfast.core.errors import HoldfastError
+from holdfast.core.stopping import Stopped
 
 DEBUG = "--debug"
 WATCHING = ("exit-watchdog", "stop-signals")

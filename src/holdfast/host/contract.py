@@ -7,6 +7,7 @@ keeps its agent warm.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from holdfast.agent import Agent, Pools
 from holdfast.agent.review import Review
@@ -69,6 +70,8 @@ class HostParts:
     """The name of each tool and what it does, as surfaces list them."""
     problems: tuple[str, ...] = ()
     """What was left out at the start and why, for a person to read."""
+    forget_outputs: Callable[[str], None] = lambda _: None
+    """Removes what is kept of a deleted session's tool outputs; may block."""
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
@@ -79,6 +82,8 @@ class Numbered:
 
     number: int
     event: Event
+    at: int
+    """When it was published, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,52 @@ class SessionStatus:
 
     session_id: str
     state: str
-    """`idle`, `running`, `elsewhere` or `unfinished`."""
+    """One of `STATES`."""
     turn_id: str | None
     waiting: int
     context_tokens: int
+    context_window: int
+    asking: int
+    """How many approvals and questions of it wait for a person here."""
+
+
+State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
+STATES: tuple[State, ...] = get_args(State)
+"""Running here, run by another process, cut off by a crash, or over for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """A conversation as it stands now, because something about it changed."""
+
+    root_id: str
+    session_id: str
+    """Where it goes on."""
+    state: State
+    turn_id: str | None
+    waiting: int
+    asking: int
+    title: str | None
+    pinned: bool
+    archived: bool
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAsk:
+    """An approval or a question that a turn waits for; what does not belong to its kind is empty."""
+
+    ask_id: str
+    turn_id: str
+    call_id: str
+    kind: Literal["approval", "question"]
+    seconds_left: float
+    subject: str = ""
+    subject_kind: str = ""
+    reason: str = ""
+    destructive: bool = False
+    question: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
@@ -26,41 +26,45 @@ from holdfast.core.errors import (
 from holdfast.core.events import MessageAccepted
 from holdfast.core.ids import new_id
 from holdfast.host.agents import AgentCache
+from holdfast.host.asks import answer_ask
+from holdfast.host.changes import Changes
 from holdfast.host.contract import (
     Accepted,
     HostParts,
     HostStatus,
     Numbered,
+    OpenAsk,
+    SessionChange,
     SessionStatus,
 )
 from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
+from holdfast.host.standing import change_of, gone, open_asks
 from holdfast.host.stopping import ask_to_stop
 from holdfast.process import ShutdownBudget, off_loop
-from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import InboxMessage, Mode, SearchHit, StoredMessage
-from holdfast.sessions.listing import Listed
-from holdfast.sessions.search import Filters
+from holdfast.sessions import Deleted, InboxMessage, News
+from holdfast.sessions.contract import Mode
+from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-P = ParamSpec("P")
+LOOKS = 4
+"""How many of a host's polls pass between looks at all conversations, while somebody listens."""
 
 
-class Host:
+class Host(Records):
     """The sessions of one process. An async context manager; every method on its loop."""
 
     def __init__(self, parts: HostParts) -> None:
-        self._parts = parts
-        self._db: SessionDB = parts.db
+        self._changes = Changes(self._standing, self._news, LOOKS * parts.options.poll_seconds)
+        super().__init__(parts, self._changes.touched)
         self._agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
         self._conversations: dict[str, Conversation] = {}
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         self._background: set[asyncio.Task[Any]] = set()
-        self._ending: asyncio.Task[list[str]] | None = None
         self._recovery = Recovery(parts, self._open, self._commit)
         self.model = parts.model
         self.tools = parts.tools
@@ -92,9 +96,7 @@ class Host:
 
         Once this returns the message is not lost. A `key` makes the call idempotent.
         """
-        message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
-        if message.get("role") != "user" or not message.get("content"):
-            raise InvalidInput("a message is a user's and can't be empty")
+        message = _persons(text)
         conversation = await self._open(session_id, create=True)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
@@ -129,12 +131,16 @@ class Host:
         return await self._call(ask_to_stop, self._db, conversation.root_id, self._holder)
 
     async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
-        """Answer the agent's question, or an approval with yes, no or always.
+        """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
 
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
         only a yes or no to an approval. True when the answer counted.
         """
-        if (await self._open(session_id)).questions.answer(ask_id, text):
+        conversation = await self._open(session_id)
+        lease_name = session_lease(conversation.root_id)
+        if await self._call(answer_ask, self._db, ask_id, text, lease_name):
+            # Asked here, it is heard at once; a turn in another process looks at the store.
+            conversation.questions.answer(ask_id, text)
             return True
         if approval_word(text) is None:
             await self.send(session_id, text)
@@ -153,6 +159,7 @@ class Host:
         before = await self._open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
         await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        self._told(fresh)
         if before is not None:
             self._in_background(self._commit(before))
         return fresh
@@ -167,14 +174,10 @@ class Host:
             await self._call(self._db.end_session, agent.session_id, "cleared")
 
         await conversation.wish(end)
+        self._told(conversation.root_id)
         fresh = await self.new_session()
         self._in_background(self._part_with(conversation))
         return fresh
-
-    async def branch(self, session_id: str, *, before: int | None = None) -> str:
-        """A new session that begins with what was said before a message."""
-        live = await self._call(self._db.live_end, session_id)
-        return (await self._call(self._db.branch, live, new_id(), before=before)).id
 
     async def truncate(self, session_id: str, *, before: int) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record."""
@@ -191,8 +194,7 @@ class Host:
             await conversation.wish(conversation.drop)
             await self.send(session_id, unfinished.message)
             return conversation.session_id
-        live = await self._call(self._db.live_end, session_id)
-        stored = await self._call(self._db.read_messages, live)
+        stored = await self.messages(session_id)
         last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
         first = next((each for each in stored if each.turn_id == last and last is not None), None)
         if first is None or first.message["role"] != "user":
@@ -211,7 +213,7 @@ class Host:
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
         conversation = await self._open(session_id)
-        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_resumed()))
+        await conversation.wish(conversation.resume)
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""
@@ -228,48 +230,75 @@ class Host:
         """Run the messages that waited here when the host started."""
         (await self._open(session_id)).run_waiting()
 
-    async def waiting(self, session_id: str) -> list[InboxMessage]:
-        """The messages that wait in this conversation, oldest first."""
-        live = await self._call(self._db.live_end, session_id)
-        return await self._call(self._db.inbox.waiting, live)
+    async def replace_waiting(
+        self, inbox_id: int, text: str | Message, mode: Mode | None = None
+    ) -> InboxMessage:
+        """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
+        message = _persons(text)
+        changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
+        conversation = await self._open(changed.session_id)
+        if mode == "interrupt" and changed.addressed_to is not None:
+            conversation.interrupt(changed.addressed_to, INTERRUPTED)
+        conversation.poke()
+        self._told(conversation.root_id)
+        return changed
 
-    async def withdraw(self, inbox_id: int) -> None:
-        """Take back a message that still waits; it stays on record."""
-        await self._call(self._db.inbox.withdraw, inbox_id)
+    async def delete(self, session_id: str, *, force: bool = False) -> None:
+        """Delete the whole conversation, for good; branches that left it stay.
+
+        Refused while a turn of it runs (`TurnAlreadyRunning`, `SessionElsewhere`) or a message waits in it
+        (`SessionBusy`). What is owed to memory is waited for, for the host's patience, and then a reason to
+        refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest.
+        """
+        conversation = await self._idle(session_id)
+        if not force:
+            await self._delivered(conversation.root_id)
+        removed: list[Deleted] = []
+
+        async def remove(_: Agent) -> None:
+            removed.append(
+                await self._call(
+                    self._db.delete_session, conversation.root_id, holder=self._holder, force=force
+                )
+            )
+            conversation.retire()
+
+        await conversation.wish(remove)
+        self._conversations.pop(conversation.root_id, None)
+        self._agents.drop(conversation.root_id)
+        self._parts.lifecycle.forget(*removed[0].sessions)
+        self._told(conversation.root_id)
+        for each in removed[0].sessions:
+            await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
 
     # knowing
 
-    async def sessions(self, *, source: str | None = None, limit: int = 50, offset: int = 0) -> list[Listed]:
-        """The conversations, the one last spoken in first."""
-        return await self._call(self._db.list_sessions, source=source, limit=limit, offset=offset)
+    async def asks(self, session_id: str) -> list[OpenAsk]:
+        """The approvals and questions that wait for a person; those of another process are known there."""
+        return open_asks((await self._open(session_id)).questions)
 
-    async def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
-        """Messages that hold every word of the query."""
-        return await self._call(self._db.search, query, filters=filters, limit=limit)
+    async def standing(self, session_ids: Collection[str]) -> list[SessionChange]:
+        """How these conversations stand now, each named by its first session; one read for all of them."""
+        return await self._standing(session_ids)
 
-    async def messages(self, session_id: str) -> list[StoredMessage]:
-        """What was said in the conversation's live session, each message with its place."""
-        live = await self._call(self._db.live_end, session_id)
-        return await self._call(self._db.read_messages, live)
-
-    async def export(self, session_id: str) -> list[str]:
-        """The conversation with its whole lineage, as lines of JSON."""
-        return await self._call(self._db.export_session, session_id)
-
-    async def holder(self, session_id: str) -> str | None:
-        """Which process runs the conversation now, this one included: HOST:PID:ID."""
-        return await self._call(self._db.session_holder, session_id)
+    async def changes(self) -> AsyncGenerator[SessionChange, None]:
+        """Every conversation that is not idle, then each whenever it changes, here or in another process."""
+        async with aclosing(self._changes.listen()) as changes:
+            async for change in changes:
+                yield change
 
     async def session_status(self, session_id: str) -> SessionStatus:
         conversation = await self._open(session_id)
         agent = self._agents.get(conversation.root_id)
-        waiting = await self.waiting(session_id)
+        [now] = await self._standing([conversation.root_id])
         return SessionStatus(
-            session_id=await self._call(self._db.live_end, session_id),
-            state=await self._state(conversation),
+            session_id=now.session_id,
+            state=now.state,
             turn_id=conversation.running_turn,
-            waiting=len(waiting),
+            waiting=now.waiting,
             context_tokens=agent.context_tokens if agent else 0,
+            context_window=self.model.context_window if self.model else 0,
+            asking=now.asking,
         )
 
     async def status(self) -> HostStatus:
@@ -290,6 +319,7 @@ class Host:
                 task.cancel()
             spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
             conversations = list(self._conversations.values())
+            self._in_background(self._changes.close())
             self._ending = asyncio.create_task(shut_down(self._parts, conversations, spent))
         # Who is cancelled while waiting stops waiting; the end goes on.
         return await asyncio.shield(self._ending)
@@ -303,7 +333,7 @@ class Host:
             raise HostClosed
         if root_id not in self._conversations:
             opened = self._conversations[root_id] = Conversation(
-                root_id, self._parts, self._agents, self._holder
+                root_id, self._parts, self._agents, self._holder, self._changes
             )
             opened.stream.session_id = live
             if not self._parts.options.take_over:
@@ -330,13 +360,27 @@ class Host:
             raise SessionElsewhere(conversation.session_id, holder)
         return conversation
 
-    async def _state(self, conversation: Conversation) -> str:
-        if conversation.running_turn is not None:
-            return "running"
-        holder = await self._call(self._db.session_holder, conversation.root_id)
-        if holder is not None:
-            return "idle" if holder == self._holder else "elsewhere"
-        return "idle" if await self._call(cut_off, self._db, conversation.root_id) is None else "unfinished"
+    async def _standing(self, roots: Collection[str]) -> list[SessionChange]:
+        found = {each.root_id: each for each in await self._call(self._db.standings, list(roots))}
+        return [
+            change_of(found[root], self._conversations.get(root), self._holder)
+            if root in found
+            else gone(root)
+            for root in roots
+        ]
+
+    async def _news(self, since: int | None) -> News:
+        return await self._call(self._db.news, since)
+
+    async def _delivered(self, root_id: str) -> None:
+        """Give what is owed to memory a moment to be delivered."""
+        options = self._parts.options
+        with suppress(TimeoutError):
+            async with asyncio.timeout(options.patience_seconds):
+                while True:
+                    if not await self._call(self._db.outbox.open_in, root_id):
+                        return
+                    await asyncio.sleep(options.poll_seconds)
 
     def _cut_off(self) -> list[str]:
         """The sessions whose turn lost its process."""
@@ -396,7 +440,9 @@ class Host:
         if not task.cancelled() and task.exception() is not None:
             logger.error("host.background_failed", exc_info=task.exception())
 
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._ending is not None:
-            raise HostClosed
-        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)
+
+def _persons(text: str | Message) -> Message:
+    message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
+    if message.get("role") != "user" or not message.get("content"):
+        raise InvalidInput("a message is a user's and can't be empty")
+    return message

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from holdfast.agent import Unfinished
 from holdfast.agent.recovery import describe
 from holdfast.core.events import TurnUnfinished
+from holdfast.host.asks import unheard
 from holdfast.host.contract import HostParts
 from holdfast.host.conversation import Conversation
 from holdfast.process import off_loop
@@ -67,6 +68,7 @@ class Recovery:
     async def _look(self, only: set[str] | None) -> set[str]:
         """All there is, or only these conversations; returns those to be looked at again."""
         if only is None:
+            await self._guarded(self._asks)
             await self._guarded(self._waiting)
         held = await self._guarded(self._unfinished) or set()
         if only is not None:
@@ -118,6 +120,11 @@ class Recovery:
         """A subagent ended with its parent's process. Nobody resumes it; its record is closed."""
         conversation = await self._open(session_id)
         await self._parts.make_agent(session_id, conversation.questions).drop()
+
+    async def _asks(self) -> None:
+        """What was answered to a turn in the moment its process died waits as a message."""
+        for turn_id in await self._call(self._parts.db.asks.left_behind):
+            await self._call(self._parts.db.asks.settle, turn_id, unheard)
 
     async def _waiting(self) -> None:
         for session_id in await self._call(self._parts.db.inbox.sessions):

@@ -232,6 +232,7 @@ class Journal:
             session_id = lock_running_turn(tx, turn_id).session_id
             for row in columns:
                 insert_message(tx, session_id, turn_id, row)
+            tx.queries.touch_session(tx.connection, id=session_id)
             return _finish(tx, turn_id, state, reason, None)
 
         return self._write(work)
@@ -260,6 +261,7 @@ def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) 
     if isinstance(first, int):
         first = encode(acknowledge(tx, first, turn_id).message)
     insert_message(tx, session_id, turn_id, first)
+    tx.queries.touch_session(tx.connection, id=session_id)
     return require_turn(tx, turn_id)
 
 

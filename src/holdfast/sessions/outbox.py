@@ -17,6 +17,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
 from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, checked_seconds, to_json
 from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
+from holdfast.sessions.transcripts import root_of
 from holdfast.sessions.turns import lock_turn, require_turn
 
 
@@ -153,6 +154,12 @@ class Outbox:
             lambda tx: bool(
                 tx.queries.open_until(tx.connection, provider=provider, session_id=session_id, last=last)
             )
+        )
+
+    def open_in(self, session_id: str) -> int:
+        """How many deliveries of the conversation that a session belongs to are still owed."""
+        return self._engine.read(
+            lambda tx: int(tx.queries.open_deliveries(tx.connection, root=root_of(tx, session_id)))
         )
 
     def backlog(self, provider: str) -> Backlog:

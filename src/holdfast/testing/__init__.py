@@ -1,12 +1,18 @@
 """Fakes, fault injection and contract kits, shipped for plugin authors and used by Holdfast's tests.
 
 May import any contract. Nothing outside `tests/` imports it, except the scripted model through `wiring`.
+Each name is loaded when it is first used: pytest imports this package in every run, for its plugin.
 """
 
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.faults import CrashingEngine, ProcessDied
-from holdfast.testing.script_file import HttpRefusal
-from holdfast.testing.scripted_model import Call, Delay, Reasoning, ScriptedModel, Tokens
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.testing.clock import FakeClock
+    from holdfast.testing.faults import CrashingEngine, ProcessDied
+    from holdfast.testing.provider_case import ProviderCase
+    from holdfast.testing.script_file import HttpRefusal
+    from holdfast.testing.scripted_model import Call, Delay, Reasoning, ScriptedModel, Tokens
 
 __all__ = [
     "Call",
@@ -15,7 +21,28 @@ __all__ = [
     "FakeClock",
     "HttpRefusal",
     "ProcessDied",
+    "ProviderCase",
     "Reasoning",
     "ScriptedModel",
     "Tokens",
 ]
+
+_HOME = {
+    "Call": "scripted_model",
+    "CrashingEngine": "faults",
+    "Delay": "scripted_model",
+    "FakeClock": "clock",
+    "HttpRefusal": "script_file",
+    "ProcessDied": "faults",
+    "ProviderCase": "provider_case",
+    "Reasoning": "scripted_model",
+    "ScriptedModel": "scripted_model",
+    "Tokens": "scripted_model",
+}
+
+if not TYPE_CHECKING:  # A type checker that saw this function would accept any name.
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

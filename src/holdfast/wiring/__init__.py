@@ -1,7 +1,7 @@
 """Builds the concrete objects from the settings; alone reads the environment and knows every class.
 
-`basics.py` has what every command needs, `memory.py` the providers; `hosting.py`
-builds the host, and is imported where one is run.
+`basics.py` has what every command needs, `memory.py` the providers; `hosting.py` builds the host, and is
+imported where one is run; `leaving.py` runs one for a command, and is the way out of it.
 """
 
 from holdfast.wiring.basics import (

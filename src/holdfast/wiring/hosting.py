@@ -25,6 +25,7 @@ from holdfast.tools.contract import Person
 from holdfast.tools.processes import Deliver
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import SKILLS, Surroundings, toolbox
+from holdfast.wiring.asking import answering
 from holdfast.wiring.basics import data_folder, load_settings, open_model, open_store
 from holdfast.wiring.memory import build_memory
 
@@ -69,7 +70,7 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
     opened = await open_model(settings)
     pools = Pools()
     db = open_store(settings)
-    memory, left_out = build_memory(settings, db)
+    memory, left_out = build_memory(settings, db, answering(opened.model, asyncio.get_running_loop()))
     workspace = Path(settings.tools.workspace or Path.cwd())
     box = await toolbox(
         settings.tools,
@@ -125,5 +126,6 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         model=opened.model.traits,
         tools=tuple((each.name, each.description.strip().partition("\n")[0]) for each in box.tools),
         problems=(*map(str, left_out), *box.problems),
+        forget_outputs=box.budget.forget,
         release=release,
     )

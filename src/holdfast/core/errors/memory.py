@@ -48,3 +48,7 @@ class BoundaryFailed(Retryable):
         said = "; ".join(f"{name}: {problem}" for name, problem in failures.items())
         super().__init__(f"not committed to memory: {said}")
         self.failures = failures
+
+
+class ExtractionFailed(Retryable):
+    """No facts could be read from what a model answered; the conversation is kept and asked about again."""

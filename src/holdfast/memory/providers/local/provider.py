@@ -15,7 +15,7 @@ from typing import Any, Literal
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.memory.contract import CompletedTurn, MemoryProvider, Remembered
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
 from holdfast.memory.providers.local.making_vectors import VectorMaker
@@ -28,6 +28,8 @@ FOUND_AT_MOST = 20
 TOKEN_BUDGET = 1500
 # Of a session's own turns, so many are taken to be in the conversation that an agent sends anyway.
 TURNS_IN_CONTEXT = 20
+# Less than a provider's shutdown may take: a write that waits for another process is tried again by its lane.
+PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,13 @@ class LocalMemory(MemoryProvider):
         """Remove a note, or the turn that a found passage belongs to, for good."""
         return self._opened()[0].forget(memory_id)
 
+    def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
+        """What a search finds, as the command line shows it."""
+        return [
+            Remembered(each.id, each.created, each.speaker if each.kind == "turn" else "note", each.text)
+            for each in self.search(query, limit)
+        ]
+
     def dated(self, memory: Memory) -> str:
         return moment(memory.created, self._zone).isoformat(timespec="minutes")
 
@@ -197,7 +206,9 @@ class LocalMemory(MemoryProvider):
             if self._closed:
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
-                self._store = MemoryStore(self._path, clock=self._clock, zone=self._zone)
+                self._store = MemoryStore(
+                    self._path, clock=self._clock, zone=self._zone, patience=PATIENCE_SECONDS
+                )
                 if self._embedder is not None:
                     self._store.await_vectors(self._embedder.model)
                     self._maker = VectorMaker(self._store, self._embedder)

@@ -49,7 +49,8 @@ select partial from turns
  where id = :id and partial_after = (select count(*) from messages where turn_id = :id and carried = 0)
 
 -- name: next_generation(session_id)$
-update sessions set generation = generation + 1 where id = :session_id returning generation
+update sessions set generation = generation + 1, spoken = store_now()
+ where id = :session_id returning generation
 
 -- name: move_running_turn(parent, child)!
 update turns set session_id = :child where session_id = :parent and state = 'running'

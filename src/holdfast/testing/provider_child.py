@@ -1,0 +1,77 @@
+"""A process of the contract suite that may be killed: `… -m holdfast.testing.provider_child SCENE FACTS …`.
+
+It hands turns over to the provider, says "handed N" for each, and then ends as its scene says.
+"""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.memory.manager import MemoryManager
+from holdfast.sessions import SessionDB
+from holdfast.testing.provider_case import load_case, resolved
+from holdfast.testing.provider_stand import QUICK, sentence
+
+
+def opened(facts: dict[str, Any], drain: float = 10.0) -> MemoryManager:
+    """A manager with the provider on its lanes."""
+    case = load_case(facts["spec"], facts["values"])(Path(facts["backend"]))
+    provider = case.make()
+    memory = MemoryManager(SessionDB(facts["store"]), policy=QUICK, drain_seconds=drain)
+    memory.add_provider(provider, config=resolved(provider, facts["values"]))
+    return memory
+
+
+def hand_over(memory: MemoryManager, words: str) -> None:
+    for number, word in enumerate(words.split(",")):
+        memory.sync_all(sentence(word), "Noted.", session_id=f"session-{number % 2}")
+        memory.queue_prefetch_all(sentence(word), session_id=f"session-{number % 2}")
+        say(f"handed {word}")
+
+
+def be_killed(facts: dict[str, Any], words: str) -> None:
+    """Hand turns over and go on until somebody kills this process."""
+    hand_over(opened(facts), words)
+    threading.Event().wait()
+
+
+def leave(facts: dict[str, Any], words: str, ending: str) -> None:
+    """Hand turns over and end at once, in one of the ways in which a program ends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    memory = opened(facts, drain=2.0)
+    hand_over(memory, words)
+    match ending:
+        case "sys.exit":
+            sys.exit(0)
+        case "shutdown":
+            memory.shutdown_all()
+        case "ctrl-c":
+            signal.raise_signal(signal.SIGINT)
+
+
+def drain(facts: dict[str, Any], seconds: str) -> None:
+    """Deliver everything that is owed."""
+    memory = opened(facts)
+    memory.wake()
+    done = memory.flush_pending(float(seconds))
+    [status] = memory.status()
+    memory.shutdown_all()
+    say("drained" if done and not status.owed else f"{status.owed} owed: {status.last_error}")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+SCENES: dict[str, Callable[..., None]] = {"be_killed": be_killed, "leave": leave, "drain": drain}
+
+if __name__ == "__main__":
+    try:
+        SCENES[sys.argv[1]](json.loads(sys.argv[2]), *sys.argv[3:])
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""Every provider that Holdfast ships, by its name, with the case that the contract suite runs it in."""
+
+OURS = {
+    "local": "tests.memory.kit.local_case:LocalCase",
+}
