@@ -1,95 +1,32 @@
 """A program that ends at any moment ends quietly and in time, and no turn is lost or doubled; for both."""
 
 import random
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import MemoryClosed
-from holdfast.memory import CompletedTurn, MemoryManager
-from holdfast.memory.write_lane import LEASE_SECONDS
-from holdfast.sessions import SessionDB
-from holdfast.testing import FakeClock
+from holdfast.memory import CompletedTurn
 from holdfast.testing.faulty_server import Fault
 from tests.memory.gates import until
 from tests.memory.servers.backends import Backend
 from tests.memory.servers.conftest import Life
-from tests.memory.servers.worker import TURNS
+from tests.memory.servers.endings import ENDINGS, SAID, deliver_the_rest, ended, noise
 
 Live = Callable[..., Life]
-
-EXIT_SECONDS = 20.0
-SAID = [f"turn {number}" for number in range(TURNS)]
-# What a client that was not closed, or was used too late, leaves on standard error.
-NOISE = (
-    "cannot schedule",
-    "Unclosed",
-    "ResourceWarning",
-    "never awaited",
-    "was destroyed",
-    "Event loop is closed",
-    "Fatal Python error",
-    "Exception ignored",
-)
-SIGNALS = {
-    "handled signal": signal.SIGINT,
-    "signal": signal.SIGINT,
-    "terminate": signal.SIGTERM,
-    "kill": signal.SIGKILL,
-}
-
-
-def ended(backend: Backend, folder: Path, ending: str, seconds: float) -> str:
-    """Let a process end so many seconds after it handed its turns over; returns its standard error."""
-    kind = "signal" if ending in ("terminate", "kill") else ending
-    arguments = [backend.name, backend.server.url, str(folder), kind, str(seconds)]
-    with subprocess.Popen(
-        [sys.executable, "-X", "dev", "-m", "tests.memory.servers.worker", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "handed over\n", child.communicate()[1]
-            if ending in SIGNALS:
-                threading.Event().wait(seconds)
-                child.send_signal(SIGNALS[ending])
-            began = time.monotonic()
-            err = child.communicate(timeout=60)[1]
-            assert time.monotonic() - began < EXIT_SECONDS
-            return err
-        finally:
-            child.kill()
-
-
-def deliver_the_rest(backend: Backend, folder: Path) -> None:
-    """The next start, once the claims of a process that was killed have run out."""
-    clock = FakeClock(time.time() + LEASE_SECONDS + 1)
-    with SessionDB(folder / "holdfast.db", clock=clock) as db:
-        memory = MemoryManager(db, clock=clock)
-        memory.add_provider(backend.make(folder), config=backend.config())
-        assert memory.flush_pending(30)
-        assert memory.shutdown_all() == []
 
 
 @pytest.mark.slow
 @pytest.mark.clause("D1", "D2", "D5", "D6")
-@pytest.mark.parametrize(
-    "ending", ["plain", "sys.exit", "error", "handled signal", "signal", "terminate", "kill"]
-)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_process_that_ends_at_a_random_moment_ends_quietly_and_loses_nothing(
     backend: Backend, ending: str, tmp_path: Path
 ) -> None:
     seconds = random.uniform(0.0, 2.5)
     err = ended(backend, tmp_path, ending, seconds)
-    assert not [word for word in NOISE if word in err], f"after {seconds} s: {err}"
+    assert not noise(err), f"after {seconds} s: {err}"
     deliver_the_rest(backend, tmp_path)
     assert backend.heard("s1") == SAID, f"after {seconds} s"
 
@@ -102,7 +39,7 @@ def test_a_server_that_never_answers_holds_up_no_exit(backend: Backend, ending: 
     err = ended(backend, tmp_path, ending, 2.5)
     stuck.times = 0
     stuck.gate.set()
-    assert not [word for word in NOISE if word in err], err
+    assert not noise(err), err
     assert "owed to" in err or ending == "handled signal"
     deliver_the_rest(backend, tmp_path)
     assert backend.heard("s1") == SAID

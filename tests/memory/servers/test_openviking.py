@@ -255,7 +255,7 @@ def test_the_check_says_which_server_it_found_and_why_one_does_not_work(
 ) -> None:
     provider = OpenVikingMemory(tmp_path, SystemClock())
     assert provider.check(config(server)) == f"OpenViking 0.5.2 at {server.url}"
-    server.plan(Fault("tasks", "refuse", status=401))
+    server.plan(Fault("sessions", "refuse", status=403))
     with pytest.raises(ProviderUnavailable, match="refused the key"):
         provider.check(config(server))
     assert not [each for each in threading.enumerate() if each.name.startswith("memory-openviking")]

@@ -1,7 +1,7 @@
 """A library user's process that talks to a memory server and ends at some moment, in one of several ways.
 
-Arguments: the provider, the server's address, the folder, the ending, and after how many seconds it comes.
-It says "handed over" once every turn is.
+Arguments: the provider, the folder, the ending, after how many seconds it comes, and then the server's
+address, the bank, the key and the session. It says "handed over" once every turn is.
 """
 
 import signal
@@ -13,23 +13,21 @@ from holdfast.memory import MemoryManager
 from holdfast.process import StopSignals
 from holdfast.process.signals import exit_code_for
 from holdfast.sessions import SessionDB
-from tests.memory.servers.backends import BACKENDS
+from tests.memory.servers.backends import MAKERS, config
 
 TURNS = 12
 
 
 def main() -> None:
-    name, url, folder, ending, seconds = sys.argv[1:]
+    name, folder, ending, seconds, url, bank, key, session = sys.argv[1:]
     # A test run started in the background ignores these, and a child inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    backend = BACKENDS[name]()
-    backend.texts["url"] = url
     memory = MemoryManager(SessionDB(Path(folder) / "holdfast.db"))
-    memory.add_provider(backend.make(Path(folder)), config=backend.config())
-    memory.queue_prefetch_all("turn", session_id="s1")
+    memory.add_provider(MAKERS[name](Path(folder)), config=config(url, bank, key))
+    memory.queue_prefetch_all("turn", session_id=session)
     for number in range(TURNS):
-        memory.sync_all(f"turn {number}", f"You said: turn {number}", session_id="s1")
+        memory.sync_all(f"turn {number}", f"You said: turn {number}", session_id=session)
     sys.stdout.write("handed over\n")
     sys.stdout.flush()
     if ending == "handled signal":
