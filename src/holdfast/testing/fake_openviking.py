@@ -34,9 +34,10 @@ class _Session:
 class FakeOpenViking:
     """A server on loopback; `key`, when given, must be sent."""
 
-    def __init__(self, key: str = "", *, looks: int = 1) -> None:
+    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
         self._key = key
-        self._looks = looks
+        self.looks = looks
+        """How often one must look until what was begun is done."""
         self._lock = threading.Lock()  # guards everything below
         self._sessions: dict[str, _Session] = {}
         self._tasks: dict[str, _Task] = {}
@@ -44,7 +45,7 @@ class FakeOpenViking:
         self._received: list[dict[str, Any]] = []
         self.failing_extractions = 0
         """How many extractions fail."""
-        self._server = FaultyServer(self._answer)
+        self._server = FaultyServer(self._answer, port=port)
 
     @property
     def url(self) -> str:
@@ -151,7 +152,7 @@ class FakeOpenViking:
             return _error(404, "NOT_FOUND", "Task not found or expired")
         if task.status == "pending":
             task.looks += 1
-            if task.looks >= self._looks:
+            if task.looks >= self.looks:
                 self._extract(task)
         return _ok(_shown(task))
 

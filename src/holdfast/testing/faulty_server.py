@@ -56,12 +56,12 @@ class Fault:
 class FaultyServer:
     """Use it as `with FaultyServer(answer) as server`, or `start` and `stop` it."""
 
-    def __init__(self, answer: Callable[[Call], Reply]) -> None:
+    def __init__(self, answer: Callable[[Call], Reply], *, port: int = 0) -> None:
         self._answer = answer
         self._lock = threading.Lock()  # guards _faults and _calls
         self._faults: list[Fault] = []
         self._calls: list[Call] = []
-        self._port = 0
+        self._port = port
         self._loop: OwnLoop | None = None
         self._http: LoopbackServer | None = None
 
