@@ -87,7 +87,9 @@ class HolographicMemory(MemoryProvider):
         return NAME
 
     def is_available(self) -> bool:
-        return find_spec("numpy") is not None
+        if find_spec("numpy") is None:
+            raise ProviderInvalid(NAME, "numpy is not installed; install holdfast[holographic]")
+        return True
 
     def initialize(self, session_id: str, *, complete: Complete | None = None, **kwargs: Any) -> None:
         """Open the file and read the vectors; take up conversations that still wait for extraction."""
@@ -227,6 +229,4 @@ class HolographicMemory(MemoryProvider):
 
 def in_folder(folder: Path, clock: Clock) -> HolographicMemory:
     """The holographic memory in its usual file: how `holographic` is made by name."""
-    if find_spec("numpy") is None:
-        raise ProviderInvalid(NAME, "numpy is not installed; install holdfast[holographic]")
     return HolographicMemory(folder / "facts.db", clock=clock)
