@@ -3,4 +3,5 @@
 OURS = {
     "holographic": "tests.memory.kit.holographic_case:HolographicCase",
     "local": "tests.memory.kit.local_case:LocalCase",
+    "hermes bridge": "tests.memory.kit.hermes_case:HermesCase",
 }
