@@ -41,7 +41,7 @@ from holdfast.host.conversation import INTERRUPTED, Conversation
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
-from holdfast.host.standing import change_of, gone, open_asks
+from holdfast.host.standing import asked_elsewhere, change_of, gone, open_asks
 from holdfast.host.stopping import ask_to_stop
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import Deleted, InboxMessage, News
@@ -274,8 +274,9 @@ class Host(Records):
     # knowing
 
     async def asks(self, session_id: str) -> list[OpenAsk]:
-        """The approvals and questions that wait for a person; those of another process are known there."""
-        return open_asks((await self._open(session_id)).questions)
+        """The approvals and questions of this conversation that wait for a person, in whichever process."""
+        live = await self._call(self._db.live_end, session_id)
+        return open_asks(await self._call(self._db.asks.open, live), self._parts.clock.now())
 
     async def standing(self, session_ids: Collection[str]) -> list[SessionChange]:
         """How these conversations stand now, each named by its first session; one read for all of them."""
@@ -361,9 +362,11 @@ class Host(Records):
         return conversation
 
     async def _standing(self, roots: Collection[str]) -> list[SessionChange]:
-        found = {each.root_id: each for each in await self._call(self._db.standings, list(roots))}
+        standings = await self._call(self._db.standings, list(roots))
+        asked = await self._call(asked_elsewhere, self._db, standings, self._holder)
+        found = {each.root_id: each for each in standings}
         return [
-            change_of(found[root], self._conversations.get(root), self._holder)
+            change_of(found[root], self._conversations.get(root), self._holder, asked.get(root, 0))
             if root in found
             else gone(root)
             for root in roots
