@@ -6,8 +6,6 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import AsyncGenerator, Collection, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
@@ -38,6 +36,7 @@ from holdfast.host.contract import (
     SessionStatus,
 )
 from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.holders import holder_name, living_holder
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
@@ -63,7 +62,7 @@ class Host(Records):
         super().__init__(parts, self._changes.touched)
         self._agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
         self._conversations: dict[str, Conversation] = {}
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self._holder = holder_name()
         self._background: set[asyncio.Task[Any]] = set()
         self._recovery = Recovery(parts, self._open, self._commit)
         self.model = parts.model
@@ -356,7 +355,7 @@ class Host(Records):
         conversation = await self._open(session_id)
         if conversation.running_turn is not None:
             raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
-        holder = await self._call(self._db.session_holder, conversation.root_id)
+        holder = await self._call(living_holder, self._db, conversation.root_id)
         if holder not in (None, self._holder):
             raise SessionElsewhere(conversation.session_id, holder)
         return conversation
