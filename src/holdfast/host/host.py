@@ -30,6 +30,7 @@ from holdfast.host.contract import (
     Accepted,
     HostParts,
     HostStatus,
+    ModelList,
     Numbered,
     OpenAsk,
     SessionChange,
@@ -42,6 +43,7 @@ from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
 from holdfast.host.standing import asked_elsewhere, change_of, gone, open_asks
 from holdfast.host.stopping import ask_to_stop
+from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget, off_loop
 from holdfast.sessions import Deleted, InboxMessage, News
 from holdfast.sessions.contract import Mode
@@ -301,6 +303,22 @@ class Host(Records):
             asking=now.asking,
         )
 
+    async def models(self) -> ModelList:
+        """The model that answers now, and those there are beside it."""
+        where, names = await self._parts.models.names() if self._parts.models else ("", [])
+        return ModelList(self.model, where, names)
+
+    async def switch_model(self, name: str) -> ModelTraits:
+        """Use another model, in this process, from each conversation's next turn on.
+
+        `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
+        the error says why, and the one before stays.
+        """
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.switch(name)
+        return self.model
+
     async def status(self) -> HostStatus:
         """How the whole stands."""
         return HostStatus(
@@ -425,6 +443,8 @@ class Host(Records):
             await asyncio.sleep(options.sweep_seconds)
             try:
                 await self._agents.sweep()
+                if self._parts.models is not None:
+                    await self._parts.models.tidy()
             except Exception:
                 logger.exception("host.sweep_failed")
             unused_since = self._parts.clock.monotonic() - options.idle_seconds
