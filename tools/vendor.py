@@ -21,10 +21,35 @@ from typing import Any
 VENDOR = Path(__file__).resolve().parent.parent / "src/holdfast/web/page/vendor"
 MANIFEST = "manifest.json"
 JOINED = "base.js"
-LANGUAGES = (
-    "bash c cpp csharp css diff dockerfile go ini java javascript json kotlin lua makefile markdown php "
-    "powershell python ruby rust shell sql swift typescript xml yaml"
-).split()
+LANGUAGES = [
+    "bash",
+    "c",
+    "cpp",
+    "csharp",
+    "css",
+    "diff",
+    "dockerfile",
+    "go",
+    "ini",
+    "java",
+    "javascript",
+    "json",
+    "kotlin",
+    "lua",
+    "makefile",
+    "markdown",
+    "php",
+    "powershell",
+    "python",
+    "ruby",
+    "rust",
+    "shell",
+    "sql",
+    "swift",
+    "typescript",
+    "xml",
+    "yaml",
+]
 
 
 @dataclass(frozen=True, slots=True)

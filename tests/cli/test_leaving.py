@@ -82,7 +82,7 @@ def test_after_a_kill_the_cut_off_turn_and_the_waiting_message_are_offered(home:
     first.kill()
     home.script(["Resumed.", "Answered late."])
     second = home.terminal("chat")
-    second.see("waited from before", "words that waited", "A turn was cut off", "hang, please", "ontinue")
+    second.see("A turn was cut off", "hang, please", "waited from before", "words that waited", "ontinue")
     second.type("c")
     second.see("Resumed.", "> words that waited", "Answered late.", "ready")
     assert second.leave() == 0

@@ -24,6 +24,7 @@ from holdfast.host.contract import (
     Accepted,
     HostParts,
     HostStatus,
+    ModelList,
     Numbered,
 )
 from holdfast.host.conversation import INTERRUPTED
@@ -32,6 +33,7 @@ from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
 from holdfast.host.stopping import ask_to_stop
+from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Mode
@@ -251,6 +253,22 @@ class Host(Overview):
         await self._conversations.delete(conversation, force=force)
 
     # knowing
+
+    async def models(self) -> ModelList:
+        """The model that answers now, and those there are beside it."""
+        where, names = await self._parts.models.names() if self._parts.models else ("", [])
+        return ModelList(self.model, where, names)
+
+    async def switch_model(self, name: str) -> ModelTraits:
+        """Use another model, in this process, from each conversation's next turn on.
+
+        `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
+        the error says why, and the one before stays.
+        """
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.switch(name)
+        return self.model
 
     async def status(self) -> HostStatus:
         """How the whole stands."""

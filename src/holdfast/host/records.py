@@ -10,6 +10,7 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
+from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
 from holdfast.sessions.listing import Listed
@@ -90,8 +91,8 @@ class Records:
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:
-        """Which process runs the conversation now, this one included: HOST:PID:ID."""
-        return await self._call(self._db.session_holder, session_id)
+        """Which process runs the conversation now, this one included; its name begins with HOST:PID."""
+        return await self._call(living_holder, self._db, session_id)
 
     async def waiting(self, session_id: str) -> list[InboxMessage]:
         """The messages that wait in this conversation, oldest first."""

@@ -25,7 +25,7 @@ ABOUT: dict[str, str] = {
     "branch": "go on in a copy of this conversation",
     "compact": "summarise the conversation now: /compact [WHAT TO KEEP]",
     "memory": "how memory stands",
-    "model": "which model answers",
+    "model": "which model answers; /model NAME changes it, /model list names others",
     "tools": "what the agent can do",
     "mode": "what a message does while a turn runs: queue, steer, interrupt",
     "export": "write the conversation to a file: /export FILE",
@@ -179,13 +179,31 @@ class SlashCommands:
             aside = f", {each.set_aside} set aside (holdfast memory set-aside)" if each.set_aside else ""
             self._say(f"{each.provider}: {state}, {each.owed} turns owed{aside}{error}")
 
-    async def _model(self, _: str) -> None:
+    async def _model(self, wanted: str) -> None:
+        if wanted == "list":
+            await self._list_models()
+            return
+        if wanted:
+            await self._switch_model(wanted)
+            return
         model = self._chat.host.model
         if model is None:
             self._say("The model is not known.")
             return
         self._say(f"{model.name}, {model.context_window:,} tokens", *([model.notice] if model.notice else []))
-        self._say("`holdfast model set` chooses another one for the next start.", style="dim")
+        self._say("/model NAME changes it here, `holdfast model set` for the next start.", style="dim")
+
+    async def _switch_model(self, wanted: str) -> None:
+        chat = self._chat
+        model = await chat.host.switch_model(wanted)
+        chat.standing.model, chat.standing.window, chat.view.window = model.name, model.context_window, 0
+        when = "after this turn" if chat.view.is_busy else "from now on"
+        self._say(f"{model.name} answers {when}, in this program only.")
+        self._say(*([model.notice] if model.notice else []), style="yellow")
+
+    async def _list_models(self) -> None:
+        found = await self._chat.host.models()
+        self._say(*found.names or [f"No models are listed ({found.where})."])
 
     async def _tools(self, _: str) -> None:
         if self._chat.host.model is not None and not self._chat.host.model.calls_tools:
