@@ -49,7 +49,11 @@ def test_a_new_chat_names_the_one_before_and_commits_its_memory(
     assert session_id(page) != first
     with server.store() as db:
         deadline = 200
-        while (session := db.get_session(first)) and session.committed_generation < session.generation and deadline:
+        while (
+            (session := db.get_session(first))
+            and session.committed_generation < session.generation
+            and deadline
+        ):
             deadline -= 1
             page.wait_for_timeout(50)
         assert session is not None

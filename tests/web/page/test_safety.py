@@ -69,7 +69,9 @@ def test_each_attack_alone_is_only_text(page: Page, model: GatedModel, no_dialog
     assert no_dialog == []
 
 
-def test_a_tools_output_is_only_text(page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]) -> None:
+def test_a_tools_output_is_only_text(
+    page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]
+) -> None:
     (server.folder / "attack.txt").write_text("\n".join(CORPUS), encoding="utf-8")
     wrong = Call("read_file", {"path": "attack.txt", "<img src=x onerror=window.pwned=41>": "x"})
     model.will_answer([Call("read_file", {"path": "attack.txt"}), wrong], "Read.")

@@ -58,7 +58,6 @@ export function Conversation({ session, act, target }) {
   const state = session.state;
   const scroller = useRef(null);
   const stuck = useRef(true);
-  const height = useRef(0);
   const top = useRef(0);
   const [away, setAway] = useState(false);
   const rows = state.loaded ? rowsOf(state) : [];
@@ -76,12 +75,13 @@ export function Conversation({ session, act, target }) {
     if (below < AHEAD && state.hasAfter) session.newer();
   };
 
+  // At the very top a browser does not hold the place by itself when something is put above it.
+  const held = scroller.current && scroller.current.scrollTop < 2 ? scroller.current.querySelector(".cell") : null;
+  const heldAt = held?.getBoundingClientRect().top;
   useLayoutEffect(() => {
     const box = scroller.current;
-    // At the very top a browser does not hold the place by itself when something is put above it.
-    if (box.scrollTop < 2 && height.current && !stuck.current) box.scrollTop = Math.max(0, box.scrollHeight - height.current);
     if (stuck.current && !target) box.scrollTop = box.scrollHeight;
-    height.current = box.scrollHeight;
+    else if (held?.isConnected) box.scrollTop += held.getBoundingClientRect().top - heldAt;
   });
   useEffect(look, [state.items, state.hasAfter]);
   useEffect(() => {
