@@ -102,6 +102,10 @@ class Records:
         """The messages that wait in this conversation, oldest first."""
         return await self._call(lambda: self._db.inbox.waiting(self._db.live_end(session_id)))
 
+    async def sent(self, inbox_id: int) -> InboxMessage | None:
+        """A message that was sent, whatever became of it: whether it waits, and which turn took it."""
+        return await self._call(self._db.inbox.get, inbox_id)
+
     # setting in order
 
     async def rename(self, session_id: str, title: str | None) -> None:

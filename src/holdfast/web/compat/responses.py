@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from holdfast.core.ids import new_id
 from holdfast.web.compat.chat_completions import Open, Role
 from holdfast.web.compat.reading import refusal, refuse_unsupported, response_messages, session_of, split
 from holdfast.web.compat.turns import AnsweredTurn, Asked, TurnBroken
@@ -72,8 +73,8 @@ def _session_of_response(response_id: str | None) -> str:
     """The session that an earlier response was made in: its id tells."""
     if not response_id:
         return ""
-    session, _, turn = response_id.removeprefix(PREFIX).rpartition("_")
-    if not response_id.startswith(PREFIX) or not session or not turn:
+    session, _, own = response_id.removeprefix(PREFIX).rpartition("_")
+    if not response_id.startswith(PREFIX) or not session or not own:
         raise refusal("response", f"there is no response {response_id[:200]!r} here.", "Leave it out.")
     return session
 
@@ -88,12 +89,13 @@ class _Wire:
         self._model = web.host.model.name if web.host.model else "holdfast"
         self._created = web.clock.now()
         self._number = 0
+        self._id = f"{PREFIX}{turn.session_id}_{new_id()}"
 
     def whole(self, status: str, error: dict[str, str] | None = None) -> dict[str, Any]:
         spent = self._turn.spent
         done = status == "completed"
         return {
-            "id": f"{PREFIX}{self._turn.session_id}_{self._turn.turn_id or 'new'}",
+            "id": self._id,
             "object": "response",
             "created_at": self._created,
             "status": status,

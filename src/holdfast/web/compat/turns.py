@@ -6,6 +6,7 @@ unless a rule allows it. A client that closes its connection stops the turn, as 
 what the turn had produced is kept.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
@@ -36,6 +37,7 @@ from holdfast.web.streaming import OpenStreams
 logger = logging.getLogger(__name__)
 
 SOURCE = "api"
+TRIES, BETWEEN_TRIES = 50, 0.1
 NOBODY = "Nobody is there to answer."
 BETWEEN_STEPS = "\n\n"
 
@@ -181,14 +183,24 @@ class AnsweredTurn:
         raise TurnBroken(status_of(kind)[0], event.failure or "TurnFailed", f"{event.error} {kept}")
 
     async def _give_up(self, inbox_id: int) -> None:
-        """Nobody waits for this answer any more: stop its turn, or take the message back."""
-        host = self.web.host
+        """Nobody waits for this answer any more: take the message back, or stop its turn."""
         try:
-            if not self.turn_id:
-                with suppress(NotWaiting):
-                    await host.withdraw(inbox_id)
+            with suppress(NotWaiting):
+                await self.web.host.withdraw(inbox_id)
+                return
+            # A turn that is just being opened can't be stopped yet.
+            for _ in range(TRIES):
+                if await self._stopped(inbox_id):
                     return
-            if (await host.session_status(self.session_id)).turn_id in (self.turn_id, None):
-                await host.interrupt(self.session_id)
+                await asyncio.sleep(BETWEEN_TRIES)
         except HoldfastError:
             logger.warning("web.turn_not_stopped", exc_info=True, extra={"session": self.session_id})
+
+    async def _stopped(self, inbox_id: int) -> bool:
+        """Whether this message's turn is over or is stopped now; no other turn is touched."""
+        host = self.web.host
+        sent = await host.sent(inbox_id)
+        status = await host.session_status(self.session_id)
+        if sent is None or sent.turn_id is None or status.turn_id not in (None, sent.turn_id):
+            return True
+        return status.turn_id is not None and await host.interrupt(self.session_id)
