@@ -1,4 +1,4 @@
-"""Every failure is visible and honest, and nothing is lost: the server gone and back, the model, the store."""
+"""Every failure is visible and honest, and nothing is lost: the server gone and back, the model."""
 
 import re
 
