@@ -46,6 +46,7 @@ def test_an_open_approval_is_there_after_a_reload(page: Page, model: GatedModel,
     expect(card).to_be_visible()
     page.reload()
     expect(card).to_contain_text("touch later.txt")
+    expect(card.get_by_text("y", exact=True)).to_be_visible()
     card.press("y")
     see_answer(page, "It is made.")
     assert (server.folder / "later.txt").exists()
@@ -83,3 +84,18 @@ def test_a_question_is_answered_by_a_choice_or_in_words(page: Page, model: Gated
     card.get_by_role("button", name="Answer").click()
     see_answer(page, "Large.")
     assert "quite large" in str(model.asked[3]["messages"][-1]["content"])
+
+
+def test_a_key_never_allows_what_cannot_be_undone(page: Page, model: GatedModel, server: WebServer) -> None:
+    (server.folder / "precious").mkdir()
+    model.will_answer([Call("run_command", {"command": "rm -rf precious"})], "Then not.")
+    say(page, "clean up")
+    card = page.get_by_role("region", name="The agent asks for your approval")
+    expect(card).to_contain_text("This can't be undone.")
+    expect(card).to_be_focused()
+    for key in ("y", "a", "y"):
+        card.press(key)
+    expect(card).to_be_visible()
+    card.get_by_role("button", name="Refuse").click()
+    see_answer(page, "Then not.")
+    assert (server.folder / "precious").exists()

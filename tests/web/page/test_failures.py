@@ -1,4 +1,4 @@
-"""Every failure is visible and honest, and nothing is lost: the server gone and back, the model, the store."""
+"""Every failure is visible and honest, and nothing is lost: the server gone and back, the model."""
 
 import re
 
@@ -121,9 +121,13 @@ def test_a_message_whose_answer_was_lost_on_the_way_is_stored_once(page: Page, m
     see_idle(page)
 
 
-def test_two_tabs_on_one_conversation_show_the_same(page: Page, context: BrowserContext, model: GatedModel) -> None:
+def test_two_tabs_on_one_conversation_show_the_same(
+    page: Page, context: BrowserContext, model: GatedModel
+) -> None:
     gates = [Gate(), Gate()]
-    model.will_answer(["From the first ", gates[0], "tab."], ["From the second ", gates[1], "tab."], "Queued one.")
+    model.will_answer(
+        ["From the first ", gates[0], "tab."], ["From the second ", gates[1], "tab."], "Queued one."
+    )
     say(page, "one")
     see_answer(page, "From the first")
     other = context.new_page()

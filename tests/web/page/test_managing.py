@@ -1,11 +1,11 @@
-"""What a person does with conversations: search, edit, regenerate, branch, name, pin, archive, delete, export."""
+"""What a person does with conversations: search, edit, regenerate, branch, name, archive, delete, export."""
 
 import json
 import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import FilePayload, Page, Request, expect
 
 from tests.web.page.gated_model import Gate, GatedModel
 from tests.web.page.seeing import answers, composer, entries, said, say, see_answer, see_idle, session_id
@@ -49,7 +49,11 @@ def test_a_new_chat_names_the_one_before_and_commits_its_memory(
     assert session_id(page) != first
     with server.store() as db:
         deadline = 200
-        while (session := db.get_session(first)) and session.committed_generation < session.generation and deadline:
+        while (
+            (session := db.get_session(first))
+            and session.committed_generation < session.generation
+            and deadline
+        ):
             deadline -= 1
             page.wait_for_timeout(50)
         assert session is not None
@@ -164,8 +168,8 @@ def test_pictures_and_files_are_attached_by_choice_paste_and_drop(page: Page, mo
     model.will_answer("I see both.")
     page.locator("input[type=file]").set_input_files(
         [
-            {"name": "dot.png", "mimeType": "image/png", "buffer": picture},
-            {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"remember the milk"},
+            FilePayload(name="dot.png", mimeType="image/png", buffer=picture),
+            FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"remember the milk"),
         ]
     )
     page.evaluate(
@@ -173,10 +177,11 @@ def test_pictures_and_files_are_attached_by_choice_paste_and_drop(page: Page, mo
         const given = new DataTransfer();
         given.items.add(new File(['pasted words'], 'pasted.txt', {type: 'text/plain'}));
         const area = document.querySelector('.composer textarea');
-        area.dispatchEvent(new ClipboardEvent('paste', {clipboardData: given, bubbles: true, cancelable: true}));
+        const usual = {bubbles: true, cancelable: true};
+        area.dispatchEvent(new ClipboardEvent('paste', {clipboardData: given, ...usual}));
         const dropped = new DataTransfer();
         dropped.items.add(new File(['dropped words'], 'dropped.md', {type: 'text/markdown'}));
-        area.dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
+        area.dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, ...usual}));
     }"""
     )
     expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_count(4)

@@ -180,7 +180,7 @@ function snapshot(state, event) {
     if (event.reasoning) message.holdfast = { reasoning: event.reasoning };
     live.items = [{ at: event.at, open: true, message }];
   }
-  live.doing = event.tools?.at(-1) ?? "thinking";
+  live.doing = event.tools?.at(-1) ?? (event.text ? "answering" : "thinking");
   const other = state.live?.turnId === event.turn_id ? state : lost(state, state.live?.turnId);
   return { ...other, live, state: "running", stale };
 }
