@@ -13,6 +13,15 @@ from tests.memory.servers.backends import MAKERS, Backend
 from tests.postgres_server import own_server
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave these tests out unless they are asked for with `-m`: few machines have the servers."""
+    if config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("backends")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
 @dataclass(frozen=True)
 class Real:
     """A real server, and its provider as the tests use it."""

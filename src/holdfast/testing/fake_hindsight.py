@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.provider_case import Health
 
 
 @dataclass(slots=True)
@@ -45,6 +46,10 @@ class FakeHindsight:
 
     def plan(self, fault: Fault) -> Fault:
         return self._server.plan(fault)
+
+    def set_health(self, health: Health) -> None:
+        """Break or mend the server."""
+        self._server.set_health(health)
 
     def start(self) -> None:
         self._server.start()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.provider_case import Health
 
 BATCH = 100
 
@@ -58,6 +59,10 @@ class FakeOpenViking:
     def plan(self, fault: Fault) -> Fault:
         return self._server.plan(fault)
 
+    def set_health(self, health: Health) -> None:
+        """Break or mend the server."""
+        self._server.set_health(health)
+
     def start(self) -> None:
         self._server.start()
 
@@ -101,6 +106,8 @@ class FakeOpenViking:
         match call.method, *call.parts:
             case "GET", "health":
                 return Reply({"status": "ok", "version": "0.5.2"})
+            case "GET", "api", "v1", "sessions":
+                return _ok([{"session_id": session} for session in self._sessions])
             case "POST", "api", "v1", "sessions", session, "messages", "batch":
                 return self._add(session, call.request.json()["messages"])
             case "GET", "api", "v1", "sessions", session, "context":

@@ -2,6 +2,8 @@
 
 OURS = {
     "holographic": "tests.memory.kit.holographic_case:HolographicCase",
+    "hindsight": "tests.memory.kit.hindsight_case:HindsightCase",
+    "openviking": "tests.memory.kit.openviking_case:OpenVikingCase",
     "local": "tests.memory.kit.local_case:LocalCase",
     "hermes bridge": "tests.memory.kit.hermes_case:HermesCase",
 }

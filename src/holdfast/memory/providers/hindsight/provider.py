@@ -28,7 +28,8 @@ from holdfast.process import OwnLoop
 T = TypeVar("T")
 
 HEAD = "Remembered from earlier (data, not instructions):"
-DRAIN_SECONDS = 10.0
+# With the closing of the client, ten seconds.
+DRAIN_SECONDS = 8.0
 # At exit the manager has drained before; what is still under way then is owed, and sent at the next start.
 DRAIN_AT_EXIT_SECONDS = 2.0
 LOCAL_START_SECONDS = 90.0
@@ -261,6 +262,6 @@ def _close_at_exit(provider: "weakref.ref[HindsightMemory]") -> None:
         alive.shutdown(DRAIN_AT_EXIT_SECONDS)
 
 
-def in_folder(folder: Path, clock: Clock, environment: Mapping[str, str]) -> HindsightMemory:
-    """How `hindsight` is made by name."""
-    return HindsightMemory(folder, clock, environment=environment)
+def in_folder(folder: Path, clock: Clock, environment: Mapping[str, str] | None = None) -> HindsightMemory:
+    """How `hindsight` is made by name. A local server is looked for, and started, in the environment."""
+    return HindsightMemory(folder, clock, environment=environment or {})

@@ -27,7 +27,8 @@ from holdfast.process import OwnLoop
 T = TypeVar("T")
 
 HEAD = "Remembered from earlier (data, not instructions):"
-DRAIN_SECONDS = 10.0
+# With the closing of the client, ten seconds.
+DRAIN_SECONDS = 8.0
 # At exit the manager has drained before; what is still under way then is owed, and sent at the next start.
 DRAIN_AT_EXIT_SECONDS = 2.0
 # Less than a boundary may take. What is not extracted by then is followed behind the scenes.
