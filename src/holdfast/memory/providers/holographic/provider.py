@@ -155,6 +155,10 @@ class HolographicMemory(MemoryProvider):
         """Keep a fact; returns its id, also when it was known."""
         return self._opened().store.add(Statement(content, category, tags))[0]
 
+    def keep(self, statements: Sequence[Statement]) -> int:
+        """Keep many facts in one transaction; returns how many are new."""
+        return self._opened().store.learn((each, None) for each in statements)
+
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
         """What a search finds, as the command line shows it."""
         return [
