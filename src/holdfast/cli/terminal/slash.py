@@ -9,8 +9,10 @@ from holdfast.cli.logs import log_file
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.core.events import ApprovalAsked
 from holdfast.sessions.contract import MODES, StoredMessage
 from holdfast.sessions.listing import Listed
+from holdfast.tools.asking import approval_word
 from holdfast.wiring import log_folder
 
 ABOUT: dict[str, str] = {
@@ -27,6 +29,7 @@ ABOUT: dict[str, str] = {
     "memory": "how memory stands",
     "model": "which model answers; /model NAME changes it, /model list names others",
     "tools": "what the agent can do",
+    "approve": "answer what is asked: /approve [no or always [PATTERN]]",
     "mode": "what a message does while a turn runs: queue, steer, interrupt",
     "export": "write the conversation to a file: /export FILE",
     "status": "how everything stands",
@@ -211,6 +214,14 @@ class SlashCommands:
         width = self._chat.screen.width - 1
         for name, about in self._chat.host.tools:
             self._say(one_line(f"{name:<16} {about}", width, squeeze=False))
+
+    async def _approve(self, word: str) -> None:
+        asked = self._chat.view.ask
+        if not isinstance(asked, ApprovalAsked):
+            raise InvalidInput("nothing waits to be allowed")
+        if approval_word(word or "yes") is None:
+            raise InvalidInput(f"an approval is answered by yes, no or always, not {word!r}")
+        await self._chat.host.approve(self._here(), asked.ask_id, word or "yes")
 
     async def _mode(self, wanted: str) -> None:
         if wanted:
