@@ -1,4 +1,4 @@
-"""What every test has: the clause hooks and the folder of the checkout."""
+"""What every test has: the clause hooks, the folder of the checkout, and PostgreSQL for `make test` alone."""
 
 from pathlib import Path
 
@@ -9,6 +9,13 @@ from tools.clauses import pytest_collection_modifyitems, pytest_terminal_summary
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 pytest_plugins = ["pytester"]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test on PostgreSQL is slow: starting the server alone takes seconds on each worker."""
+    on_postgres = "postgres" in item.name or "postgres" in getattr(item, "fixturenames", ())
+    if on_postgres and Path(__file__).parent in item.path.parents:
+        item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 # On PostgreSQL in `make test`: the store's own contract suite runs there in every check.
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a store of the test's own."""
     if request.param == "sqlite":

@@ -16,8 +16,8 @@ from holdfast.core.errors import StoreBusy
 from holdfast.core.events import CompactionFinished, Event
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ScriptedModel
+from tests.agent.compacting import conversation
 from tests.agent.company import FailingEngine, Hold, echo, require_valid
-from tests.agent.test_compaction import conversation
 
 Wait = Callable[[Awaitable[Any]], Any]
 

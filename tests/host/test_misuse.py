@@ -20,22 +20,17 @@ from holdfast.core.events import (
     MessageAccepted,
     SessionTrouble,
     TurnCompleted,
-    TurnInterrupted,
-    TurnUnfinished,
 )
 from holdfast.host import Host, HostOptions
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.company import Hold, echo, until
 from tests.host.house import a_host, until_turns_end
+from tests.host.saying import said
 from tests.host.test_memory import say
 
 Wait = Callable[[Awaitable[Any]], Any]
 IMPATIENT = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, patience_seconds=0.1)
-
-
-def said(db: SessionDB, session: str) -> list[tuple[str, Any]]:
-    return [(m["role"], m["content"]) for m in db.get_messages(session)]
 
 
 def wishes(host: Host, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
@@ -146,7 +141,7 @@ def test_a_session_with_a_waiting_message_is_not_cleared_over_it(db: SessionDB, 
             await hold.reached.wait()
             await host.send("s", "two")
             clearing = asyncio.create_task(host.clear("s"))
-            conversation = host._conversations["s"]  # noqa: SLF001
+            conversation = host._conversations.opened["s"]  # noqa: SLF001
             await until(lambda: bool(conversation._wishes))  # noqa: SLF001
             hold.opened.set()
             with pytest.raises(SessionBusy, match="wait"):
@@ -294,81 +289,6 @@ def test_a_wish_on_a_session_whose_agent_cannot_work_is_answered(db: SessionDB, 
                 await host.compact("s")
 
     wait(broken_agent())
-
-
-@pytest.mark.clause("D10", "I1")
-def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
-    db: SessionDB, wait: Wait
-) -> None:
-    db.create_session("s", source="test")
-    turn = db.turns.open("s", {"role": "user", "content": "cut off"})
-    db.inbox.put("s", {"role": "user", "content": "waiting"})
-    db.create_session("t", source="test")
-    db.inbox.put("t", {"role": "user", "content": "waiting too"})
-
-    async def scenario() -> None:
-        async with a_host(db, lambda _: ScriptedModel(["one", "two", "three"])) as host:
-            reading = host.events("s", after=0)
-            async for numbered in reading:
-                if isinstance(numbered.event, TurnUnfinished):
-                    assert numbered.event.turn_id == turn.id
-                    break
-            await until(lambda: host._recovery.done)  # noqa: SLF001
-            # Reading, and looking at how it stands, runs nothing.
-            assert (await host.session_status("s")).state == "unfinished"
-            status = await host.status()
-            assert (sorted(status.waiting), status.unfinished) == (["s", "t"], ["s"])
-            await host.resume("s")
-            assert said(db, "s") == [("user", "cut off"), ("assistant", "one")]
-            assert len(await host.waiting("s")) == 1
-            await host.run_waiting("s")
-            await until(lambda: len(db.get_messages("s")) == 4)
-            await reading.aclose()
-            assert len(await host.waiting("t")) == 1
-            # A person who speaks there means the earlier words too.
-            await host.send("t", "and this")
-            await until_turns_end(host, "t", 2)
-            assert [text for role, text in said(db, "t") if role == "user"] == ["waiting too", "and this"]
-
-    wait(scenario())
-
-
-@pytest.mark.clause("D10")
-def test_a_host_that_takes_over_closes_the_cut_off_turn_and_runs_what_waits(
-    db: SessionDB, wait: Wait
-) -> None:
-    db.create_session("s", source="test")
-    db.turns.open("s", {"role": "user", "content": "cut off"})
-    db.inbox.put("s", {"role": "user", "content": "waiting"})
-
-    async def scenario() -> None:
-        options = HostOptions(poll_seconds=0.02, take_over=True)
-        async with a_host(db, ["one"], options=options) as host:
-            events = await until_turns_end(host, "s", 2)
-            ends = [e for e in events if isinstance(e, (TurnInterrupted, TurnCompleted))]
-            assert [type(end).__name__ for end in ends] == ["TurnInterrupted", "TurnCompleted"]
-            roles = [role for role, _ in said(db, "s")]
-            assert roles == ["user", "assistant", "user", "assistant"]
-
-    wait(scenario())
-
-
-def test_dropping_a_cut_off_turn_says_so_and_clearing_does_it_too(db: SessionDB, wait: Wait) -> None:
-    for session in ("s", "t", "r"):
-        db.create_session(session, source="test")
-        db.turns.open(session, {"role": "user", "content": "cut off"})
-
-    async def scenario() -> None:
-        async with a_host(db, ["again"]) as host:
-            await host.drop("s")
-            assert isinstance((await until_turns_end(host, "s"))[-1], TurnInterrupted)
-            assert await host.unfinished("s") is None
-            assert await host.clear("t") != "t"
-            assert await host.retry("r") == "r"
-            await until_turns_end(host, "r", 2)
-            assert said(db, "r")[-2:] == [("user", "cut off"), ("assistant", "again")]
-
-    wait(scenario())
 
 
 def test_asking_how_a_session_stands_never_disturbs_its_turn(db: SessionDB, wait: Wait) -> None:

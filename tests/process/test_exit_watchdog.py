@@ -76,6 +76,7 @@ def test_a_namer_that_fails_keeps_nobody_from_the_exit(start_child: StartChild) 
 
 
 @pytest.mark.clause("X2")
+@pytest.mark.slow
 def test_code_that_holds_the_gil_for_ever_is_shown_and_ended_by_the_kernel(
     start_child: StartChild,
 ) -> None:
@@ -94,6 +95,7 @@ hold_the_gil()
 
 
 @pytest.mark.clause("X2")
+@pytest.mark.slow
 def test_a_finaliser_that_never_returns_is_ended_by_the_kernel(start_child: StartChild) -> None:
     code, err = stuck_child(
         start_child,
@@ -111,6 +113,7 @@ dog.arm()
 
 
 @pytest.mark.clause("X2")
+@pytest.mark.slow
 def test_a_namer_that_never_returns_is_ended_by_the_kernel(start_child: StartChild) -> None:
     code, err = stuck_child(start_child, "dog.arm(lambda: threading.Event().wait())\nwedge()")
     assert code == -signal.SIGALRM
@@ -127,6 +130,7 @@ def test_a_namer_that_never_returns_is_ended_by_the_kernel(start_child: StartChi
         "signal.setitimer(signal.ITIMER_REAL, 1000)",
     ],
 )
+@pytest.mark.slow
 def test_where_the_alarm_belongs_to_another_the_process_ends_all_the_same(
     start_child: StartChild, taken: str
 ) -> None:

@@ -272,3 +272,20 @@ def test_any_messages_are_taken_in_order_word_for_word(db: SessionDB, said: list
         turn = db.turns.open(session_id, take=db.inbox.waiting(session_id, limit=1)[0].id)
         db.turns.complete(turn.id)
     assert db.get_messages(session_id) == said
+
+
+def test_a_waiting_message_changes_with_how_it_waits_and_only_while_it_does(db: SessionDB) -> None:
+    db.create_session("s", source="cli")
+    turn = db.turns.open("s", user("first"))
+    waiting = db.inbox.put("s", user("later"))
+    changed = db.inbox.edit(waiting.id, user("now"), mode="interrupt")
+    assert (changed.mode, changed.message, changed.addressed_to) == ("interrupt", user("now"), turn.id)
+    assert db.inbox.edit(waiting.id, user("now!")).addressed_to == turn.id
+    changed = db.inbox.edit(waiting.id, user("no hurry"), mode="queue")
+    assert (changed.mode, changed.addressed_to) == ("queue", None)
+    assert db.inbox.waiting("s") == [changed]
+    db.turns.join(turn.id, waiting.id)
+    with pytest.raises(NotWaiting, match="taken"):
+        db.inbox.edit(waiting.id, user("too late"), mode="steer")
+    with pytest.raises(InvalidInput, match="mode"):
+        db.inbox.edit(waiting.id, user("x"), mode="shout")  # type: ignore[arg-type]

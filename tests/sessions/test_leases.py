@@ -11,9 +11,8 @@ from holdfast.core.ids import new_id
 from holdfast.sessions import Lease, SessionDB
 from holdfast.sessions.codec import LONGEST_NAME
 from holdfast.sessions.contract import SECOND
-from holdfast.sessions.db import compression_lock
 from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseKeeper
-from holdfast.sessions.leases import Leases
+from holdfast.sessions.leases import Leases, compression_lock
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
 from tests.sessions.steps import crashing, together, until, user, with_own_clock

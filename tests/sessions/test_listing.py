@@ -45,6 +45,94 @@ def test_the_list_is_filtered_and_paged(db: SessionDB) -> None:
         db.list_sessions(offset=-1)
 
 
+def test_the_list_is_filtered_by_what_is_pinned_and_archived(db: SessionDB) -> None:
+    for name in ("a", "b", "c"):
+        db.create_session(name, source="cli")
+    db.set_pinned("a", pinned=True)
+    db.set_archived("b", archived=True)
+    names = {
+        (pinned, archived): {each.root_id for each in db.list_sessions(pinned=pinned, archived=archived)}
+        for pinned in (None, True, False)
+        for archived in (None, True, False)
+    }
+    assert names[None, None] == {"a", "b", "c"}
+    assert names[None, False] == {"a", "c"}
+    assert names[None, True] == {"b"}
+    assert names[True, None] == names[True, False] == {"a"}
+    assert names[False, False] == {"c"}
+    assert names[True, True] == set()
+    db.set_pinned("a", pinned=False)
+    db.set_archived("b", archived=False)
+    assert not any(each.pinned or each.archived for each in db.list_sessions())
+    for change in (db.set_pinned, db.set_archived):
+        with pytest.raises(SessionNotFound):
+            change("nowhere", True)
+
+
+def test_title_pin_and_archive_belong_to_the_conversation_and_stay_through_rotations(db: SessionDB) -> None:
+    db.create_session("s", source="cli")
+    say(db, "s", "the very first words", "b")
+    db.set_pinned("s", pinned=True)
+    db.rotate("s", "child", [{"role": "user", "content": "summary"}], carry_from=2)
+    db.set_title("s", "renamed")
+    db.set_archived("child", archived=True)
+    db.rotate("child", "grandchild", [{"role": "user", "content": "summary"}], carry_from=1)
+    [listed] = db.list_sessions()
+    assert listed == db.listed("s") == db.listed("child")
+    assert (listed.session.id, listed.root_id, listed.session.title) == ("grandchild", "s", "renamed")
+    assert (listed.pinned, listed.archived, listed.opening) == (True, True, "the very first words")
+    assert [each.title for each in db.conversation("child")] == ["renamed"] * 3
+    branch = db.branch("grandchild", "b")
+    assert not db.listed(branch.id).pinned
+    assert not db.listed(branch.id).archived
+
+
+def test_a_subagent_that_was_compacted_is_not_listed_either(db: SessionDB) -> None:
+    db.create_session("s", source="cli")
+    db.create_session("helper", source="delegate", parent="s", relation="delegate")
+    db.rotate("helper", "helper2", [{"role": "user", "content": "so far"}], carry_from=0)
+    assert [each.session.id for each in db.list_sessions()] == ["s"]
+
+
+def test_a_turn_brings_its_conversation_to_the_front_and_so_does_an_import(
+    db: SessionDB, database: Database
+) -> None:
+    for name in ("one", "two", "three"):
+        db.create_session(name, source="cli")
+        database.clock.advance(1)
+    turn = db.turns.open("one", {"role": "user", "content": "hm"})
+    assert db.list_sessions()[0].root_id == "one"
+    database.clock.advance(1)
+    say(db, "two", "hello")
+    assert db.list_sessions()[0].root_id == "two"
+    database.clock.advance(1)
+    db.turns.interrupt(turn.id, "no more", [{"role": "assistant", "content": "I was"}])
+    spoken = db.listed("one").last_spoken
+    assert db.list_sessions()[0].root_id == "one"
+    database.clock.advance(1)
+    lines = db.export_session("one")
+    db.delete_session("one")
+    say(db, "two", "later")
+    db.import_session(lines)
+    assert [each.root_id for each in db.list_sessions()] == ["two", "one", "three"]
+    assert db.listed("one").last_spoken == spoken, "an import says when it was spoken in, not when it came"
+
+
+def test_messages_are_read_from_either_end_of_a_page(db: SessionDB) -> None:
+    db.create_session("s", source="cli")
+    say(db, "s", *(str(number) for number in range(10)))
+
+    def seqs(before: int | None, limit: int | None = None) -> list[int]:
+        return [each.seq for each in db.read_messages_before("s", before, limit=limit)]
+
+    assert seqs(None, 3) == [7, 8, 9]
+    assert seqs(7, 3) == [4, 5, 6]
+    assert seqs(2, 3) == [0, 1]
+    assert seqs(0) == []
+    assert seqs(None) == list(range(10))
+    assert db.read_messages_before("s", 5, limit=1) == db.read_messages("s", start=4, limit=1)
+
+
 def test_a_branch_begins_with_what_was_said_before_it_left(db: SessionDB) -> None:
     db.create_session("s", source="cli", title="trip")
     say(db, "s", "a", "b", "c")

@@ -31,6 +31,8 @@ from tests.postgres_server import PASSWORD, PostgresServer, own_server
 from tests.sessions.steps import together, until, user
 from tests.sessions.stores import PostgresPlace
 
+pytestmark = pytest.mark.slow  # starts a server of its own
+
 DEADLINE = 60
 
 
@@ -313,7 +315,7 @@ def test_closing_waits_for_a_call_in_progress_and_refuses_later_ones(place: Post
     def work(tx: Transaction) -> None:
         entered.set()
         leave.wait(DEADLINE)
-        tx.queries.set_title(tx.connection, id="s", title="finished")
+        tx.queries.rename_conversation(tx.connection, root="s", title="finished")
 
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(engine.write, work)

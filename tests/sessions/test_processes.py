@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.core.errors import LeaseLost
 from holdfast.sessions import SessionDB
-from holdfast.sessions.db import compression_lock
 from holdfast.sessions.lease_keeper import TTL_SECONDS
+from holdfast.sessions.leases import compression_lock
 from tests.sessions.stores import Database
 from tests.sessions.workers.handle import Worker
 

@@ -238,6 +238,7 @@ def test_everyday_commands_are_not_destructive(line: str) -> None:
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.slow
 def test_a_hostile_command_is_looked_through_in_linear_time() -> None:
     for line in ("git push " * 20_000, "curl | " * 20_000, "rm " * 50_000, "a" + " " * 200_000 + "b"):
         assert decision(line, "*") == "allow"

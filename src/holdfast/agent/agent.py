@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from holdfast.agent.assembly import Assembly
 from holdfast.agent.boundary import Boundary
 from holdfast.agent.compaction import Compacted, Compaction
+from holdfast.agent.context import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
 from holdfast.agent.prompt import persons_message
@@ -25,11 +26,20 @@ from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind, Turn
 from holdfast.agent.turn_store import TurnStore, is_cancelled
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, Refused, SessionExists, TurnAlreadyRunning
+from holdfast.core.errors import (
+    InvalidInput,
+    LeaseLost,
+    NothingWaits,
+    Refused,
+    SessionExists,
+    TurnAlreadyRunning,
+)
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
+from holdfast.memory.manager import together
 from holdfast.models.contract import Model
+from holdfast.models.in_use import lent
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
@@ -69,18 +79,19 @@ class Agent:
             ephemeral=self._options.ephemeral,
         )
         self._assembly = Assembly(tools, self._recollection, self._pools.work, self._options)
+        self._default_compressor = compressor_for(self._options.summary_model or model)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._recollection,
-            compressor_for(self._options.summary_model or model),
+            self._default_compressor,
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
         self._transcript = Transcript()
         self._known = -1  # stored messages that the transcript holds; -1: not read yet
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
-        self._left_open: Turn | None = None  # ended here, while the store could not be written
+        self._left_open: RunningTurn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self.lease: Lease | None = None
@@ -116,6 +127,24 @@ class Agent:
         """The id of the turn that runs now."""
         running = self._running
         return running.store.turn_id if running else None
+
+    async def context(self) -> ContextUse:
+        """How much of the model's window is in use, and by what; may come while a turn runs."""
+        hands, system = await self._assembly.hands(), await self._assembly.system()
+        traits, running = self._model.traits, self._running
+        messages: Sequence[Message] = self._transcript.messages
+        if self._known < 0 and running is None:
+            messages = Transcript(await self._call(self._stored)).messages
+        recalled = together(running.turn.account.recalled) if running else ""
+        parts = weighed(system, hands.schemas if traits.calls_tools else (), messages, recalled)
+        counted = self._transcript.counted_tokens
+        return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
+
+    @property
+    def account(self) -> dict[str, Any] | None:
+        """The way of the turn that runs now, so far."""
+        running = self._running
+        return running.turn.account.so_far() if running else None
 
     # turns
 
@@ -315,7 +344,7 @@ class Agent:
     async def _oldest(self) -> int:
         waiting = await self._call(self._db.inbox.waiting, self._session_id, limit=1)
         if not waiting:
-            raise InvalidInput("nothing waits in this session; say what to do")
+            raise NothingWaits(self._session_id)
         return waiting[0].id
 
     async def _drain(self, running: RunningTurn) -> TurnResult:
@@ -347,7 +376,7 @@ class Agent:
         finally:
             self._session_id = running.store.session_id or self._session_id
             self._known = -1 if running.store.moved_on else self._known + running.store.stored
-            self._left_open = running.turn if running.store.state == "running" else None
+            self._left_open = running if running.store.state == "running" else None
             self._running = None
 
     async def _result(self, running: RunningTurn) -> TurnResult:
@@ -371,8 +400,14 @@ class Agent:
         """Know the session as it is stored now: others may have gone on with it since."""
         await self._reread()
         if self._left_open is not None:
-            with suppress(Refused):  # somebody else has closed it, or goes on with it
-                await self._left_open.close_record()
+            if self.lease is not None:
+                self._left_open.store.hold(self.lease)
+            try:
+                await self._left_open.turn.close_record()
+            except LeaseLost:
+                raise  # it is closed under the next lease
+            except Refused:
+                pass  # somebody else has closed it, or goes on with it
             self._left_open = None
             await self._reread()
 
@@ -389,15 +424,27 @@ class Agent:
             return session_id, None
         return session_id, self._db.get_messages(session_id)
 
+    def _stored(self) -> list[Message]:
+        return self._db.get_messages(self._db.live_end(self._session_id))
+
     def _ensure_session(self) -> None:
         if self._known < 0 and self._db.get_session(self._session_id) is None:
             with suppress(SessionExists):
                 self._db.create_session(self._session_id, source=self._options.source)
 
+    def _model_for_a_turn(self) -> Model:
+        """The model in use now; what hangs on its window and its gifts follows it."""
+        model = lent(self._model)
+        self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
+        if self._compaction.compressor is self._default_compressor:
+            self._default_compressor = compressor_for(self._options.summary_model or self._model)
+            self._compaction.compressor = self._default_compressor
+        return model
+
     async def _assemble(self) -> tuple[Mind, Hands]:
         hands = await self._assembly.hands()
         mind = Mind(
-            model=self._model,
+            model=self._model_for_a_turn(),
             system=await self._assembly.system(),
             transcript=self._transcript,
             compaction=self._compaction,

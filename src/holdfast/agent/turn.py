@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypedDict
 
+from holdfast.agent.account import SECOND, Account
 from holdfast.agent.answer import Answer, pieces_of
 from holdfast.agent.batch import tool_message
 from holdfast.agent.compaction import Compaction
@@ -33,6 +34,7 @@ from holdfast.core.events import (
     ModelRetrying,
     Notice,
     ReasoningDelta,
+    Recalled,
     SessionRotated,
     StepFinished,
     TextDelta,
@@ -42,6 +44,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from holdfast.memory.manager import together
 from holdfast.models.contract import Model, ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage
 
 logger = logging.getLogger(__name__)
@@ -50,8 +53,8 @@ NOTICES = {
     "length": "the answer was cut at the model's output limit",
     "refused": "the model refused to answer",
 }
-SAVE_SECONDS = 1.0
-"""How often an answer that still streams is saved."""
+SAVE_SECONDS = 0.5
+"""How often an answer that still streams is saved: for a crash, and for readers in another process."""
 INTERRUPTED_CALL = (
     "Interrupted before it finished. It may have taken effect in part; look before repeating it."
 )
@@ -79,6 +82,7 @@ class Turn:
         self._store = store
         self._answer = Answer()
         self._began = self._saved = mind.clock.monotonic()
+        self._saved_length = 0
         self._done: list[str] = []
         self._ended: tuple[str, str] | None = None
         self.interrupt_reason = "the person interrupted"
@@ -86,6 +90,7 @@ class Turn:
         self.usage = Usage()
         self.final_response = ""
         self.failure: Exception | None = None
+        self.account = Account(mind.clock, mind.model.traits.name)
 
     async def events(self, session_id: str, first: Message | int) -> AsyncGenerator[Event, None]:
         """Run the turn that begins with a message, or with one that waits in the inbox."""
@@ -94,6 +99,7 @@ class Turn:
 
     async def resumed(self) -> AsyncGenerator[Event, None]:
         """Go on with a turn that a crash cut off; its finished steps are in the transcript."""
+        self.account.resume(self._mind.clock.now() - self._store.started / SECOND)
         async for event in self._to_an_end(self._loop()):
             yield event
 
@@ -104,8 +110,12 @@ class Turn:
         yield TurnStarted(
             **self._here(), inbox_id=first if isinstance(first, int) else 0, text=text_of(message)
         )
-        recalled = await self._mind.recollection.recall(text_of(message), self._store.session_id)
-        with self._mind.transcript.told(lambda said: with_recalled(said, recalled)):
+        asked = self._mind.clock.monotonic()
+        found = await self._mind.recollection.recall(text_of(message), self._store.session_id)
+        if found:
+            seconds = self._mind.clock.monotonic() - asked
+            yield Recalled(**self._here(), seconds=seconds, providers=found)
+        with self._mind.transcript.told(lambda said: with_recalled(said, together(found))):
             async for event in self._loop():
                 yield event
 
@@ -130,7 +140,8 @@ class Turn:
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
         memory = self._mind.recollection
-        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral)
+        account = self.account.to_json(completed=True)
+        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral, account=account)
         yield self._completed()
 
     async def _think(self) -> AsyncGenerator[Event, None]:
@@ -155,7 +166,7 @@ class Turn:
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
         self._answer = Answer()
-        self._saved = mind.clock.monotonic()
+        self._saved, self._saved_length = mind.clock.monotonic(), 0
         request = ModelRequest(
             system=mind.system,
             messages=mind.transcript.messages,
@@ -170,24 +181,28 @@ class Turn:
                         continue
                     case TextPiece():
                         yield TextDelta(**self._here(), text=piece.text)
-                        await self._save_now_and_then()
                     case ReasoningPiece():
                         yield ReasoningDelta(**self._here(), text=piece.text)
                 self._answer.add(piece)
+                await self._save_now_and_then()
         async for event in self._answered():
             yield event
 
     async def _save_now_and_then(self) -> None:
         """A crash loses at most the last words of a long answer."""
         now = self._mind.clock.monotonic()
-        if now - self._saved >= SAVE_SECONDS:
-            self._saved = now
-            await self._store.save_partial(self._answer.text)
+        if now - self._saved < SAVE_SECONDS:
+            return
+        self._saved = now
+        text = self._answer.text
+        if len(text) > self._saved_length:
+            self._saved_length = len(text)
+            await self._store.save_partial(text)
 
     async def _start_over(self, retry: Retrying) -> Event:
         """The stream broke: what had come stays on record, and the answer begins anew."""
         partial = self._answer
-        self._answer = Answer()
+        self._answer, self._saved_length = Answer(), 0
         if partial.text:
             await self._store.keep(partial.void(retry.problem))
         return ModelRetrying(
@@ -261,17 +276,19 @@ class Turn:
 
     async def _to_an_end(self, way: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """Walk the way; whatever stops it, what was produced is kept and the end is said."""
+        last: list[Event] = []
         try:
             async with aclosing(way) as events:
                 async for event in events:
+                    self.account.note(event)
                     yield event
         except asyncio.CancelledError:
             if self._store.state == "completed":
                 # The interrupt came too late for this turn; its message becomes the next one.
-                yield self._completed()
+                last = [self._completed()]
             elif self._store.state == "running":
-                await self._end("interrupted", self.interrupt_reason)
-                yield TurnInterrupted(**self._here(), reason=self.interrupt_reason)
+                moved = await self._end("interrupted", self.interrupt_reason)
+                last = [*moved, TurnInterrupted(**self._here(), reason=self.interrupt_reason)]
             else:
                 raise  # nothing was begun
         except LeaseLost as lost:
@@ -279,29 +296,42 @@ class Turn:
             self.failure = lost
             if self._store.state == "unopened":
                 raise
-            yield TurnFailed(**self._here(), error=str(lost), failure=type(lost).__name__)
+            self._ended = "failed", storable(str(lost))
+            last = [self._failed(lost)]
         except Exception as failure:
             self.failure = failure
             if self._store.state != "running":
                 raise
-            if not isinstance(failure, HoldfastError):
-                logger.exception("turn.failed", extra={"turn": self._store.turn_id})
-            await self._end("failed", str(failure) or repr(failure))
-            yield TurnFailed(
-                **self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__
-            )
+            last = await self._fail(failure)
+        for event in last:
+            yield event
 
     async def close_record(self) -> None:
-        """Close the record of a turn that has ended, when the store failed at its end."""
+        """Close the record of a turn that has ended, when the store failed then or the lease was lost."""
         if self._ended is not None and self._store.state == "running":
             await self._end(*self._ended)
 
-    async def _end(self, state: str, why: str) -> None:
-        """Close the record, so that the next turn can follow."""
+    async def _fail(self, failure: Exception) -> list[Event]:
+        if not isinstance(failure, HoldfastError):
+            logger.error("turn.failed", exc_info=failure, extra={"turn": self._store.turn_id})
+        moved = await self._end("failed", str(failure) or repr(failure))
+        return [*moved, self._failed(failure)]
+
+    def _failed(self, failure: Exception) -> Event:
+        return TurnFailed(**self._here(), error=str(failure) or repr(failure), failure=type(failure).__name__)
+
+    async def _end(self, state: str, why: str) -> list[Event]:
+        """Close the record, so that the next turn can follow; returns a rotation that is not shown yet."""
         self._ended = state, storable(why)
+        before = self._here()
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):
-            await self._store.end(*self._ended, self._rest(storable(why)))
+            await self._store.end(
+                *self._ended, self._rest(storable(why)), account=self.account.to_json(completed=False)
+            )
+        child_id = self._store.session_id
+        # Cut off in the very moment of its commit, a rotation is heard of only here.
+        return [] if child_id == before["session_id"] else [SessionRotated(**before, child_id=child_id)]
 
     def _completed(self) -> Event:
         self._mind.recollection.completed(self._store.session_id)

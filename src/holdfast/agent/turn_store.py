@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
-from holdfast.core.errors import NotWaiting
+from holdfast.core.errors import HoldfastError, NotWaiting, OutcomeUnknown
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Lease, Turn
@@ -40,6 +40,7 @@ class TurnStore:
         self.turn_id = turn_id
         self.state = "unopened"
         self.session_id = ""
+        self.started = 0
         self.stored = 0
         self.moved_on = False
 
@@ -58,6 +59,10 @@ class TurnStore:
             return message
 
         return await settled(work())
+
+    def hold(self, lease: Lease) -> None:
+        """Go on under this lease: the one before it was let go or lost."""
+        self._journal = self._db.turns.under(lease)
 
     def adopt(self, turn: Turn) -> None:
         """Go on with a turn that is open already, after a crash."""
@@ -105,27 +110,47 @@ class TurnStore:
 
         return await settled(work())
 
-    async def complete(self, message: Message, providers: Sequence[str], *, ephemeral: bool) -> None:
+    async def complete(
+        self, message: Message, providers: Sequence[str], *, ephemeral: bool, account: str
+    ) -> None:
         """End the turn with its final message; from here on it is owed to each provider."""
 
         async def work() -> None:
-            done = await self._call(
-                self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
-            )
+            try:
+                done = await self._call(
+                    self._journal.complete,
+                    self.turn_id,
+                    message,
+                    providers=providers,
+                    ephemeral=ephemeral,
+                    account=account,
+                )
+            except OutcomeUnknown as unknown:
+                done = await self._completed_after_all(unknown)
             self._note(done)
             self._fold([message])
 
         await settled(work())
 
-    async def end(self, state: str, reason: str, messages: Sequence[Message]) -> None:
+    async def end(self, state: str, reason: str, messages: Sequence[Message], *, account: str = "") -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
         ending = self._journal.interrupt if state == "interrupted" else self._journal.fail
 
         async def work() -> None:
-            self._note(await self._call(ending, self.turn_id, reason, messages))
+            self._note(await self._call(ending, self.turn_id, reason, messages, account=account or None))
             self._fold(messages)
 
         await settled(work())
+
+    async def _completed_after_all(self, unknown: OutcomeUnknown) -> Turn:
+        """The turn, if its completion was stored before the connection broke."""
+        try:
+            turn = await self._call(self._journal.get, self.turn_id)
+        except HoldfastError:
+            raise unknown from None
+        if turn is None or turn.state != "completed":
+            raise unknown
+        return turn
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pool, fn, *args, **kwargs)
@@ -135,6 +160,7 @@ class TurnStore:
         self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
         self.state = turn.state
         self.session_id = turn.session_id
+        self.started = turn.started
 
     def _fold(self, messages: Sequence[Message]) -> None:
         self.stored += len(messages)

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from typing import Any
 
 from holdfast.cli.finding import LOOKED_AT, find
-from holdfast.cli.leaving import Leaving, host_run
 from holdfast.cli.one_turn import turn_of
 from holdfast.cli.plain import PlainView
 from holdfast.core.settings import Settings
 from holdfast.host import Host
 from holdfast.process import DaemonPool, off_loop
+from holdfast.wiring.leaving import Leaving, host_run
 
 SOURCE = "cli"
 
@@ -29,7 +29,9 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
         session_id = (
-            find(wanted, await host.sessions(limit=LOOKED_AT)) if wanted else await host.new_session()
+            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+            if wanted
+            else await host.new_session()
         )
         while not leaving.asked.is_set():
             line = await _next_line(reading, leaving)

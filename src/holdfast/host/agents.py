@@ -63,6 +63,10 @@ class AgentCache:
             kept.in_use = False
             kept.used = self._clock.monotonic()
 
+    def drop(self, root_id: str) -> None:
+        """Let go of a deleted conversation's agent; there is nothing left to commit."""
+        self._kept.pop(root_id, None)
+
     def victims(self) -> list[str]:
         """Who has to go: the long unused, then the least recently used beyond the limits."""
         now = self._clock.monotonic()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent import Agent
@@ -16,23 +17,33 @@ from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
     LeaseLost,
+    NothingWaits,
+    NotWaiting,
     OutcomeUnknown,
     Retryable,
     SessionElsewhere,
+    SessionNotFound,
     StoreClosed,
     StoreFault,
 )
 from holdfast.core.events import (
     Event,
+    MessageAccepted,
     SessionMoved,
     SessionRotated,
     SessionTrouble,
     TurnCompleted,
+    TurnEvent,
+    TurnFailed,
     TurnInterrupted,
 )
 from holdfast.host.agents import AgentCache
+from holdfast.host.asks import AskRecord
+from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
+from holdfast.host.endings import end_on_record
 from holdfast.host.following import Follower
+from holdfast.host.holders import living_holder
 from holdfast.host.stopping import is_asked_to_stop
 from holdfast.host.streams import ENDS, EventStream
 from holdfast.host.wishes import Wish, Wishes
@@ -59,11 +70,20 @@ TAKEN_OVER = "its process ended in mid-turn"
 class Conversation:
     """One conversation as this process knows it."""
 
-    def __init__(self, root_id: str, parts: HostParts, agents: AgentCache, holder: str) -> None:
+    def __init__(
+        self, root_id: str, parts: HostParts, agents: AgentCache, holder: str, changes: Changes
+    ) -> None:
         self.root_id = root_id
-        self.questions = OpenQuestions(parts.ask_seconds)
+        self._asks = AskRecord(parts.db, parts.pools.store)
+        self.questions = OpenQuestions(parts.ask_seconds, self._asks)
         # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
-        self.stream = EventStream(root_id, parts.options.replay, first=int(parts.clock.now() * 1_000_000))
+        self.stream = EventStream(
+            root_id,
+            parts.options.replay,
+            first=int(parts.clock.now() * 1_000_000),
+            clock=parts.clock,
+            heard=partial(changes.heard, root_id),
+        )
         self._spoken_here = False
         self._heard = (0, 0.0)  # a message accepted elsewhere, and when it was first seen here
         self._parked = 0  # messages up to this inbox id wait for a person's word
@@ -77,7 +97,9 @@ class Conversation:
         self._task: asyncio.Task[None] | None = None
         self._running: Agent | None = None
         self._over = ""  # the last turn whose end was shown: from then on the session is idle
+        self._unended = ""  # a turn of this process that is not known to be closed on record
         self._closing = False
+        self._deleted = False
         self._elsewhere = False
         self.used = parts.clock.monotonic()
 
@@ -140,6 +162,12 @@ class Conversation:
         self._running.interrupt(reason=reason)
         return True
 
+    def retire(self) -> None:
+        """The conversation is deleted: its lease is gone with it, and nothing more comes."""
+        self._closing = self._deleted = True
+        self._wishes.refuse(SessionNotFound(self.root_id))
+        self.stream.close()
+
     async def close(self, reason: str) -> None:
         """Begin nothing more, cut off what runs, and wait for its record."""
         self._closing = True
@@ -198,7 +226,7 @@ class Conversation:
         message = await self._next()
         if message is None:
             self._spoken_here = False
-        if self._wishes or (message is not None and self._may_take(message)):
+        if self._unended or self._wishes or (message is not None and self._may_take(message)):
             lease = await self._call(self._parts.db.hold_session, self.root_id, self._holder)
             if lease is not None:
                 await self._serve(lease)
@@ -220,7 +248,7 @@ class Conversation:
         return now - self._heard[1] >= HEAD_START
 
     async def _look_elsewhere(self) -> None:
-        holder = await self._call(self._parts.db.session_holder, self.root_id)
+        holder = await self._call(living_holder, self._parts.db, self.root_id)
         self._moved(elsewhere=self._elsewhere or holder is not None)
         await self._follower.look(self.root_id)
         self._moved(elsewhere=holder is not None)
@@ -249,16 +277,18 @@ class Conversation:
             agent = self._agents.take(
                 self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
             )
-            agent.lease = lease
+            agent.lease = self._asks.lease = lease
             self._running = agent
             self._parts.lifecycle.register_agent(agent.session_id, agent)
             await self._until_idle(agent)
         finally:
-            self._running = None
+            self._running = self._asks.lease = None
             self._agents.give_back(self.root_id)
             await self._let_go()
 
     async def _let_go(self) -> None:
+        if self._deleted:
+            return
         try:
             await self._follower.skip(self.root_id)
         finally:
@@ -267,25 +297,58 @@ class Conversation:
 
     async def _until_idle(self, agent: Agent) -> None:
         while not self._closing:
-            if self._wishes:
+            if self._unended:
+                await self._close_record(agent)
+            elif self._asks.unsettled:
+                await self.settle_asks(*self._asks.unsettled)
+            elif self._wishes:
                 await self._wishes.grant(agent)
-                continue
-            if await self._next() is None:
+            elif await self._next() is None:
                 return
-            if await agent.unfinished() is not None:
-                await self.drop(agent)
-            await self.show(agent, agent.stream())
+            else:
+                if await agent.unfinished() is not None:
+                    await self.drop(agent)
+                with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
+                    await self.show(agent, agent.stream())
+
+    async def _close_record(self, agent: Agent) -> None:
+        """The store failed at a turn's end, or the lease was lost: close that turn, and show how it ended."""
+        unfinished = await agent.unfinished()  # closes what this very agent left open
+        if unfinished is not None and unfinished.turn_id == self._unended:
+            await agent.drop()
+        turn_id, self._unended = self._unended, ""
+        end = await self._call(end_on_record, self._parts.db, turn_id)
+        if end is not None and turn_id != self._over:
+            self._over = turn_id
+            self.stream.publish(end)
+            await self._mark(end, agent)
 
     async def drop(self, agent: Agent) -> None:
         """Close a turn that a dead process left open; the transcript says how far it got."""
         unfinished = await agent.unfinished()
         await agent.drop()  # refuses when there is none
         if unfinished is not None:
+            await self.settle_asks(unfinished.turn_id)
             self.stream.publish(
                 TurnInterrupted(
                     session_id=unfinished.session_id, turn_id=unfinished.turn_id, reason=TAKEN_OVER
                 )
             )
+
+    async def resume(self, agent: Agent) -> None:
+        """Go on with a turn that a dead process left open; what that one had asked is over."""
+        unfinished = await agent.unfinished()
+        if unfinished is not None:
+            await self.settle_asks(unfinished.turn_id)
+        await self.show(agent, agent.stream_resumed())
+
+    async def settle_asks(self, *turn_ids: str) -> None:
+        """Answers that these turns never took in become the next messages."""
+        for turn_id in turn_ids:
+            for message in await self._asks.settle(turn_id):
+                self.stream.publish(
+                    MessageAccepted(session_id=message.session_id, inbox_id=message.id, mode=message.mode)
+                )
 
     async def show(self, agent: Agent, events: AsyncGenerator[Event, None]) -> None:
         """Publish what happens, and mark a completed turn for memory."""
@@ -293,25 +356,35 @@ class Conversation:
         try:
             async with aclosing(events) as happening:
                 async for event in happening:
-                    if isinstance(event, ENDS):
-                        self._over = event.turn_id
+                    self._note(event, agent)
                     self.stream.publish(event)
                     if isinstance(event, SessionRotated):
                         self._parts.lifecycle.register_agent(event.child_id, agent)
-                    if isinstance(event, TurnCompleted):
-                        await self._call(self._parts.lifecycle.mark_turn_completed, event.session_id, agent)
-                        self._look_back(agent)
+                    await self._mark(event, agent)
         finally:
             listening.cancel()
             await asyncio.wait([listening])
+        if self._asks.unsettled and not self._unended:
+            # At once, also when the program ends now.
+            await self.settle_asks(*self._asks.unsettled)
 
-    def _look_back(self, agent: Agent) -> None:
-        """Start a review if one is due; nobody waits for it."""
-        if self._review is not None and self._review.turn_completed():
-            self._review.start(agent.messages)
+    def _note(self, event: Event, agent: Agent) -> None:
+        if isinstance(event, ENDS):
+            self._over = event.turn_id
+            lost = isinstance(event, TurnFailed) and event.failure == LeaseLost.__name__
+            self._unended = event.turn_id if lost else ""
+        elif isinstance(event, TurnEvent) and event.turn_id == agent.running_turn:
+            self._unended = event.turn_id
+
+    async def _mark(self, event: Event, agent: Agent) -> None:
+        """A completed turn is marked for memory, and may start a review, for which nobody waits."""
+        if isinstance(event, TurnCompleted):
+            await self._call(self._parts.lifecycle.mark_turn_completed, event.session_id, agent)
+            if self._review is not None and self._review.turn_completed():
+                self._review.start(agent.messages)
 
     async def _listen(self, agent: Agent) -> None:
-        """Heed interrupts that come through another process."""
+        """Heed interrupts and answers that come through another process."""
         while True:
             await asyncio.sleep(self._parts.options.poll_seconds)
             turn_id = agent.running_turn
@@ -320,8 +393,10 @@ class Conversation:
             try:
                 if await self._call(is_asked_to_stop, self._parts.db, agent.session_id, turn_id):
                     self.interrupt(turn_id, INTERRUPTED)
+                for ask in await self._asks.answered(turn_id) if self.questions.open() else ():
+                    self.questions.answer(ask.id, ask.answer or "")
             except PASSING:
-                logger.warning("host.interrupts_not_read", exc_info=True, extra={"session": self.root_id})
+                logger.warning("host.others_not_heard", exc_info=True, extra={"session": self.root_id})
             except StoreClosed:
                 return
 

@@ -6,9 +6,12 @@ more than the buffer holds gets a snapshot of where the session stands, then goe
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from itertools import islice
 
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
 from holdfast.core.events import (
     Event,
     MessageJoined,
@@ -31,7 +34,18 @@ ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 class EventStream:
     """The events of one conversation. Publish and read on the host's loop."""
 
-    def __init__(self, session_id: str, size: int, *, first: int = 0) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        size: int,
+        *,
+        first: int = 0,
+        clock: Clock | None = None,
+        heard: Callable[[Event], None] | None = None,
+    ) -> None:
+        """`heard` is called with each event that is published, and must not wait."""
+        self._clock = clock or SystemClock()
+        self._heard = heard
         self.session_id = session_id
         self.number = first
         self._first = first
@@ -51,8 +65,10 @@ class EventStream:
         self.number += 1
         self.session_id = event.session_id
         self._fold(event)
-        self._kept.append(Numbered(self.number, event))
+        self._kept.append(self._numbered(event))
         self._wake()
+        if self._heard is not None:
+            self._heard(event)
 
     def close(self) -> None:
         """Nothing more will come; readers end once they have read what is there."""
@@ -77,17 +93,24 @@ class EventStream:
 
         With None, a number too old or one of another stream, a snapshot first.
         """
+        async with aclosing(self.read_batches(after)) as batches:
+            async for batch in batches:
+                for numbered in batch:
+                    yield numbered
+
+    async def read_batches(self, after: int | None = None) -> AsyncGenerator[list[Numbered], None]:
+        """The same, everything that is there at once: a reader that pauses gets more at a time."""
         self.readers += 1
         try:
             place = self._first if after == 0 else after
             while True:
                 if place is None or not self._reaches_back_to(place):
                     place = self.number
-                    yield Numbered(place, self.snapshot())
+                    yield [self._numbered(self.snapshot())]
                     continue  # whoever reads slowly may be too far behind again
-                for numbered in self._after(place):
-                    place = numbered.number
-                    yield numbered
+                if batch := self._after(place):
+                    place = batch[-1].number
+                    yield batch
                 if place < self.number:
                     continue
                 if self._closed:
@@ -95,6 +118,9 @@ class EventStream:
                 await self._changed.wait()
         finally:
             self.readers -= 1
+
+    def _numbered(self, event: Event) -> Numbered:
+        return Numbered(self.number, event, int(self._clock.now() * 1000))
 
     def _reaches_back_to(self, place: int) -> bool:
         """Whether all that came after this number is still here; a number from before `first` never is."""

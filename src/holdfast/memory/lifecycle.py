@@ -109,6 +109,12 @@ class SessionLifecycle:
             if sid in self._sessions:
                 self._sessions[sid].agent = None
 
+    def forget(self, *sids: str) -> None:
+        """These sessions are deleted: nothing of them is owed to a boundary any more."""
+        with self._lock:
+            for sid in sids:
+                self._sessions.pop(sid, None)
+
     # the dirty mark
 
     def mark_turn_completed(self, sid: str | None, agent: MemoryCommitter | None = None) -> int:

@@ -2,8 +2,8 @@
 
 A provider that can't be imported, lacks a method or answers nonsense is reported by name and left out. It
 never takes the program down. What makes a provider is called with those of `folder` (where it may keep
-files), `clock` and `environment` that it asks for by name. One whose required configuration is missing is
-left out too.
+files), `clock` and `environment` (for a program it starts) that it asks for by name. One whose required
+configuration is missing is left out too.
 """
 
 import importlib

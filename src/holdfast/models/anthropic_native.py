@@ -4,20 +4,18 @@ Needs the extra `anthropic`. Read `contract.py` first; `anthropic_messages.py` m
 `anthropic_events.py` reads the answer, `failures.py` names what goes wrong.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import ModelMissing
 from holdfast.models.anthropic_events import EventReader
 from holdfast.models.anthropic_messages import anthropic_request
-from holdfast.models.completeness import whole
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.failures import raise_named
-from holdfast.models.server import Server, loaded
+from holdfast.models.sdk_model import SdkModel
+from holdfast.models.server import Server
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
@@ -27,7 +25,7 @@ MOST_OUTPUT = 32_000
 """The API wants a bound for the answer; every current model can write this much."""
 
 
-class AnthropicNative:
+class AnthropicNative(SdkModel["AsyncAnthropic"]):
     """A model behind Anthropic's API. `thinking` is sent as it is; None leaves it to the model's default."""
 
     def __init__(
@@ -38,26 +36,8 @@ class AnthropicNative:
         thinking: Mapping[str, Any] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._server = server
-        self._traits = traits
+        super().__init__(server, traits, clock=clock)
         self._thinking = thinking
-        self._clock = clock or SystemClock()
-        self._client: AsyncAnthropic | None = None
-        self._opening = asyncio.Lock()  # guards _client while it is made
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._traits
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """The answer, piece by piece."""
-        return whole(self._traits.name, self._pieces(request))
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         client = await self._opened()
@@ -93,12 +73,6 @@ class AnthropicNative:
             **body,
         )
         return cast("AsyncStream[RawMessageStreamEvent]", sent)
-
-    async def _opened(self) -> "AsyncAnthropic":
-        async with self._opening:
-            if self._client is None:
-                self._client = await loaded("anthropic", self._new_client)
-            return self._client
 
     def _new_client(self) -> "AsyncAnthropic":
         try:

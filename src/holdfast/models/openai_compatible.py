@@ -4,20 +4,17 @@ OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`.
 `openai_chunks.py` reads the answer, `failures.py` names what goes wrong, `patience.py` tries again.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock, Message
+from holdfast.core.contract import Message
 from holdfast.core.errors import RequestRejected
-from holdfast.models.completeness import whole
-from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits, ToolSchema
+from holdfast.models.contract import ModelPiece, ModelRequest, ToolSchema
 from holdfast.models.failures import failure, raise_named, server_said
 from holdfast.models.openai_chunks import ChunkReader
-from holdfast.models.server import Server, loaded
+from holdfast.models.sdk_model import SdkModel
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -26,29 +23,8 @@ if TYPE_CHECKING:
 OPENAI_HOST = "api.openai.com"
 
 
-class OpenAICompatible:
+class OpenAICompatible(SdkModel["AsyncOpenAI"]):
     """A model behind an OpenAI-compatible server."""
-
-    def __init__(self, server: Server, traits: ModelTraits, *, clock: Clock | None = None) -> None:
-        self._server = server
-        self._traits = traits
-        self._clock = clock or SystemClock()
-        self._client: AsyncOpenAI | None = None
-        self._opening = asyncio.Lock()  # guards _client while it is made
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._traits
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """The answer, piece by piece."""
-        return whole(self._traits.name, self._pieces(request))
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         client = await self._opened()
@@ -117,12 +93,6 @@ class OpenAICompatible:
         if official and request.conversation:
             body["prompt_cache_key"] = request.conversation
         return body
-
-    async def _opened(self) -> "AsyncOpenAI":
-        async with self._opening:
-            if self._client is None:
-                self._client = await loaded("openai", self._new_client)
-            return self._client
 
     def _new_client(self) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpx2Client, Timeout

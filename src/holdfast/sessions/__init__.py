@@ -5,34 +5,42 @@ Read `contract.py` first, then `db.py`.
 
 from holdfast.sessions.contract import (
     Backlog,
+    Deleted,
     Delivery,
     Engine,
     InboxMessage,
     Lease,
+    News,
     Rotation,
     SearchHit,
     Session,
     SnippetPart,
+    Standing,
     StoredMessage,
     Transaction,
     Turn,
+    TurnRecord,
 )
 from holdfast.sessions.db import SessionDB
 from holdfast.sessions.search import Filters
 
 __all__ = [
     "Backlog",
+    "Deleted",
     "Delivery",
     "Engine",
     "Filters",
     "InboxMessage",
     "Lease",
+    "News",
     "Rotation",
     "SearchHit",
     "Session",
     "SessionDB",
     "SnippetPart",
+    "Standing",
     "StoredMessage",
     "Transaction",
     "Turn",
+    "TurnRecord",
 ]

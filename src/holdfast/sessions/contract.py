@@ -1,8 +1,8 @@
 """What the session store is: its rows as dataclasses, and the engine it runs on.
 
 Read this first, then `db.py` (the public face), then one of the parts: `transcripts.py`, `journal.py`,
-`inbox.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over named
-queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
+`inbox.py`, `asks.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over
+named queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,6 +39,10 @@ class Dialect(Protocol):
 
         None when the session is not open, or the turn is given and does not run in it.
         """
+        ...
+
+    def forget_words(self, tx: "Transaction", root: str) -> None:
+        """Take a conversation's messages, which are about to be deleted, out of the word index."""
         ...
 
 
@@ -154,6 +158,19 @@ class InboxMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """What a turn waits for a person to say; `asked` is the event that shows it."""
+
+    id: str
+    turn_id: str
+    lease: str
+    asked: dict[str, Any]
+    state: str
+    answer: str | None
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """One completed turn owed to one provider."""
 
@@ -168,6 +185,18 @@ class Delivery:
     last_error: str | None
     created: int
     settled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """All that is on record of one turn: its own messages once each, and what memory is or was owed."""
+
+    turn: Turn
+    root_id: str
+    messages: tuple[StoredMessage, ...]
+    deliveries: tuple[Delivery, ...]
+    account: dict[str, Any] | None
+    """What its end said of its way; None while it runs, and for one that ran elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +225,38 @@ class Rotation:
 
     child_id: str
     carried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a conversation stands: where it goes on, the turn that is open, what waits, and who runs it."""
+
+    root_id: str
+    session_id: str
+    title: str | None
+    pinned: bool
+    archived: bool
+    ended: bool
+    turn_id: str | None
+    waiting: int
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a look found: when it was, the busy conversations, and those that something happened to."""
+
+    now: int
+    busy: frozenset[str]
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A conversation that is gone, and the ids of its sessions, its subagents' included."""
+
+    root_id: str
+    sessions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

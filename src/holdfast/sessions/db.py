@@ -1,7 +1,7 @@
 """`SessionDB`: the public face of the session store, on SQLite or on PostgreSQL.
 
 It is synchronous and thread-safe; async code reaches it through `process.off_loop`. The parts that other
-rooms work with are attributes: `turns` (the journal), `inbox`, `outbox` and `leases`.
+rooms work with are attributes: `turns` (the journal), `inbox`, `asks`, `outbox` and `leases`.
 """
 
 import os
@@ -12,17 +12,31 @@ from typing import Self
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds
-from holdfast.sessions.contract import Engine, Lease, Relation, Rotation, SearchHit, Session, StoredMessage
+from holdfast.sessions.contract import (
+    Deleted,
+    Engine,
+    Lease,
+    News,
+    Relation,
+    Rotation,
+    SearchHit,
+    Session,
+    Standing,
+    StoredMessage,
+)
+from holdfast.sessions.deletion import delete_conversation
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
-from holdfast.sessions.leases import Leases, lease_name
+from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.listing import Listed, Listing
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate
 from holdfast.sessions.search import Filters, parse_query, search
+from holdfast.sessions.standing import Standings
 from holdfast.sessions.transcripts import Transcripts
 
 PATIENCE_SECONDS = 30.0
@@ -91,8 +105,10 @@ class SessionDB:
         self._engine = engine
         self._transcripts = Transcripts(engine)
         self._listing = Listing(engine)
+        self._standings = Standings(engine)
         self.turns = Journal(engine)
         self.inbox = Inbox(engine)
+        self.asks = Asks(engine)
         self.outbox = Outbox(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
@@ -132,7 +148,33 @@ class SessionDB:
         self._transcripts.end(session_id, end_reason)
 
     def set_title(self, session_id: str, title: str | None) -> None:
-        self._transcripts.set_title(session_id, title)
+        """Name the whole conversation; None takes its name away."""
+        self._listing.rename(session_id, title)
+
+    def set_pinned(self, session_id: str, pinned: bool) -> None:
+        self._listing.pin(session_id, pinned)
+
+    def set_archived(self, session_id: str, archived: bool) -> None:
+        self._listing.archive(session_id, archived)
+
+    def delete_session(self, session_id: str, *, holder: str | None = None, force: bool = False) -> Deleted:
+        """Delete the whole conversation: messages, turns, inbox, outbox and leases of all its sessions.
+
+        Its subagents' sessions go with it; branches that left it keep their copies. `SessionBusy` while it is
+        run or messages wait in it. `StillOwed` while deliveries to memory are owed or set aside, unless
+        `force`, which also deletes what waits. A `holder` of the session's lease deletes under it.
+        """
+        lease = None
+        if holder is not None:
+            name = session_lease(self.root(session_id))
+            lease = self._keeper.held(name, holder)
+            if lease is None:
+                raise LeaseLost(name, holder)
+        deleted = delete_conversation(self._engine, session_id, lease=lease, force=force)
+        if lease is not None:
+            # Its row is gone; nothing is left to renew.
+            self._keeper.release(lease.name, lease.holder)
+        return deleted
 
     def append_message(self, session_id: str, message: Message, *, turn_id: str | None = None) -> int:
         """Add one message, in a running turn or outside any; returns its sequence number."""
@@ -154,6 +196,12 @@ class SessionDB:
         """Messages with their place, from sequence number `start` on."""
         return self._transcripts.read(session_id, start=start, limit=limit)
 
+    def read_messages_before(
+        self, session_id: str, before: int | None = None, *, limit: int | None = None
+    ) -> list[StoredMessage]:
+        """The last messages that stand before a sequence number, or (None) before the end, in order."""
+        return self._transcripts.read_before(session_id, before, limit=limit)
+
     def message_count(self, session_id: str) -> int:
         """How many messages the session's own transcript has."""
         return self._transcripts.count(session_id)
@@ -165,6 +213,14 @@ class SessionDB:
     def lineage(self, session_id: str) -> list[str]:
         """Every session of the conversation this one belongs to, oldest first."""
         return self._transcripts.lineage(session_id)
+
+    def conversation(self, session_id: str) -> list[Session]:
+        """The same, each with what is known of it."""
+        return self._transcripts.conversation(session_id)
+
+    def root(self, session_id: str) -> str:
+        """The first session of the conversation, by which it is known."""
+        return self._transcripts.root(session_id)
 
     def live_end(self, session_id: str) -> str:
         """The session in which this conversation goes on, found from any of its sessions."""
@@ -186,10 +242,30 @@ class SessionDB:
         return self._transcripts.mark_committed(session_id, generation)
 
     def list_sessions(
-        self, *, source: str | None = None, limit: int | None = 50, offset: int = 0
+        self,
+        *,
+        source: str | None = None,
+        archived: bool | None = None,
+        pinned: bool | None = None,
+        limit: int | None = 50,
+        offset: int = 0,
     ) -> list[Listed]:
-        """One entry for each conversation, at its live end, the one last spoken in first."""
-        return self._listing.sessions(source=source, limit=limit, offset=offset)
+        """One entry for each conversation, at its live end, the one last spoken in first. None: any."""
+        return self._listing.sessions(
+            source=source, archived=archived, pinned=pinned, limit=limit, offset=offset
+        )
+
+    def listed(self, session_id: str) -> Listed:
+        """The conversation that a session belongs to, as the list shows it."""
+        return self._listing.listed(session_id)
+
+    def standings(self, roots: Iterable[str]) -> list[Standing]:
+        """How conversations stand, known by their first sessions; one that is gone is left out."""
+        return self._standings.of(roots)
+
+    def news(self, since: int | None = None) -> News:
+        """Which conversations are busy, and which changed since an earlier look's `now`."""
+        return self._standings.news(since)
 
     def branch(self, session_id: str, branch_id: str, *, before: int | None = None) -> Session:
         """A new session that begins with copies of the messages before a sequence number; None: of all."""
@@ -199,15 +275,19 @@ class SessionDB:
 
     def hold_session(self, session_id: str, holder: str) -> Lease | None:
         """Take the conversation's lease, or None while another holds it; renewed until let go."""
-        return self._keeper.acquire(session_lease(self.lineage(session_id)[0]), holder)
+        return self._keeper.acquire(session_lease(self.root(session_id)), holder)
 
     def let_go_of_session(self, session_id: str, holder: str) -> None:
         """Does nothing when the lease was lost, or is somebody else's."""
-        self._keeper.release(session_lease(self.lineage(session_id)[0]), holder)
+        name = session_lease(session_id)
+        # Held under this very name, it is let go without a look at the store, which may be out of reach.
+        if self._keeper.held(name, holder) is None:
+            name = session_lease(self.root(session_id))
+        self._keeper.release(name, holder)
 
     def session_holder(self, session_id: str) -> str | None:
         """Who runs the conversation now."""
-        lease = self.leases.current(session_lease(self.lineage(session_id)[0]))
+        lease = self.leases.current(session_lease(self.root(session_id)))
         return None if lease is None else lease.holder
 
     # compaction
@@ -288,13 +368,3 @@ class SessionDB:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def compression_lock(session_id: str) -> str:
-    """The name of the lease that guards a session's compaction."""
-    return lease_name("compression", session_id)
-
-
-def session_lease(root_id: str) -> str:
-    """The name of the lease under which a conversation, known by its first session, is run."""
-    return lease_name("session", root_id)

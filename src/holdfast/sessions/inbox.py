@@ -14,11 +14,11 @@ from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import checked_limit, checked_name, encode, to_json
 from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Transaction
 from holdfast.sessions.transcripts import (
-    lineage,
     live_end,
     lock_session,
     refuse_ended,
     require_session,
+    root_of,
 )
 from holdfast.sessions.turns import lock_running_turn, require_turn
 
@@ -43,8 +43,7 @@ class Inbox:
         `addressed_to` names the turn an interrupt is meant for. A `key` makes the call idempotent: the
         second put with it returns the first one's message.
         """
-        if mode not in MODES:
-            raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        _check_mode(mode)
         encode(message)
         if key is not None:
             checked_name("an idempotency key", key)
@@ -83,16 +82,16 @@ class Inbox:
 
         self._engine.write(work)
 
-    def edit(self, inbox_id: int, message: Message) -> None:
-        """Change a message that still waits."""
+    def edit(self, inbox_id: int, message: Message, *, mode: Mode | None = None) -> InboxMessage:
+        """Change a message that still waits, and (unless None) how it waits; returns it as it is now.
+
+        What becomes an interrupt is addressed to the turn that runs; what is none any more, to no turn.
+        """
+        if mode is not None:
+            _check_mode(mode)
         encode(message)
         text = to_json(message)
-
-        def work(tx: Transaction) -> None:
-            if not tx.queries.edit_message(tx.connection, id=inbox_id, message=text):
-                raise _not_waiting(tx, inbox_id)
-
-        self._engine.write(work)
+        return self._engine.write(lambda tx: _edit(tx, inbox_id, text, mode))
 
     def withdraw(self, inbox_id: int) -> None:
         """Take back a message that still waits; the row stays on record."""
@@ -102,6 +101,11 @@ class Inbox:
                 raise _not_waiting(tx, inbox_id)
 
         self._engine.write(work)
+
+
+def put_message(tx: Transaction, session_id: str, text: str) -> InboxMessage:
+    """Let an encoded message wait in the conversation, as part of a larger transaction."""
+    return _put(tx, session_id, "queue", text, None, None)
 
 
 def _put(
@@ -131,9 +135,34 @@ def _put(
     return _of_conversation(tx, winner, session_id)
 
 
+def _check_mode(mode: object) -> None:
+    if mode not in MODES:
+        raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+
+
+def _edit(tx: Transaction, inbox_id: int, text: str, mode: Mode | None) -> InboxMessage:
+    row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+    if row is None or row[4] != "waiting":
+        raise _not_waiting(tx, inbox_id)
+    # In line with the turns of its session, so that an interrupt is addressed to the one that runs.
+    end = lock_live_end(tx, row[1])
+    waiting = _from_row(row)
+    wanted = waiting.mode if mode is None else mode
+    addressed = waiting.addressed_to if wanted == waiting.mode else None
+    if wanted == "interrupt" != waiting.mode:
+        running = tx.queries.running_turn(tx.connection, session_id=end)
+        addressed = None if running is None else running[0]
+    changed = tx.queries.replace_message(
+        tx.connection, id=inbox_id, message=text, mode=wanted, addressed_to=addressed
+    )
+    if changed is None:
+        raise _not_waiting(tx, inbox_id)
+    return _from_row(changed)
+
+
 def _of_conversation(tx: Transaction, earlier: InboxMessage, session_id: str) -> InboxMessage:
     """The earlier message with the same key; another conversation's would swallow this one."""
-    if lineage(tx, earlier.session_id)[0] != lineage(tx, session_id)[0]:
+    if root_of(tx, earlier.session_id) != root_of(tx, session_id):
         raise InvalidInput(f"the key {earlier.key!r} belongs to a message of another conversation")
     return earlier
 

@@ -10,6 +10,10 @@ from holdfast.core.errors import LeaseLost
 from holdfast.sessions.codec import LONGEST_NAME, checked_name, checked_seconds
 from holdfast.sessions.contract import Engine, Lease, Transaction
 
+OF_A_SESSION = ("session", "compression")
+OF_A_TURN = ("stop",)
+"""What leases are for, by what they are named after: all of a conversation's go when it is deleted."""
+
 
 class Leases:
     """Acquire, renew, release, look."""
@@ -69,6 +73,16 @@ def lease_name(purpose: str, session_id: str) -> str:
         return name
     # The longest ids leave no room for the purpose.
     return f"{purpose}:{sha256(session_id.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def compression_lock(session_id: str) -> str:
+    """The name of the lease that guards a session's compaction."""
+    return lease_name("compression", session_id)
+
+
+def session_lease(root_id: str) -> str:
+    """The name of the lease under which a conversation, known by its first session, is run."""
+    return lease_name("session", root_id)
 
 
 def current_lease(tx: Transaction, name: str) -> Lease | None:

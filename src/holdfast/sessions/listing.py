@@ -1,11 +1,20 @@
-"""The conversations as a list, and branches that leave one at any message."""
+"""The conversations as a list, what a person does to one of them, and branches that leave one."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import Engine, Session, Transaction
-from holdfast.sessions.transcripts import create_session, lock_session, require_session
+from holdfast.sessions.inbox import lock_live_end
+from holdfast.sessions.transcripts import (
+    checked_title,
+    create_session,
+    live_end,
+    lock_session,
+    require_session,
+    root_of,
+)
 
 PREVIEW = 200
 
@@ -15,18 +24,29 @@ class Listed:
     """One conversation at its live end: how long it is, when it was last spoken in, and how it opens."""
 
     session: Session
-    messages: int
+    root_id: str
+    pinned: bool
+    archived: bool
     last_spoken: int
+    messages: int
     opening: str
 
 
 class Listing:
-    """Finds conversations to go on with."""
+    """Finds conversations to go on with, and sets them in order."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def sessions(self, *, source: str | None = None, limit: int | None = 50, offset: int = 0) -> list[Listed]:
+    def sessions(
+        self,
+        *,
+        source: str | None = None,
+        archived: bool | None = None,
+        pinned: bool | None = None,
+        limit: int | None = 50,
+        offset: int = 0,
+    ) -> list[Listed]:
         """The conversations, the one last spoken in first."""
         most = checked_limit(limit)
         skipped = checked_number("an offset", offset)
@@ -34,13 +54,44 @@ class Listing:
             raise InvalidInput(f"an offset is a number from 0, not {skipped}")
 
         def work(tx: Transaction) -> list[Listed]:
-            rows = tx.queries.list_sessions(tx.connection, source=source, limit=most, offset=skipped)
-            return [
-                Listed(Session(*row[:10]), row[10], row[11], " ".join((row[12] or "").split())[:PREVIEW])
-                for row in rows
-            ]
+            rows = tx.queries.list_sessions(
+                tx.connection,
+                source=source,
+                archived=None if archived is None else int(archived),
+                pinned=None if pinned is None else int(pinned),
+                limit=most,
+                offset=skipped,
+            )
+            return [_listed(row) for row in rows]
 
         return self._engine.read(work)
+
+    def listed(self, session_id: str) -> Listed:
+        """The conversation a session belongs to."""
+
+        def work(tx: Transaction) -> Listed:
+            return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
+
+        return self._engine.read(work)
+
+    def rename(self, session_id: str, title: str | None) -> None:
+        """Give the conversation a title, or (None) take it away."""
+        checked_title(title)
+        self._change(session_id, "rename_conversation", title=title)
+
+    def pin(self, session_id: str, pinned: bool) -> None:
+        self._change(session_id, "pin_conversation", pinned=int(pinned))
+
+    def archive(self, session_id: str, archived: bool) -> None:
+        self._change(session_id, "archive_conversation", archived=int(archived))
+
+    def _change(self, session_id: str, query: str, **values: str | int | None) -> None:
+        def work(tx: Transaction) -> None:
+            # Behind the lock no rotation can copy what is about to change.
+            lock_live_end(tx, session_id)
+            getattr(tx.queries, query)(tx.connection, root=root_of(tx, session_id), **values)
+
+        self._engine.write(work)
 
     def branch(self, session_id: str, branch_id: str, before: int | None = None) -> Session:
         """A new session that begins with copies of the messages before a place; None: of all."""
@@ -58,3 +109,9 @@ class Listing:
             return branch
 
         return self._engine.write(work)
+
+
+def _listed(row: tuple[Any, ...]) -> Listed:
+    root, pinned, archived, spoken, messages, opening = row[10:]
+    preview = " ".join((opening or "").split())[:PREVIEW]
+    return Listed(Session(*row[:10]), root, bool(pinned), bool(archived), spoken, messages, preview)

@@ -17,6 +17,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
 from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, checked_seconds, to_json
 from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
+from holdfast.sessions.transcripts import root_of
 from holdfast.sessions.turns import lock_turn, require_turn
 
 
@@ -155,6 +156,12 @@ class Outbox:
             )
         )
 
+    def open_in(self, session_id: str) -> int:
+        """How many deliveries of the conversation that a session belongs to are still owed."""
+        return self._engine.read(
+            lambda tx: int(tx.queries.open_deliveries(tx.connection, root=root_of(tx, session_id)))
+        )
+
     def backlog(self, provider: str) -> Backlog:
         """How much is owed to a provider, and since when."""
 
@@ -200,6 +207,10 @@ def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
     if turn.state != "completed":
         raise InvalidInput(f"turn {turn_id!r} is {turn.state}; only a completed turn is owed to memory")
     return False
+
+
+def deliveries_of(tx: Transaction, turn_id: str) -> tuple[Delivery, ...]:
+    return tuple(Delivery(*row) for row in tx.queries.deliveries_of_turn(tx.connection, turn_id=turn_id))
 
 
 def _due_run(tx: Transaction, provider: str, session_id: str, limit: int) -> list[int]:

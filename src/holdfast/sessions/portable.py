@@ -177,7 +177,10 @@ def import_lines(engine: Engine, lines: Iterable[str]) -> list[str]:
         for record in records:
             at[0] = record.line
             _insert(tx, record)
-        return [record.fields["id"] for record in records if record.kind == "session"]
+        sessions = [record.fields["id"] for record in records if record.kind == "session"]
+        for session_id in sessions:
+            tx.queries.settle_spoken(tx.connection, id=session_id)
+        return sessions
 
     try:
         return engine.write(work)

@@ -1,6 +1,7 @@
 """Sessions and their messages: create, read, end, and find the conversation around a session."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
@@ -13,6 +14,7 @@ from holdfast.core.errors import (
     TurnNotRunning,
 )
 from holdfast.sessions.codec import (
+    LARGEST,
     Columns,
     checked_limit,
     checked_name,
@@ -43,7 +45,7 @@ class Transcripts:
         checked_name("a session id", session_id)
         checked_name("a session's source", source)
         _check_relation(parent, relation)
-        _check_title(title)
+        checked_title(title)
         return self._engine.write(lambda tx: create_session(tx, session_id, source, title, parent, relation))
 
     def get(self, session_id: str) -> Session | None:
@@ -54,15 +56,6 @@ class Transcripts:
         checked_name("an end reason", end_reason)
         self._engine.write(lambda tx: end_session(tx, session_id, end_reason))
 
-    def set_title(self, session_id: str, title: str | None) -> None:
-        _check_title(title)
-
-        def work(tx: Transaction) -> None:
-            if not tx.queries.set_title(tx.connection, id=session_id, title=title):
-                raise SessionNotFound(session_id)
-
-        self._engine.write(work)
-
     def append(
         self, session_id: str, messages: Sequence[Message], *, turn_id: str | None = None
     ) -> list[int]:
@@ -71,7 +64,9 @@ class Transcripts:
 
         def work(tx: Transaction) -> list[int]:
             lock_session(tx, session_id)
-            return [insert_message(tx, session_id, turn_id, row) for row in columns]
+            places = [insert_message(tx, session_id, turn_id, row) for row in columns]
+            tx.queries.touch_session(tx.connection, id=session_id)
+            return places
 
         return self._engine.write(work)
 
@@ -86,6 +81,21 @@ class Transcripts:
         most = checked_limit(limit)
         return self._engine.read(lambda tx: read_messages(tx, session_id, start, most))
 
+    def read_before(
+        self, session_id: str, before: int | None, *, limit: int | None = None
+    ) -> list[StoredMessage]:
+        """The last messages that stand before a place, or (None) before the end, in order."""
+        most = checked_limit(limit)
+        place = LARGEST if before is None else before
+
+        def work(tx: Transaction) -> list[StoredMessage]:
+            rows = tx.queries.read_messages_before(
+                tx.connection, session_id=session_id, before=place, limit=most
+            )
+            return [stored(row) for row in rows][::-1]
+
+        return self._engine.read(work)
+
     def count(self, session_id: str) -> int:
         return self._engine.read(
             lambda tx: int(tx.queries.message_count(tx.connection, session_id=session_id))
@@ -99,6 +109,14 @@ class Transcripts:
     def lineage(self, session_id: str) -> list[str]:
         """Every session of the conversation this one belongs to, oldest first."""
         return self._engine.read(lambda tx: lineage(tx, session_id))
+
+    def conversation(self, session_id: str) -> list[Session]:
+        """The same, each with what is known of it."""
+        return self._engine.read(lambda tx: conversation(tx, session_id))
+
+    def root(self, session_id: str) -> str:
+        """The conversation's first session."""
+        return self._engine.read(lambda tx: root_of(tx, session_id))
 
     def live_end(self, session_id: str) -> str:
         """Where the conversation goes on, from any of its sessions."""
@@ -189,10 +207,21 @@ def live_end(tx: Transaction, session_id: str) -> str:
 
 
 def lineage(tx: Transaction, session_id: str) -> list[str]:
-    ids = [row[0] for row in tx.queries.lineage(tx.connection, id=session_id)]
-    if not ids:
+    return [session.id for session in conversation(tx, session_id)]
+
+
+def conversation(tx: Transaction, session_id: str) -> list[Session]:
+    sessions = [Session(*row) for row in tx.queries.lineage(tx.connection, id=session_id)]
+    if not sessions:
         raise SessionNotFound(session_id)
-    return ids
+    return sessions
+
+
+def root_of(tx: Transaction, session_id: str) -> str:
+    root = tx.queries.root(tx.connection, id=session_id)
+    if root is None:
+        raise SessionNotFound(session_id)
+    return str(root)
 
 
 def insert_message(tx: Transaction, session_id: str, turn_id: str | None, columns: Columns) -> int:
@@ -214,10 +243,13 @@ def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> 
 
 def read_messages(tx: Transaction, session_id: str, start: int, limit: int) -> list[StoredMessage]:
     rows = tx.queries.read_messages(tx.connection, session_id=session_id, start=start, limit=limit)
-    return [
-        StoredMessage(sid, seq, turn_id, created, bool(carried), decode(role, content, extra))
-        for sid, seq, turn_id, role, content, extra, created, carried in rows
-    ]
+    return [stored(row) for row in rows]
+
+
+def stored(row: tuple[Any, ...]) -> StoredMessage:
+    """A message from its row."""
+    session_id, seq, turn_id, role, content, extra, created, carried = row
+    return StoredMessage(session_id, seq, turn_id, created, bool(carried), decode(role, content, extra))
 
 
 def _check_relation(parent: str | None, relation: Relation | None) -> None:
@@ -228,6 +260,6 @@ def _check_relation(parent: str | None, relation: Relation | None) -> None:
         )
 
 
-def _check_title(title: str | None) -> None:
+def checked_title(title: str | None) -> None:
     if title is not None and not is_storable(title):
         raise InvalidInput("a title must be plain text without NUL or half surrogate pairs")

@@ -1,7 +1,7 @@
 """Builds the concrete objects from the settings; alone reads the environment and knows every class.
 
-`basics.py` has what every command needs, `memory.py` the providers; `hosting.py`
-builds the host, and is imported where one is run.
+`basics.py` has what every command needs, `memory.py` the providers; `hosting.py` builds the host, and is
+imported where one is run; `leaving.py` runs one for a command, and is the way out of it.
 """
 
 from holdfast.wiring.basics import (
@@ -11,6 +11,7 @@ from holdfast.wiring.basics import (
     environment,
     existing_store,
     exit_watchdog,
+    forget_outputs,
     list_models,
     load_settings,
     log_folder,
@@ -35,6 +36,7 @@ __all__ = [
     "environment",
     "existing_store",
     "exit_watchdog",
+    "forget_outputs",
     "is_plugin",
     "list_models",
     "load_providers_of",

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.core.errors import AlreadyContinued, LeaseLost
 from holdfast.sessions import Lease, SessionDB
-from holdfast.sessions.db import compression_lock
 from holdfast.sessions.lease_keeper import TTL_SECONDS
+from holdfast.sessions.leases import compression_lock
 from holdfast.testing.faults import Moment
 from tests.sessions.machines.playground import NewGround, Town
 

@@ -1,6 +1,6 @@
 """What a session store refuses: the call does not fit, and nothing was changed."""
 
-from holdfast.core.errors.groups import Refused
+from holdfast.core.errors.groups import InvalidInput, Refused
 
 
 class SessionNotFound(Refused):
@@ -29,9 +29,22 @@ class SessionEnded(Refused):
 class SessionBusy(Refused):
     """The session can't end yet: a turn runs in it, or messages wait that would be left behind."""
 
-    def __init__(self, session_id: str, busy_with: str) -> None:
-        super().__init__(f"session {session_id!r} can't end: {busy_with}")
+    def __init__(self, session_id: str, busy_with: str, *, wanted: str = "end") -> None:
+        super().__init__(f"session {session_id!r} can't {wanted}: {busy_with}")
         self.session_id = session_id
+
+
+class StillOwed(Refused):
+    """Memory is owed turns of a conversation that was to be deleted. `owed` counts them by provider."""
+
+    def __init__(self, session_id: str, owed: dict[str, int]) -> None:
+        counted = " and ".join(f"{_turns(count)} to {name}" for name, count in owed.items())
+        super().__init__(
+            f"the conversation of session {session_id!r} was not deleted: memory is still owed {counted}. "
+            "Try again when they are delivered, settle those set aside, or force it"
+        )
+        self.session_id = session_id
+        self.owed = owed
 
 
 class AlreadyContinued(Refused):
@@ -78,6 +91,14 @@ class NotWaiting(Refused):
         self.state = state
 
 
+class NothingWaits(InvalidInput):
+    """A turn was to take the oldest waiting message, and there is none."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__("nothing waits in this session; say what to do")
+        self.session_id = session_id
+
+
 class DeliveryNotFound(Refused):
     def __init__(self, delivery_id: int) -> None:
         super().__init__(f"there is no delivery {delivery_id}")
@@ -100,3 +121,7 @@ class LeaseLost(Refused):
         super().__init__(f"{holder!r} no longer holds the lease {name!r}")
         self.name = name
         self.holder = holder
+
+
+def _turns(count: int) -> str:
+    return "1 turn" if count == 1 else f"{count} turns"

@@ -34,6 +34,9 @@ class PostgresDialect:
         ).fetchone()
         return None if row is None else int(row[0])
 
+    def forget_words(self, tx: Transaction, root: str) -> None:
+        """The words stand in the messages' own rows here."""
+
 
 def _quoted(words: Sequence[str]) -> str:
     return " ".join(words).replace("\\", " ").replace("'", " ")

@@ -26,3 +26,6 @@ class SqliteDialect:
             return None
         execute(queries.place_message.sql, (session_id, row[0], turn_id, *columns))
         return int(row[0])
+
+    def forget_words(self, tx: Transaction, root: str) -> None:
+        tx.queries.unindex_conversation(tx.connection, root=root)

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holdfast.process.unbroken import unbroken
+
 
 def import_mem0(folder: Path) -> Any:  # noqa: ANN401 - a library without types
     """The library. What it reads from the environment at its import is put back as it was."""
@@ -13,7 +15,8 @@ def import_mem0(folder: Path) -> Any:  # noqa: ANN401 - a library without types
     before = {name: environment.get(name) for name in wanted}
     environment.update(wanted)
     try:
-        return importlib.import_module("mem0")
+        with unbroken():
+            return importlib.import_module("mem0")
     finally:
         for name, value in before.items():
             if value is None:

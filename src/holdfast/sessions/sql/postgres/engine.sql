@@ -90,3 +90,18 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
    and not exists (select 1 from json_array_elements_text(cast(:fragments as json)) f (value)
                     where strpos(lower(m.content collate "C"), f.value) = 0)
  order by m.id desc limit :limit
+
+-- name: lock_conversation(root)
+-- Nobody adds to a conversation that is being deleted, nor refers to it.
+select id from sessions where root = :root order by started, id for update
+
+-- name: standings(places)
+-- How conversations stand: a JSON list of [root, name of its lease].
+select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
+       (select t.id from turns t where t.session_id = s.id and t.state = 'running'),
+       (select count(*) from inbox i where i.session_id = s.id and i.state = 'waiting'),
+       (select l.holder from leases l
+         where l.name = p.value ->> 1 and l.holder is not null and l.expires > store_now())
+  from json_array_elements(cast(:places as json)) p (value)
+  join sessions s on s.root = p.value ->> 0
+ where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')

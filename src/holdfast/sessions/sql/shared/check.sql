@@ -20,3 +20,17 @@ select 'inbox message ' || i.id || ' waits in session ' || c.parent || ', which 
 union all
 select 'delivery ' || o.id || ' is owed for turn ' || t.id || ', which is ' || t.state
   from outbox o join turns t on t.id = o.turn_id where t.state <> 'completed'
+union all
+select 'session ' || s.id || ' is not in the conversation of the session it continues'
+  from sessions s join sessions p on p.id = s.parent
+ where s.relation = 'continuation' and coalesce(s.root, '') <> coalesce(p.root, '')
+union all
+select 'session ' || s.id || ' is listed wrongly'
+  from sessions s join sessions r on r.id = s.root
+ where s.listed <> case
+           when r.relation = 'delegate' then 0
+           when exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation') then 0
+           else 1 end
+union all
+select 'session ' || id || ' begins a conversation and is not its root'
+  from sessions where (relation is null or relation <> 'continuation') and coalesce(root, '') <> id

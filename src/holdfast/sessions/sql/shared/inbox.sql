@@ -30,8 +30,10 @@ returning id, session_id, mode, message, state, turn_id, addressed_to, key, crea
 -- name: withdraw_message(id)!
 update inbox set state = 'withdrawn' where id = :id and state = 'waiting'
 
--- name: edit_message(id, message)!
-update inbox set message = :message where id = :id and state = 'waiting'
+-- name: replace_message(id, message, mode, addressed_to)^
+update inbox set message = :message, mode = :mode, addressed_to = :addressed_to
+ where id = :id and state = 'waiting'
+returning id, session_id, mode, message, state, turn_id, addressed_to, key, created
 
 -- name: move_waiting_messages(parent, child)!
 update inbox set session_id = :child where session_id = :parent and state = 'waiting'

@@ -1,18 +1,29 @@
--- name: list_sessions(source, limit, offset)
+-- name: list_sessions(source, archived, pinned, limit, offset)
 -- One row for each conversation, at its live end, the one last spoken in first. Subagents' are left out.
+-- null for a filter means any.
 select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
-       s.generation, s.committed_generation,
+       s.generation, s.committed_generation, s.root, s.pinned, s.archived, s.spoken,
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
-       coalesce((select m.created from messages m where m.session_id = s.id order by m.seq desc limit 1),
-                s.started) as last_spoken,
-       (select m.content from messages m
-         where m.session_id = s.id and m.role = 'user' order by m.seq limit 1) as opening
-  from sessions s
- where (s.relation is null or s.relation <> 'delegate')
-   and (cast(:source as text) is null or s.source = :source)
-   and not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')
- order by last_spoken desc, s.id desc
- limit :limit offset :offset
+       (select substr(m.content, 1, 1000) from messages m
+         where m.session_id = s.root and m.role = 'user' order by m.seq limit 1) as opening
+  from (select l.id from sessions l
+         where l.listed = 1
+           and (cast(:archived as integer) is null or l.archived = :archived)
+           and (cast(:pinned as integer) is null or l.pinned = :pinned)
+           and (cast(:source as text) is null or l.source = :source)
+         order by l.spoken desc, l.id desc
+         limit :limit offset :offset) page
+  join sessions s on s.id = page.id
+ order by s.spoken desc, s.id desc
+
+-- name: listed_session(id)^
+-- One conversation at its live end, as the list shows it.
+select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
+       s.generation, s.committed_generation, s.root, s.pinned, s.archived, s.spoken,
+       coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
+       (select substr(m.content, 1, 1000) from messages m
+         where m.session_id = s.root and m.role = 'user' order by m.seq limit 1) as opening
+  from sessions s where s.id = :id
 
 -- name: copy_messages(parent, child, before)!
 -- A branch begins with copies of what was said before the point where it leaves.

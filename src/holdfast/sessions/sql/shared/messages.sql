@@ -5,9 +5,19 @@ select role, content, extra from messages where session_id = :session_id order b
 select session_id, seq, turn_id, role, content, extra, created, carried
   from messages where session_id = :session_id and seq >= :start order by seq limit :limit
 
+-- name: read_messages_before(session_id, before, limit)
+-- The last ones that stand before a place, the nearest first.
+select session_id, seq, turn_id, role, content, extra, created, carried
+  from messages where session_id = :session_id and seq < :before order by seq desc limit :limit
+
 -- name: turn_messages(turn_id)
 -- In the order they were said; what a rotation carried along is there once, as it was first stored.
 select role, content, extra from messages where turn_id = :turn_id and carried = 0 order by id
+
+-- name: turn_steps(turn_id)
+-- The same, each with its place and time.
+select session_id, seq, turn_id, role, content, extra, created, carried
+  from messages where turn_id = :turn_id and carried = 0 order by id
 
 -- name: uncommitted_messages(session_id, through)
 -- What was said in the completed turns that no boundary commit has covered, up to a generation or (null) all.

@@ -15,10 +15,21 @@ select id, parent, relation, source, title, started, ended, end_reason, generati
   from sessions where id = :id
 
 -- name: end_session(id, end_reason)!
-update sessions set ended = store_now(), end_reason = :end_reason where id = :id and ended is null
+update sessions set ended = store_now(), end_reason = :end_reason, changed = store_now()
+ where id = :id and ended is null
 
--- name: set_title(id, title)!
-update sessions set title = :title where id = :id
+-- name: rename_conversation(root, title)!
+update sessions set title = :title, changed = store_now() where root = :root
+
+-- name: pin_conversation(root, pinned)!
+update sessions set pinned = :pinned, changed = store_now() where root = :root
+
+-- name: archive_conversation(root, archived)!
+update sessions set archived = :archived, changed = store_now() where root = :root
+
+-- name: touch_session(id)!
+-- Something was said here just now.
+update sessions set spoken = store_now() where id = :id
 
 -- name: children(id)
 select id from sessions where parent = :id order by started, id
@@ -35,29 +46,25 @@ with recursive line (id, depth) as (
 )
 select id from line order by depth desc limit 1
 
+-- name: root(id)$
+select root from sessions where id = :id
+
 -- name: lineage(id)
--- The conversation a session belongs to: back to where it began, then along the continuations.
-with recursive origin (id, parent, relation, depth) as (
-    select id, parent, relation, 0 from sessions where id = :id
-    union all
-    select s.id, s.parent, s.relation, origin.depth + 1
-      from origin join sessions s on s.id = origin.parent where origin.relation = 'continuation'
-), line (id, depth) as (
-    select id, 0 from origin where relation is null or relation <> 'continuation'
+-- The conversation a session belongs to: from where it began along the continuations.
+with recursive line (id, depth) as (
+    select root, 0 from sessions where id = :id
     union all
     select s.id, line.depth + 1 from line join sessions s on s.parent = line.id and s.relation = 'continuation'
 )
-select id from line order by depth
+select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
+       s.generation, s.committed_generation
+  from line join sessions s on s.id = line.id order by line.depth
 
 -- name: uncommitted_sessions()
 -- What a subagent did is its parent's to remember: its session, and what continues it, is left out.
-with recursive origin (id, parent, relation) as (
-    select id, parent, relation from sessions where generation > committed_generation
-    union all
-    select origin.id, s.parent, s.relation
-      from origin join sessions s on s.id = origin.parent where origin.relation = 'continuation'
-)
-select id from origin where relation is null or relation = 'branch' order by id
+select s.id from sessions s join sessions r on r.id = s.root
+ where s.generation > s.committed_generation and (r.relation is null or r.relation = 'branch')
+ order by s.id
 
 -- name: mark_committed(id, generation)!
 update sessions set committed_generation = :generation

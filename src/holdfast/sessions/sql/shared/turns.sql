@@ -25,6 +25,9 @@ update turns set handover = null
 -- name: get_turn(id)^
 select id, session_id, state, started, ended, reason, generation from turns where id = :id
 
+-- name: turn_account(id)$
+select account from turns where id = :id
+
 -- name: running_turn(session_id)^
 select id, session_id, state, started, ended, reason, generation
   from turns where session_id = :session_id and state = 'running'
@@ -33,9 +36,9 @@ select id, session_id, state, started, ended, reason, generation
 select id, session_id, state, started, ended, reason, generation
   from turns where state = 'running' order by started, id
 
--- name: finish_turn(id, state, reason, generation)!
+-- name: finish_turn(id, state, reason, generation, account)!
 update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
-       partial = null, partial_after = null
+       account = :account, partial = null, partial_after = null
  where id = :id and state = 'running'
 
 -- name: save_partial(id, partial)!
@@ -49,7 +52,8 @@ select partial from turns
  where id = :id and partial_after = (select count(*) from messages where turn_id = :id and carried = 0)
 
 -- name: next_generation(session_id)$
-update sessions set generation = generation + 1 where id = :session_id returning generation
+update sessions set generation = generation + 1, spoken = store_now()
+ where id = :session_id returning generation
 
 -- name: move_running_turn(parent, child)!
 update turns set session_id = :child where session_id = :parent and state = 'running'

@@ -90,3 +90,22 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
    and m.created >= :since and m.created < :until
    and not exists (select 1 from json_each(:fragments) f where instr(lower(m.content), f.value) = 0)
  order by m.id desc limit :limit
+
+-- name: unindex_conversation(root)!
+-- Only what is in the index may be taken out of it.
+insert into message_index (message_index, rowid, content)
+select 'delete', m.id, m.content
+  from sessions s join messages m on m.session_id = s.id
+ where s.root = :root and m.carried = 0 and m.content is not null
+   and m.id <= (select coalesce(max(id), 0) from message_index_docsize)
+
+-- name: standings(places)
+-- How conversations stand: a JSON list of [root, name of its lease].
+select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
+       (select t.id from turns t where t.session_id = s.id and t.state = 'running'),
+       (select count(*) from inbox i where i.session_id = s.id and i.state = 'waiting'),
+       (select l.holder from leases l
+         where l.name = json_extract(p.value, '$[1]') and l.holder is not null and l.expires > store_now())
+  from json_each(:places) p
+  join sessions s on s.root = json_extract(p.value, '$[0]')
+ where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')

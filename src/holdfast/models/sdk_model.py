@@ -1,0 +1,58 @@
+"""`SdkModel`: what the adapters over a vendor's SDK share: one client, made at first use and closed once."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from typing import Generic, Protocol, TypeVar
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
+from holdfast.models.completeness import whole
+from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
+from holdfast.models.server import Server, loaded
+
+
+class Client(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class SdkModel(ABC, Generic[C]):
+    """A model behind a server that a vendor's SDK speaks to."""
+
+    def __init__(self, server: Server, traits: ModelTraits, *, clock: Clock | None = None) -> None:
+        self._server = server
+        self._traits = traits
+        self._clock = clock or SystemClock()
+        self._client: C | None = None
+        self._opening = asyncio.Lock()  # guards _client while it is made
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._traits
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """The answer, piece by piece."""
+        return whole(self._traits.name, self._pieces(request))
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _opened(self) -> C:
+        async with self._opening:
+            if self._client is None:
+                self._client = await loaded(self._traits.name, self._new_client)
+            return self._client
+
+    @abstractmethod
+    def _new_client(self) -> C:
+        """Make the client; imports the SDK, so it runs on a thread."""
+
+    @abstractmethod
+    def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """The answer as the server gives it."""
