@@ -5,22 +5,21 @@ told of each session before a turn of that session comes, its writing thread is 
 swallows there counts, and what it has had already is not handed to it again.
 """
 
-import logging
+import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import MemoryClosed, ProviderNotWorking
-from holdfast.memory.config import ProviderConfig, fields_of
+from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.delivery import takes
 from holdfast.memory.providers.delivered import DeliveredKeys
 from holdfast.memory.providers.hermes.overhearing import Overhearing
 from holdfast.memory.providers.hermes.world import PluginWorld
-
-logger = logging.getLogger(__name__)
 
 PREFIX = "hermes-"
 # A plugin's writer is waited for this long; one that outlives it is taken to be there for good.
@@ -32,10 +31,11 @@ class HermesProvider(MemoryProvider):
     """One plugin, loaded from its folder. Its name is the plugin's own, after `hermes-`."""
 
     def __init__(self, plugin: Path, *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        variables = environment or {}
-        named = variables.get("HERMES_HOME")
+        self._variables = environment or {}
+        self._folder = plugin.expanduser().resolve()
+        named = self._variables.get("HERMES_HOME")
         self._home = Path(named).expanduser() if named else folder / "hermes"
-        self._world = PluginWorld(plugin.expanduser().resolve(), self._home, variables)
+        self._world = PluginWorld(self._folder, self._home, self._variables)
         self._overheard = Overhearing(self._world.package)
         self._plugin = self._world.make()
         self._keys_file = folder / "hermes" / f"{self._plugin.name}.sent.db"
@@ -45,7 +45,7 @@ class HermesProvider(MemoryProvider):
         self._session = ""
         self._asked = ""
         self._turns = 0
-        self._there_for_good: set[int] = set()
+        self._there_for_good: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     @property
     def name(self) -> str:
@@ -61,13 +61,20 @@ class HermesProvider(MemoryProvider):
         return [{**entry, "required": False} for entry in schema]
 
     def check(self, config: ProviderConfig) -> str:
-        plugin = self._configured(config)
-        if not plugin.is_available():
-            raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
-        return f"the plugin says that it is configured; its home is {self._home}"
+        """Ask the plugin itself, in its own home and in an empty one: a check leaves nothing in either."""
+        with tempfile.TemporaryDirectory() as scratch:
+            for home, save in ((self._home, False), (Path(scratch), True)):
+                world = PluginWorld(self._folder, home, self._variables)
+                try:
+                    if world.configured(config, save=save).is_available():
+                        return f"the plugin says that it is configured; its home is {self._home}"
+                finally:
+                    world.close()
+        raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        plugin = self._configured(kwargs.get("config") or ProviderConfig())
+        self._home.mkdir(parents=True, exist_ok=True)
+        plugin = self._world.configured(kwargs.get("config") or ProviderConfig(), save=True)
         if not plugin.is_available():
             raise ProviderNotWorking(self.name, "it is not configured; `holdfast memory setup` asks for it")
         self._session = session_id or "holdfast"
@@ -170,31 +177,15 @@ class HermesProvider(MemoryProvider):
         if session_id and session_id != self._session:
             self.on_session_switch(session_id, parent_session_id=self._session)
 
-    def _configured(self, config: ProviderConfig) -> MemoryProvider:
-        """A fresh plugin that finds these values where it looks for them."""
-        fields = fields_of(getattr(self._plugin, "get_config_schema", list)())
-        values = config.revealed()
-        for each in fields:
-            variable = each.env_var or (f"{self._plugin.name}_{each.key}".upper() if each.secret else "")
-            if variable and values.get(each.key):
-                self._world.environment[variable] = values[each.key]
-        defaults = {each.key: each.default for each in fields}
-        chosen = {key: value for key, value in config.texts.items() if value and value != defaults.get(key)}
-        self._home.mkdir(parents=True, exist_ok=True)
-        save: Callable[[dict[str, str], str], None] | None = getattr(self._plugin, "save_config", None)
-        if chosen and save is not None:
-            save(chosen, str(self._home))
-        return self._world.make()
-
     def _wait_for(self, attribute: str, seconds: float) -> int | None:
         """Wait for the thread that a plugin has just started, as such plugins call it; says which it was."""
         thread = getattr(self._plugin, attribute, None)
         if not isinstance(thread, threading.Thread):
             return None
-        if thread.ident is not None and thread.ident not in self._there_for_good:
+        if thread.is_alive() and thread not in self._there_for_good:
             thread.join(seconds)
             if thread.is_alive():
-                self._there_for_good.add(thread.ident)
+                self._there_for_good.add(thread)
         return thread.ident
 
     def _open_keys(self) -> DeliveredKeys:
