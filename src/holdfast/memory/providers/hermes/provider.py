@@ -5,6 +5,7 @@ told of each session before a turn of that session comes, its writing thread is 
 swallows there counts, and what it has had already is not handed to it again.
 """
 
+import logging
 import tempfile
 import threading
 import weakref
@@ -25,6 +26,11 @@ PREFIX = "hermes-"
 # A plugin's writer is waited for this long; one that outlives it is taken to be there for good.
 WRITE_SECONDS = 15.0
 RECALL_SECONDS = 20.0
+# So often an error that a plugin only logs counts as a failure of one turn; each time it may have stored it.
+MOST_SWALLOWED = 4
+
+
+logger = logging.getLogger(__name__)
 
 
 class HermesProvider(MemoryProvider):
@@ -45,6 +51,7 @@ class HermesProvider(MemoryProvider):
         self._session = ""
         self._asked = ""
         self._turns = 0
+        self._swallowed: dict[str, int] = {}
         self._there_for_good: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     @property
@@ -78,6 +85,7 @@ class HermesProvider(MemoryProvider):
         if not plugin.is_available():
             raise ProviderNotWorking(self.name, "it is not configured; `holdfast memory setup` asks for it")
         self._session = session_id or "holdfast"
+        self._overheard.clear()
         plugin.initialize(
             self._session,
             hermes_home=str(self._home),
@@ -87,6 +95,8 @@ class HermesProvider(MemoryProvider):
             agent_workspace="holdfast",
         )
         self._plugin = plugin
+        # One that connects in the background drops turns until it has.
+        self._raise_swallowed("", self._wait_for("_init_thread", WRITE_SECONDS))
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Hand each turn over that the plugin has not had, one at a time."""
@@ -103,10 +113,7 @@ class HermesProvider(MemoryProvider):
             said["messages"] = list(turn.messages)
         self._overheard.clear()
         self._plugin.sync_turn(turn.user_content, turn.assistant_content, **said)
-        writer = self._wait_for("_sync_thread", WRITE_SECONDS)
-        swallowed = self._overheard.error_on(threading.get_ident(), writer)
-        if swallowed is not None:
-            raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
+        self._raise_swallowed(turn.key, self._wait_for("_sync_thread", WRITE_SECONDS))
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Recall for this very question: what a plugin keeps for the next one is made and taken at once."""
@@ -187,6 +194,18 @@ class HermesProvider(MemoryProvider):
             if thread.is_alive():
                 self._there_for_good.add(thread)
         return thread.ident
+
+    def _raise_swallowed(self, what: str, thread: int | None) -> None:
+        """Raise what the plugin swallowed, unless it does so every time: then it means no failure by it."""
+        swallowed = self._overheard.error_on(threading.get_ident(), thread)
+        if swallowed is None:
+            self._swallowed.pop(what, None)
+            return
+        self._swallowed[what] = times = self._swallowed.get(what, 0) + 1
+        if times < MOST_SWALLOWED:
+            raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
+        del self._swallowed[what]
+        logger.warning("memory.hermes_error_ignored", extra={"provider": self.name, "error": repr(swallowed)})
 
     def _open_keys(self) -> DeliveredKeys:
         with self._lock:
