@@ -38,7 +38,10 @@ def main() -> None:
 
 
 def _end(code: int) -> None:
-    """Exit; at once when work was left behind on a thread, which C libraries don't survive otherwise."""
+    """Exit; at once when work was left behind on a thread, which C++ libraries don't survive otherwise.
+
+    See docs/decisions/0009.
+    """
     at_work = [each for each in threading.enumerate() if each.daemon and each.name not in WATCHING]
     if at_work:
         # All that had to be done or said is done and said, and what is owed is on disk.
