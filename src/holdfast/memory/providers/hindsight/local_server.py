@@ -146,7 +146,7 @@ def server_environment(settings: LocalSettings, ours: Mapping[str, str], port: i
     """How the server is told what to do: it reads nothing but its environment."""
     kind, address, model = settings.llm
     embeddings_address, embeddings_model = settings.embeddings
-    # The slim server has no embedding model of its own: without one named, the language model's server is asked.
+    # The slim server has no embedding model of its own: without one, the model's server is asked.
     shared = kind == "openai" and not embeddings_address
     embeddings_key = settings.embeddings_key or (settings.llm_key if shared else settings.embeddings_key)
     told = {
