@@ -153,7 +153,7 @@ def test_an_answer_accepted_in_the_moment_of_an_interrupt_is_the_next_message(
         async with a_host(db, [Call("ask"), "noted"], tools=[asker()]) as host:
             await host.send("s", "choose")
             asked = await first(host, QuestionAsked)
-            conversation = host._conversations["s"]  # noqa: SLF001 - both in one step of the loop
+            conversation = host._conversations.opened["s"]  # noqa: SLF001 - both in one step of the loop
             assert db.asks.answer(asked.ask_id, "2", lease_name="session:s")
             assert conversation.interrupt(None, "the person interrupted")
             events = await until_turns_end(host, "s", 2)

@@ -70,7 +70,9 @@ async def _ask(text: str, wanted: str, as_json: bool) -> None:
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
         session_id = (
-            find(wanted, await host.sessions(limit=LOOKED_AT)) if wanted else await host.new_session()
+            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+            if wanted
+            else await host.new_session()
         )
         if not as_json:
             await answer(host, session_id, text, leaving)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
 from holdfast.agent import Agent, Pools
+from holdfast.agent.context import ContextPart
 from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
-from holdfast.core.events import Event
+from holdfast.core.events import Event, RecalledFrom
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ModelTraits
@@ -160,6 +161,63 @@ class SessionChange:
     pinned: bool
     archived: bool
     deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a turn's time: `recall`, `model`, `tool`, `compaction`, `storing` or `delivery`."""
+
+    kind: str
+    name: str
+    started_ms: int
+    ended_ms: int | None
+    """None while it lasts, and for what never came to an end."""
+    ok: bool | None
+    """None while nobody knows."""
+    state: str = ""
+    """Of a delivery to the provider `name`: where it stands, how often it was tried, what went wrong last."""
+    attempts: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One turn, as people look at it: how its time went, what memory recalled for it, what it cost."""
+
+    turn_id: str
+    session_id: str
+    root_id: str
+    state: str
+    reason: str
+    started_ms: int
+    ended_ms: int | None
+    model: str
+    spans: tuple[Span, ...]
+    recalled: tuple[RecalledFrom, ...]
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedStretch:
+    """A session that a compaction ended: how many messages it had, and when and where it went on."""
+
+    session_id: str
+    child_id: str
+    at_ms: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """What a conversation takes of the model's window, and the compactions behind it, oldest first."""
+
+    session_id: str
+    window: int
+    tokens: int
+    parts: tuple[ContextPart, ...]
+    compactions: tuple[CompactedStretch, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,31 +4,27 @@
 `Host.changes`.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.core.errors import HostClosed, InvalidInput
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
 from holdfast.host.holders import living_holder
-from holdfast.process import off_loop
+from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
 from holdfast.sessions.listing import Listed
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, told: Callable[[str], None]) -> None:
+    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
         """`told` hears the root of each conversation that is changed here."""
         self._parts = parts
         self._db: SessionDB = parts.db
+        self._call = call
         self._told = told
-        self._ending: asyncio.Task[list[str]] | None = None
 
     # finding
 
@@ -102,6 +98,10 @@ class Records:
         """The messages that wait in this conversation, oldest first."""
         return await self._call(lambda: self._db.inbox.waiting(self._db.live_end(session_id)))
 
+    async def sent(self, inbox_id: int) -> InboxMessage | None:
+        """A message that was sent, whatever became of it: whether it waits, and which turn took it."""
+        return await self._call(self._db.inbox.get, inbox_id)
+
     # setting in order
 
     async def rename(self, session_id: str, title: str | None) -> None:
@@ -119,6 +119,19 @@ class Records:
         """A new session that begins with what was said before a message."""
         fresh = new_id()
         await self._call(lambda: self._db.branch(self._db.live_end(session_id), fresh, before=before))
+        self._told(fresh)
+        return fresh
+
+    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
+        """A new session that begins with what was said elsewhere; memory is not owed for it."""
+        fresh = new_id()
+
+        def work() -> None:
+            self._db.create_session(fresh, source=source)
+            if messages:
+                self._db.append_messages(fresh, messages)
+
+        await self._call(work)
         self._told(fresh)
         return fresh
 
@@ -149,8 +162,3 @@ class Records:
 
         if (found := await self._call(root)) is not None:
             self._told(found)
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._ending is not None:
-            raise HostClosed
-        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

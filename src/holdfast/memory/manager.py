@@ -7,7 +7,7 @@ call returns and survives the process; without one the same code runs on a store
 import atexit
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_all
 from copy import deepcopy
@@ -16,10 +16,19 @@ from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import BoundaryFailed, HoldfastError, ProviderInvalid
+from holdfast.core.errors import (
+    BoundaryFailed,
+    HoldfastError,
+    InvalidInput,
+    ProviderInvalid,
+    ProviderUnavailable,
+)
+from holdfast.core.events import RecalledFrom
+from holdfast.memory import looking
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
 from holdfast.memory.delivery import takes
 from holdfast.memory.lanes import Lanes
+from holdfast.memory.looking import Found
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
@@ -112,11 +121,16 @@ class MemoryManager:
 
     def prefetch_all(self, query: str, *, session_id: str, timeout: float | None = None) -> str:
         """What is remembered about the query, from every provider that answers in time."""
+        return together(self.recall_all(query, session_id=session_id, timeout=timeout))
+
+    def recall_all(
+        self, query: str, *, session_id: str, timeout: float | None = None
+    ) -> tuple[RecalledFrom, ...]:
+        """The same, provider by provider, with what became of each question."""
         limit = self._recall_seconds if timeout is None else timeout
         asked = [(lanes, lanes.recalls.ask(query, session_id, limit)) for lanes in self._lanes.values()]
         wait_for_all([answer for _, answer in asked if answer is not None], limit)
-        found = [(lanes, _text(answer) or lanes.recalls.late_answer(session_id)) for lanes, answer in asked]
-        return "\n\n".join(text for _, text in found if text)
+        return tuple(_recalled(lanes, answer, session_id) for lanes, answer in asked)
 
     def system_prompt_block(self) -> str:
         """What the providers add to the system prompt."""
@@ -134,6 +148,34 @@ class MemoryManager:
                 call = partial(lanes.provider.handle_tool_call, tool_name, args)
                 return str(lanes.recalls.call(call, timeout).result(timeout))
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
+
+    def search(
+        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0
+    ) -> list[Found]:
+        """What the providers have on this, for a person to read; blocks its caller."""
+        lanes = [self._named(provider)] if provider else list(self._lanes.values())
+        asked = [
+            each.recalls.call(partial(looking.search, each.provider, query, limit), timeout) for each in lanes
+        ]
+        wait_for_all(asked, timeout)
+        for each, answer in zip(lanes, asked, strict=True):
+            if not answer.done():
+                raise ProviderUnavailable(each.writes.name)
+        return [found for answer in asked for found in answer.result()]
+
+    def forget(self, provider: str, memory_id: str, *, timeout: float = 30.0) -> bool:
+        """Remove something from a provider's memory for good; False when it has nothing with that id."""
+        lanes = self._named(provider)
+        answer = lanes.recalls.call(partial(looking.forget, lanes.provider, memory_id), timeout)
+        wait_for_all([answer], timeout)
+        if not answer.done():
+            raise ProviderUnavailable(provider)
+        return bool(answer.result())
+
+    def _named(self, provider: str) -> Lanes:
+        if provider not in self._lanes:
+            raise InvalidInput(f"there is no memory provider {provider!r}; there is {', '.join(self._lanes)}")
+        return self._lanes[provider]
 
     # boundaries
 
@@ -253,6 +295,22 @@ class MemoryManager:
                     lanes.writes.keep_claim()
                 except HoldfastError:
                     logger.exception("memory.claim_not_kept", extra={"provider": lanes.writes.name})
+
+
+def together(recalled: Iterable[RecalledFrom]) -> str:
+    """What several providers recalled, as one text for the prompt."""
+    return "\n\n".join(each.text for each in recalled if each.text)
+
+
+def _recalled(lanes: Lanes, answer: "Future[Any] | None", session_id: str) -> RecalledFrom:
+    name = lanes.writes.name
+    if text := _text(answer):
+        return RecalledFrom(name, "answered", text)
+    if late := lanes.recalls.late_answer(session_id):
+        return RecalledFrom(name, "late", late)
+    if answer is None or not answer.done() or answer.cancelled():
+        return RecalledFrom(name, "missed", "")
+    return RecalledFrom(name, "answered" if answer.exception() is None else "failed", "")
 
 
 def _text(answer: "Future[Any] | None") -> str:

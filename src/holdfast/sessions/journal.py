@@ -22,11 +22,18 @@ from holdfast.sessions.codec import (
     is_storable,
     to_json,
 )
-from holdfast.sessions.contract import Engine, Lease, Transaction, Turn
+from holdfast.sessions.contract import Engine, Lease, Transaction, Turn, TurnRecord
 from holdfast.sessions.inbox import acknowledge, lock_live_end
 from holdfast.sessions.leases import require_lease
-from holdfast.sessions.outbox import enqueue
-from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
+from holdfast.sessions.outbox import deliveries_of, enqueue
+from holdfast.sessions.transcripts import (
+    insert_message,
+    lock_session,
+    refuse_ended,
+    require_session,
+    root_of,
+    stored,
+)
 from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 
 T = TypeVar("T")
@@ -105,10 +112,12 @@ class Journal:
         *,
         providers: Sequence[str] = (),
         ephemeral: bool = False,
+        account: str | None = None,
     ) -> Turn:
         """End the turn with its final message; from here on it is owed to each provider.
 
         An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
+        `account` is what the turn's end says of its way, as JSON for people to look at.
         """
         names = checked_names("a provider's name", providers)
         columns = None if message is None else encode(message)
@@ -118,7 +127,7 @@ class Journal:
             if columns is not None:
                 insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
-            turn = _finish(tx, turn_id, "completed", None, generation)
+            turn = _finish(tx, turn_id, "completed", None, generation, account)
             if ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
                 tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
             for name in names:
@@ -166,13 +175,17 @@ class Journal:
         self._engine.write_later(work, then)
         return turn_id
 
-    def interrupt(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+    def interrupt(
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+    ) -> Turn:
         """End the turn as interrupted, keeping its partial work."""
-        return self._end(turn_id, "interrupted", reason, messages)
+        return self._end(turn_id, "interrupted", reason, messages, account)
 
-    def fail(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+    def fail(
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+    ) -> Turn:
         """End the turn as failed, keeping its partial work."""
-        return self._end(turn_id, "failed", reason, messages)
+        return self._end(turn_id, "failed", reason, messages, account)
 
     def get(self, turn_id: str) -> Turn | None:
         return self._engine.read(lambda tx: find_turn(tx, turn_id))
@@ -197,6 +210,22 @@ class Journal:
         return self._engine.read(
             lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
         )
+
+    def look(self, turn_id: str) -> TurnRecord:
+        """All that is on record of a turn, as of one moment."""
+
+        def work(tx: Transaction) -> TurnRecord:
+            turn = require_turn(tx, turn_id)
+            account = tx.queries.turn_account(tx.connection, id=turn_id)
+            return TurnRecord(
+                turn,
+                root_of(tx, turn.session_id),
+                tuple(stored(row) for row in tx.queries.turn_steps(tx.connection, turn_id=turn_id)),
+                deliveries_of(tx, turn_id),
+                None if account is None else json.loads(account),
+            )
+
+        return self._engine.read(work)
 
     def handed_over(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
         """A completed turn as providers get it: its own messages, what was handed over, and when."""
@@ -223,7 +252,9 @@ class Journal:
 
         return self._engine.write(fenced)
 
-    def _end(self, turn_id: str, state: str, reason: str, messages: Sequence[Message]) -> Turn:
+    def _end(
+        self, turn_id: str, state: str, reason: str, messages: Sequence[Message], account: str | None
+    ) -> Turn:
         if not is_storable(reason):
             raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
         columns = [encode(message) for message in messages]
@@ -233,7 +264,7 @@ class Journal:
             for row in columns:
                 insert_message(tx, session_id, turn_id, row)
             tx.queries.touch_session(tx.connection, id=session_id)
-            return _finish(tx, turn_id, state, reason, None)
+            return _finish(tx, turn_id, state, reason, None, account)
 
         return self._write(work)
 
@@ -265,9 +296,16 @@ def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) 
     return require_turn(tx, turn_id)
 
 
-def _finish(tx: Transaction, turn_id: str, state: str, reason: str | None, generation: int | None) -> Turn:
+def _finish(
+    tx: Transaction,
+    turn_id: str,
+    state: str,
+    reason: str | None,
+    generation: int | None,
+    account: str | None,
+) -> Turn:
     finished = tx.queries.finish_turn(
-        tx.connection, id=turn_id, state=state, reason=reason, generation=generation
+        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
     )
     turn = require_turn(tx, turn_id)
     if not finished:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -46,13 +47,20 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     from holdfast.web.contract import Web
     from holdfast.web.serving import bind, serving
     from holdfast.web.streaming import OpenStreams
+    from holdfast.wiring import list_models
     from holdfast.wiring.leaving import host_run
 
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token)
     async with host_run(settings, source=SOURCE, say=_say) as (hosted, leaving):
-        parts = Web(hosted, settings.web, token, OpenStreams(settings.web.streams))
+        parts = Web(
+            hosted,
+            settings.web,
+            token,
+            OpenStreams(settings.web.streams),
+            list_models=partial(list_models, settings),
+        )
         async with serving(parts, listening) as running:
             _announce(link, hosted.problems, hosted.model.notice if hosted.model else "")
             if open_browser:

@@ -17,6 +17,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import Host
+from holdfast.web.background import Background
 from holdfast.web.metrics import Metrics
 from holdfast.web.streaming import OpenStreams
 
@@ -27,6 +28,10 @@ Send = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+async def _no_others() -> tuple[str, list[str]]:
+    return "", []
+
+
 @dataclass(frozen=True, slots=True)
 class Web:
     """The surface's parts. An empty token: nobody is asked for one."""
@@ -35,6 +40,8 @@ class Web:
     settings: WebSettings
     token: Secret
     streams: OpenStreams
+    list_models: Callable[[], Awaitable[tuple[str, list[str]]]] = _no_others
+    background: Background = field(default_factory=Background)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
 

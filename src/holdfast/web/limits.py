@@ -6,6 +6,7 @@ A body is counted as it comes; what a client says about its length only ever ref
 import asyncio
 import re
 from collections import OrderedDict
+from contextlib import suppress
 
 from starlette.requests import Request
 
@@ -24,6 +25,8 @@ BURST_SECONDS = 10.0
 MOST_CLIENTS = 10_000
 SLOWEST = 100_000
 """Bytes a second that a body must come with, in the long run."""
+MOST_DRAINED, DRAIN_SECONDS = 64 * MEGABYTE, 2.0
+"""How much of a refused body is read and thrown away, so that its sender gets to read why."""
 
 
 def most_bytes(path: str) -> int:
@@ -87,20 +90,22 @@ class BodyLimit:
             return
         most = most_bytes(scope["path"])
         said = dict(scope["headers"]).get(b"content-length", b"")
+        body = _Counted(receive, send, most, self._patience)
         if said.isdigit() and int(said) > most:
-            # Nothing of it was read, so the connection can't go on.
+            body.refused = True
             problem = await on_http_error(Request(scope), _too_large(most))
-            problem.headers["Connection"] = "close"
-            await problem(scope, receive, send)
-            return
-        await self._app(scope, _Counted(receive, most, self._patience).receive, send)
+            await problem(scope, receive, body.send)
+        else:
+            await self._app(scope, body.receive, body.send)
 
 
 class _Counted:
     """A body as it comes."""
 
-    def __init__(self, receive: Receive, most: int, patience: float) -> None:
+    def __init__(self, receive: Receive, send: Send, most: int, patience: float) -> None:
+        self.refused = False
         self._receive = receive
+        self._send = send
         self._most = most
         self._left = most
         self._patience = patience
@@ -128,11 +133,30 @@ class _Counted:
         size = len(message.get("body", b""))
         self._left -= size
         if self._left < 0:
+            self.refused = True
             raise _too_large(self._most)
         # Whoever sends much gets the time for it, but no client can hold a request open for ever.
         self._until += size / SLOWEST
         self._done = not message.get("more_body", False)
         return message
+
+    async def send(self, message: AsgiMessage) -> None:
+        """Pass the answer on. A client that still sends what was refused reads the answer only afterwards."""
+        if self.refused and message["type"] == "http.response.body" and not message.get("more_body"):
+            await self._send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self._send(message)
+
+    async def _drain(self) -> None:
+        left = MOST_DRAINED
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while left > 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        return
 
 
 def _too_large(most: int) -> ProblemRaised:

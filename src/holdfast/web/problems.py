@@ -140,14 +140,14 @@ def openai_error(status: int, reason: str, message: str, request: str) -> dict[s
     return {"error": {"message": message, "type": kind, "param": None, "code": reason, "request_id": request}}
 
 
-def status_of(error: HoldfastError) -> tuple[int, str]:
-    """The status for an error, and what to do next."""
-    return next((status, what) for kind, status, what in STATUSES if isinstance(error, kind))
+def status_of(error: type[HoldfastError]) -> tuple[int, str]:
+    """The status for a kind of error, and what to do next."""
+    return next((status, what) for kind, status, what in STATUSES if issubclass(error, kind))
 
 
 async def on_holdfast_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)  # noqa: S101 - registered for these alone
-    status, what = status_of(error)
+    status, what = status_of(type(error))
     wait = getattr(error, "retry_after", None)
     headers = {"Retry-After": str(max(1, int(wait or 1)))} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
     return respond(request.scope, status, type(error).__name__, str(error), what, headers=headers)

@@ -14,8 +14,12 @@ from starlette.types import Send
 
 T = TypeVar("T")
 
+EVENTS = "text/event-stream"
+BEAT = b": ping\n\n"
 BEAT_SECONDS = 15.0
 """How often a quiet stream says that it is there."""
+SHORTEST_PAUSE, PAUSE_FOR_EACH, LONGEST_PAUSE = 0.02, 0.0005, 0.2
+"""Between two chunks of a stream, in seconds: quick enough to look like typing."""
 
 
 class OpenStreams:
@@ -26,10 +30,19 @@ class OpenStreams:
         self.closing = False
         self._waiting: set[asyncio.Future[Any]] = set()
         self.open = 0
+        self._pausing = 0
 
     @property
     def full(self) -> bool:
         return self.open >= self.most
+
+    async def pause(self) -> None:
+        """Let pieces gather between two chunks: the more streams are busy, the longer."""
+        self._pausing += 1
+        try:
+            await asyncio.sleep(min(LONGEST_PAUSE, max(SHORTEST_PAUSE, self._pausing * PAUSE_FOR_EACH)))
+        finally:
+            self._pausing -= 1
 
     def close(self) -> None:
         """End every stream now."""
@@ -75,9 +88,16 @@ class OpenStreams:
 class Stream(StreamingResponse):
     """A response made of chunks. A client that takes none of it for `patience` seconds is left."""
 
-    def __init__(self, chunks: AsyncGenerator[bytes, None], *, media_type: str, patience: float) -> None:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(chunks, media_type=media_type, headers=headers)
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        *,
+        media_type: str,
+        patience: float,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        always = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(chunks, media_type=media_type, headers={**always, **(headers or {})})
         self._chunks = chunks
         self._patience = patience
 

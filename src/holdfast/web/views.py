@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from holdfast.agent import Unfinished
-from holdfast.host import Accepted
+from holdfast.host import Accepted, OpenAsk
 from holdfast.sessions.contract import InboxMessage, StoredMessage
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
@@ -103,6 +103,22 @@ class AskView(BaseModel):
     choices: list[str] = []
     seconds_left: float
 
+    @classmethod
+    def of(cls, given: OpenAsk) -> "AskView":
+        return cls(
+            ask_id=given.ask_id,
+            turn_id=given.turn_id,
+            call_id=given.call_id,
+            kind=given.kind,
+            subject=given.subject,
+            subject_kind=given.subject_kind,
+            reason=given.reason,
+            destructive=given.destructive,
+            question=given.question,
+            choices=list(given.choices),
+            seconds_left=given.seconds_left,
+        )
+
 
 class SessionDetail(SessionView):
     """A conversation with everything that a reader needs to begin."""
@@ -123,6 +139,7 @@ class MessageView(BaseModel):
     session_id: str
     turn_id: str | None
     at: int
+    carried: bool = Field(description="a copy that a compaction brought along")
     message: dict[str, Any]
 
     @classmethod
@@ -132,6 +149,7 @@ class MessageView(BaseModel):
             session_id=given.session_id,
             turn_id=given.turn_id,
             at=milliseconds(given.created),
+            carried=given.carried,
             message=dict(given.message),
         )
 

@@ -6,7 +6,7 @@ A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -109,6 +109,15 @@ def editor() -> str:
 def data_folder() -> Path:
     """Where Holdfast keeps a person's data."""
     return user_data_path("holdfast", appauthor=False)
+
+
+def forget_outputs(session_ids: Iterable[str]) -> None:
+    """Remove what is kept of the tool outputs of deleted sessions."""
+    from holdfast.tools.output import OUTPUTS, ResultBudget
+
+    kept = ResultBudget(data_folder() / OUTPUTS)
+    for session_id in session_ids:
+        kept.forget(session_id)
 
 
 def config_folder() -> Path:

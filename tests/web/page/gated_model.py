@@ -111,7 +111,8 @@ class GatedModel:
             return
         place = len(self.asked)
         self.asked.append(request.json())
-        parts = self.script[place] if place < len(self.script) else ["The script is over."]
+        over: list[Part] = ["The script is over."]
+        parts = self.script[place] if place < len(self.script) else over
         await self._play(parts, answer)
 
     async def _play(self, parts: list[Part], answer: Answer) -> None:

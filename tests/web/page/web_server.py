@@ -1,4 +1,4 @@
-"""`WebServer`: the real `holdfast web` as a process, with folders of its own, over a model that a test plays."""
+"""`WebServer`: the real `holdfast web` as a process, with its own folders, over a model that a test plays."""
 
 import os
 import signal

@@ -96,7 +96,7 @@ class SlashCommands:
             await self._sessions("")
             self._say("/resume NUMBER goes on with one of them.", style="dim")
             return
-        listed = self._listed or await self._chat.host.sessions(limit=LOOKED_AT)
+        listed = self._listed or await self._chat.host.sessions(archived=None, limit=LOOKED_AT)
         session_id = find(wanted, listed)
         await self._chat.attach(session_id)
         self.show_end(await self._chat.host.messages(session_id))

@@ -6,13 +6,13 @@ import { api } from "./wire.js";
 
 const NAMES = {
   system: "Instructions", tools: "Tool descriptions", recalled: "Recalled from memory", summary: "Summary of what came before",
-  person: "What you said", assistant: "What it answered", tool_results: "Tool results", "tool results": "Tool results",
+  person: "What you said", assistant: "What it answered", tool_results: "Tool results",
 };
 
 export default function Context({ page, session, close }) {
   const { state } = session;
   const { value, problem } = useLoaded(() => api("GET", `${session.path}/context`), [state.sessionId, state.items, state.context]);
-  const parts = value?.parts ?? [];
+  const parts = (value?.parts ?? []).filter((part) => part.tokens > 0);
   const used = value ? (value.tokens ?? parts.reduce((sum, part) => sum + part.tokens, 0)) : 0;
   const share = value?.window ? used / value.window : 0;
   const compact = () => page.trying(() => session.wish("compact"));
@@ -37,13 +37,13 @@ function Lineage({ session, compactions }) {
   const { lineage } = session.state;
   return html`<ul aria-label="Lineage">
     ${lineage.map((each, place) => {
-      const done = compactions[place];
+      const done = compactions.find((one) => one.session_id === each.id);
       return html`<li>
         <div class="line">
           <a href=${`#/s/${each.id}/m/0`}>${place === lineage.length - 1 ? "Now" : `Part ${place + 1}`}</a>
           <span class="num">${new Date(each.started_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}</span>
         </div>
-        <small>${count(each.messages)} messages${each.ended_at ? `; ended by ${each.end_reason === "compression" ? "a compaction" : each.end_reason}` : ""}${done?.messages ? `, which summarised ${count(done.messages)}` : ""}</small>
+        <small>${count(each.messages)} messages${each.ended_at ? `; ended by ${each.end_reason === "compression" ? "a compaction" : each.end_reason}` : ""}${done ? ` on ${new Date(done.at_ms).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : ""}</small>
       </li>`;
     })}
   </ul>`;

@@ -2,7 +2,7 @@
 // turn's status, and what a person can do with a message or a turn.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
 import { visible } from "./fold.js";
-import { AnswerRow, Elapsed, NoteRow, Same, SummaryRow, ToolRow, UserRow, clock, textOf } from "./message.js";
+import { AnswerRow, Elapsed, NoteRow, Same, SummaryRow, ToolRow, UserRow, answerText, clock } from "./message.js";
 import { Copy } from "./markdown.js";
 
 const NEAR = 80;
@@ -21,8 +21,10 @@ export function rowsOf(state) {
     } else if (message.holdfast?.summary) {
       rows.push({ kind: "summary", key: item.key, item });
     } else if (message.role === "assistant") {
-      const empty = !textOf(message.content) && !message.holdfast?.reasoning;
-      if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item });
+      // The card below tells why the last turn failed; its answer need not tell it too.
+      const told = Boolean(message.holdfast?.cut_off && state.last?.how === "failed" && state.last.turnId === item.turn_id);
+      const empty = !answerText(message) && !message.holdfast?.reasoning && (told || !message.holdfast?.cut_off);
+      if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item, told });
       for (const call of message.tool_calls ?? []) {
         const live = liveTool(state, call.id);
         const running = state.live?.turnId === item.turn_id;
@@ -31,22 +33,33 @@ export function rowsOf(state) {
     } else {
       rows.push({ kind: message.role === "note" ? "note" : "user", key: item.key, item });
     }
+    const next = items[place + 1];
     const turnId = item.turn_id;
-    const ends = turnId && items[place + 1]?.turn_id !== turnId && state.live?.turnId !== turnId;
-    if (ends && message.role !== "user") rows.push({ kind: "end", key: `${turnId}/end`, item, turnId, last: place === items.length - 1 && !state.live, text: answerOf(items, turnId) });
+    const ends = !next || (turnId ? next.turn_id !== turnId : next.message.role === "user");
+    if (ends && message.role !== "user" && !(turnId && state.live?.turnId === turnId)) {
+      rows.push({ kind: "end", key: `${item.key}/end`, item, turnId, last: turnId && !next && !state.live, text: answerOf(items, place) });
+    }
   });
   return rows;
 }
 
 const liveTool = (state, callId) => [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
-const answerOf = (items, turnId) =>
-  items.filter((item) => item.turn_id === turnId && item.message.role === "assistant" && !item.message.holdfast?.superseded).map((item) => textOf(item.message.content)).filter(Boolean).join("\n\n");
+
+/** The words of the answer that ends here. */
+function answerOf(items, end) {
+  const begin = items.findLastIndex((item, place) => place <= end && item.message.role === "user");
+  return items
+    .slice(begin + 1, end + 1)
+    .filter((item) => item.message.role === "assistant" && !item.message.holdfast?.superseded)
+    .map((item) => answerText(item.message))
+    .filter(Boolean)
+    .join("\n\n");
+}
 
 export function Conversation({ session, act, target }) {
   const state = session.state;
   const scroller = useRef(null);
   const stuck = useRef(true);
-  const height = useRef(0);
   const top = useRef(0);
   const [away, setAway] = useState(false);
   const rows = state.loaded ? rowsOf(state) : [];
@@ -64,14 +77,24 @@ export function Conversation({ session, act, target }) {
     if (below < AHEAD && state.hasAfter) session.newer();
   };
 
+  const toEnd = async () => {
+    await session.toEnd();
+    stuck.current = true;
+    setAway(false);
+    requestAnimationFrame(() => scroller.current && (scroller.current.scrollTop = scroller.current.scrollHeight));
+  };
+  // At the very top a browser does not hold the place by itself when something is put above it.
+  const held = scroller.current && scroller.current.scrollTop < 2 ? scroller.current.querySelector(".cell") : null;
+  const heldAt = held?.getBoundingClientRect().top;
   useLayoutEffect(() => {
     const box = scroller.current;
-    // At the very top a browser does not hold the place by itself when something is put above it.
-    if (box.scrollTop < 2 && height.current && !stuck.current) box.scrollTop = Math.max(0, box.scrollHeight - height.current);
     if (stuck.current && !target) box.scrollTop = box.scrollHeight;
-    height.current = box.scrollHeight;
+    else if (held?.isConnected) box.scrollTop += held.getBoundingClientRect().top - heldAt;
   });
   useEffect(look, [state.items, state.hasAfter]);
+  useEffect(() => {
+    if (session.sent) toEnd();
+  }, [session.sent]);
   useEffect(() => {
     // What grows later (a formula, a picture, a folded part that opens) must not push the end out of sight.
     const watch = new ResizeObserver(() => {
@@ -92,12 +115,6 @@ export function Conversation({ session, act, target }) {
     act.landed();
   }, [target, state.items]);
 
-  const toEnd = async () => {
-    await session.toEnd();
-    stuck.current = true;
-    setAway(false);
-    requestAnimationFrame(() => scroller.current && (scroller.current.scrollTop = scroller.current.scrollHeight));
-  };
   return html`<div class="scroll" ref=${scroller} onScroll=${look} tabindex="0" role="log" aria-live="off" aria-label="Conversation">
     <div class="column">
       ${state.hasBefore && html`<div class="loading" role="status">Loading what was said before…</div>`}
@@ -114,7 +131,7 @@ function Row({ row, state, act }) {
   const { item } = row;
   const idle = state.state !== "running" && !state.unfinished;
   const own = item.session_id === state.sessionId && item.seq !== undefined;
-  const on = [item.message, item.seq, item.open, item.full, row.result?.message, row.live, row.running, row.asking, row.last, row.text, idle, own];
+  const on = [item.message, item.seq, item.open, item.full, row.result?.message, row.live, row.running, row.asking, row.last, row.text, row.told, idle, own];
   const place = item.seq === undefined ? null : `${item.session_id}:${item.seq}`;
   return html`<${Same} on=${on} draw=${() => html`<div class="cell" data-place=${place} tabindex="-1">${drawn(row, { idle, own, act })}</div>`} />`;
 }
@@ -122,13 +139,13 @@ function Row({ row, state, act }) {
 function drawn(row, { idle, own, act }) {
   const { item } = row;
   if (row.kind === "user") {
-    const editable = own && idle && item.turn_id;
+    const editable = own && idle;
     return html`<${UserRow} item=${item} actions=${editable && [
       html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
       html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
     ]} />`;
   }
-  if (row.kind === "answer") return html`<${AnswerRow} item=${item} />`;
+  if (row.kind === "answer") return html`<${AnswerRow} item=${item} told=${row.told} />`;
   if (row.kind === "tool") return html`<${ToolRow} ...${row} />`;
   if (row.kind === "summary") return html`<${SummaryRow} item=${item} />`;
   if (row.kind === "note") return html`<${NoteRow} item=${item} />`;
@@ -137,7 +154,7 @@ function drawn(row, { idle, own, act }) {
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
       ${own && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
-      <button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>
+      ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>
   </div>`;
@@ -161,7 +178,6 @@ function Status({ state, act }) {
       <button type="button" class="primary" onClick=${act.regenerate}>Try again</button>
       <button type="button" onClick=${act.seen}>Dismiss</button>
     </${Card}>`}
-    ${last?.how === "interrupted" && html`<div class="status" role="status">Stopped. What was done is kept.</div>`}
     ${trouble && html`<${Card} kind="bad" title="The conversation can't go on yet" text=${trouble} more="Your messages wait." />`}
     ${unfinished && !live && html`<${Card} kind="warn" title="This turn was cut off" text=${cutOff(unfinished)} partial=${unfinished.partial} more="Nothing was lost. A tool that may have taken effect is not run again without asking.">
       <button type="button" class="primary" onClick=${act.resume}>Resume</button>

@@ -162,13 +162,17 @@ function asked(kind) {
   };
 }
 
+/** A turn that runs no more and did not end: it is shown until the store tells what is left of it. */
+function lost(state, turnId) {
+  if (!state.live || state.live.turnId !== turnId) return state;
+  const gone = { ...state.live, items: closedAnswer(state.live.items), ended: "lost", staleAt: state.stale + 1 };
+  return { ...state, live: null, past: [...state.past, gone], state: "unfinished" };
+}
+
 function snapshot(state, event) {
   // What ended or went on unseen is in the store by now, so it is loaded again.
   const stale = state.stale + 1;
-  const lost = state.live ? [{ ...state.live, items: closedAnswer(state.live.items), ended: "lost", staleAt: stale }] : [];
-  if (!event.turn_id) {
-    return { ...state, live: null, past: [...state.past, ...lost], state: "idle", stale };
-  }
+  if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", stale };
   const live = turn(event, false);
   live.began = null;
   if (event.text || event.reasoning) {
@@ -176,9 +180,9 @@ function snapshot(state, event) {
     if (event.reasoning) message.holdfast = { reasoning: event.reasoning };
     live.items = [{ at: event.at, open: true, message }];
   }
-  live.doing = event.tools?.at(-1) ?? "thinking";
-  const other = state.live && state.live.turnId !== event.turn_id ? lost : [];
-  return { ...state, live, past: [...state.past, ...other], state: "running", stale };
+  live.doing = event.tools?.at(-1) ?? (event.text ? "answering" : "thinking");
+  const other = state.live?.turnId === event.turn_id ? state : lost(state, state.live?.turnId);
+  return { ...other, live, state: "running", stale };
 }
 
 const SERVER = {
@@ -187,11 +191,11 @@ const SERVER = {
     state.taken[event.inbox_id] || state.waiting.some((each) => each.inbox_id === event.inbox_id)
       ? state
       : { ...state, stale: state.stale + 1 },
-  SessionMoved: (state, event) => ({ ...state, elsewhere: event.elsewhere }),
+  SessionMoved: (state, event) => ({ ...state, elsewhere: event.elsewhere, stale: state.stale + 1 }),
   SessionTrouble: (state, event) => ({ ...state, trouble: event.error }),
   TurnStarted: (state, event) => ({
     ...state,
-    past: state.live ? [...state.past, { ...state.live, ended: "lost", staleAt: state.stale + 1 }] : state.past,
+    past: lost(state, state.live?.turnId).past,
     live: { ...turn(event, true), items: [said(event.text, { at: event.at, inboxId: event.inbox_id, full: state.waiting.find((each) => each.inbox_id === event.inbox_id)?.message })] },
     stale: state.live ? state.stale + 1 : state.stale,
     waiting: without(state.waiting, event.inbox_id),
@@ -201,7 +205,7 @@ const SERVER = {
     last: null,
     state: "running",
   }),
-  TurnUnfinished: (state) => ({ ...state, stale: state.stale + 1 }),
+  TurnUnfinished: (state, event) => ({ ...lost(state, event.turn_id), stale: state.stale + 1 }),
   TextDelta: inTurn((live, event) => ({
     ...withAnswer(live, event.at, (message) => ({ ...message, content: (message.content ?? "") + event.text })),
     doing: "answering",
@@ -260,6 +264,32 @@ function merged(left, right) {
   return [...left, ...right.filter((item) => !known.has(place(item)))];
 }
 
+/** What had come of a cut-off answer: the store keeps it every so often, and this page may have seen more. */
+function partialOf(state, { turn_id: turnId, partial }) {
+  const seen = state.past.find((each) => each.turnId === turnId)?.items.at(-1);
+  const streamed = seen?.message.role === "assistant" && !seen.step ? seen.message.content : "";
+  const before = state.unfinished?.turn_id === turnId ? state.unfinished.partial : "";
+  return [partial, streamed, before].reduce((longest, each) => (each && each.length > longest.length ? each : longest), "");
+}
+
+const standing = (state, detail, at) => ({
+  rootId: detail.root_id,
+  sessionId: detail.id,
+  title: detail.title ?? "",
+  opening: detail.opening ?? "",
+  pinned: detail.pinned,
+  archived: detail.archived,
+  waiting: detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
+  asks: detail.asks
+    .filter((ask) => !state.closed[ask.ask_id])
+    .map((ask) => state.asks.find((known) => known.ask_id === ask.ask_id) ?? { ...ask, until: at + ask.seconds_left * 1000 }),
+  unfinished: state.live || !detail.unfinished ? null : { ...detail.unfinished, partial: partialOf(state, detail.unfinished) },
+  lineage: detail.lineage,
+  context: detail.context_tokens || state.context,
+  window: detail.context_window || state.window,
+  state: state.live ? "running" : detail.state,
+});
+
 const PAGE = {
   // `asOf`: the value of `stale` when the load began; what ended before is in what was loaded.
   "page.tail": (state, { items, hasBefore, asOf, fresh }) => ({
@@ -281,24 +311,10 @@ const PAGE = {
     const cut = all.length > ITEMS_KEPT;
     return { ...state, items: cut ? all.slice(-ITEMS_KEPT) : all, hasAfter, hasBefore: state.hasBefore || cut };
   },
-  "page.detail": (state, { detail, at }) => ({
-    ...state,
-    rootId: detail.root_id,
-    sessionId: detail.id,
-    title: detail.title ?? "",
-    opening: detail.opening ?? "",
-    pinned: detail.pinned,
-    archived: detail.archived,
-    waiting: detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
-    asks: detail.asks
-      .filter((ask) => !state.closed[ask.ask_id])
-      .map((ask) => state.asks.find((known) => known.ask_id === ask.ask_id) ?? { ...ask, until: at + ask.seconds_left * 1000 }),
-    unfinished: state.live ? null : detail.unfinished,
-    lineage: detail.lineage,
-    context: detail.context_tokens || state.context,
-    window: detail.context_window || state.window,
-    state: state.live ? "running" : detail.state,
-  }),
+  "page.detail": (before, { detail, at }) => {
+    const state = detail.unfinished ? lost(before, detail.unfinished.turn_id) : before;
+    return { ...state, ...standing(state, detail, at) };
+  },
   "page.sent": (state, { inbox_id, mode, message, at }) =>
     state.taken[inbox_id] || state.waiting.some((each) => each.inbox_id === inbox_id)
       ? state
@@ -326,7 +342,9 @@ const isSummary = (item) => Boolean(item.message.holdfast?.summary);
 export function visible(state) {
   const turns = state.hasAfter ? [] : [...state.past, ...(state.live ? [state.live] : [])];
   const whole = new Set(turns.filter((each) => each.whole).map((each) => each.turnId));
-  const stored = state.items.filter((item) => !whole.has(item.turn_id) && !item.carried);
+  // What a compaction carried over stands in the session before; a branch holds the only copy.
+  const first = state.lineage[0]?.id ?? state.sessionId;
+  const stored = state.items.filter((item) => !whole.has(item.turn_id) && !(item.carried && item.session_id !== first));
   const counts = new Map();
   const keyed = (item, turnId) => {
     const owner = turnId ?? item.session_id ?? "";

@@ -8,7 +8,7 @@ export const KEYS = [
   { keys: ["i"], told: "Write a message", run: (page) => page.focusComposer() },
   { keys: ["j"], told: "Next conversation", run: (page) => beside(page, 1) },
   { keys: ["k"], told: "Previous conversation", run: (page) => beside(page, -1) },
-  { keys: ["a"], told: "Go to what waits for you", run: (page) => toAsk(page) },
+  { keys: ["w"], told: "Go to what waits for you", run: (page) => toAsk(page) },
   { keys: ["c"], told: "Context: what fills the window", run: (page) => page.session && page.show("context") },
   { keys: ["m"], told: "Memory", run: (page) => page.show("memory") },
   { keys: ["t"], told: "Timeline of the last turn", run: (page) => lastTurn(page) },
@@ -24,7 +24,7 @@ export const OTHERS = [
   { keys: ["Shift+Enter"], told: "A new line" },
   { keys: ["Ctrl+Enter"], told: "Send as a steer while a turn runs" },
   { keys: ["Alt+1", "Alt+2", "Alt+3"], told: "Queue, steer or interrupt" },
-  { keys: ["y", "n", "a"], told: "Allow, refuse or always allow, on an approval" },
+  { keys: ["y", "n", "a"], told: "Allow, refuse or always allow, on an approval of what can be undone" },
   { keys: ["↑", "↓"], told: "Move through the list of conversations" },
 ];
 

@@ -32,6 +32,7 @@ class Page {
   start() {
     addEventListener("hashchange", () => this._route());
     addEventListener("keydown", (event) => onKey(event, this));
+    this.root.replaceChildren();
     this.list.start();
     this._route();
   }
@@ -250,10 +251,17 @@ class Page {
     const needing = new Set(this.list.needing.map((each) => each.root_id));
     const state = this.session?.state;
     if (state?.asks.length) needing.add(state.rootId ?? this.session.id);
-    const name = state ? state.title || state.opening || this.listed?.title || "Conversation" : "";
+    const { name } = this;
     const where = name ? `${name.slice(0, 60)} · Holdfast` : "Holdfast";
     if (needing.size) return `(${needing.size}) needs you · ${where}`;
     return state?.live ? `… ${where}` : where;
+  }
+
+  /** What the open conversation is called; the list hears first of a new title. */
+  get name() {
+    if (!this.session) return "";
+    const known = this.listed ?? this.session.state;
+    return known.title || known.opening || "Conversation";
   }
 
   get listed() {

@@ -84,12 +84,20 @@ function Search({ page }) {
     </li>`)}</ul>`;
 }
 
-export function Recalled({ session }) {
+function Recalled({ session }) {
   const state = session?.state;
   const turnId = state?.live?.turnId ?? state?.items.findLast((item) => item.turn_id)?.turn_id;
   const { value } = useLoaded(async () => (turnId ? api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`) : null), [turnId]);
   if (!turnId || !value) return null;
-  const recalled = (value.recalled ?? []).filter((each) => each.text);
-  return html`<h3>Recalled for the last turn</h3>
-    ${recalled.length ? recalled.map((each) => html`<div><small>${each.provider}</small><p class="told">${each.text}</p></div>`) : html`<p class="muted">Nothing was recalled.</p>`}`;
+  return html`<h3>Recalled for the last turn</h3><${RecalledTexts} recalled=${value.recalled} />`;
+}
+
+const OUTCOMES = { late: "came too late for the turn before", missed: "did not answer in time", failed: "failed" };
+
+export function RecalledTexts({ recalled }) {
+  if (!recalled.length) return html`<p class="muted">Nothing was recalled.</p>`;
+  return recalled.map((each) => html`<div>
+    <small>${each.provider}${OUTCOMES[each.outcome] ? `: ${OUTCOMES[each.outcome]}` : ""}</small>
+    <p class="told">${each.text || (each.outcome === "answered" ? "Nothing fitted." : "")}</p>
+  </div>`);
 }

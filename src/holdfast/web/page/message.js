@@ -82,11 +82,14 @@ export function UserRow({ item, actions }) {
 
 const CUT = /\n*\[cut off here: [\s\S]*\]\s*$/;
 
-export function AnswerRow({ item }) {
+/** An answer's own words, without the note that its record ends with when it was cut off. */
+export const answerText = ({ content, holdfast }) => (holdfast?.cut_off ? textOf(content).replace(CUT, "") : textOf(content));
+
+export function AnswerRow({ item, told }) {
   const { message, open } = item;
   const kept = message.holdfast ?? {};
-  const cutOff = kept.cut_off;
-  const text = cutOff ? textOf(message.content).replace(CUT, "") : textOf(message.content);
+  const cutOff = !told && kept.cut_off;
+  const text = answerText(message);
   const body = text && html`<${Markdown} text=${text} open=${Boolean(open)} />`;
   return html`<article class=${`row answer${open ? " open" : ""}`} aria-label="Holdfast" aria-busy=${open ? "true" : null}>
     ${kept.reasoning && html`<${Reasoning} text=${kept.reasoning} open=${open && !text} />`}

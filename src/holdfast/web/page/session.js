@@ -11,6 +11,7 @@ export class OpenSession {
     this.id = id;
     this.state = blank(id);
     this.problem = null;
+    this.sent = 0; // messages sent from here: each brings the end into sight
     this._changed = changed;
     this._connected = connected;
     this._now = now;
@@ -224,6 +225,7 @@ export class OpenSession {
   async send(content, mode, key) {
     const body = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
     const accepted = await api("POST", `${this.path}/send`, body);
+    this.sent += 1;
     this._fold({ kind: "page.sent", inbox_id: accepted.inbox_id, mode: accepted.mode, message: { role: "user", content }, at: this._now() });
     return accepted;
   }

@@ -2,7 +2,6 @@
 // panel at the right, and what lies above all of it. What happens on a click is in `main.js`.
 import { html } from "./vendor/base.js";
 import { Composer } from "./composer.js";
-import { nameOf } from "./list.js";
 import { Sidebar } from "./sidebar.js";
 
 /** The draft of a conversation that has not begun. */
@@ -34,14 +33,13 @@ function Head({ page }) {
   const { session } = page;
   const state = session?.state;
   const listed = page.listed;
-  const title = state ? state.title || state.opening || (listed ? nameOf(listed) : "") : "";
   const full = state?.window ? Math.min(100, Math.round((state.context / state.window) * 100)) : null;
   return html`<header class="head">
     <button type="button" class="icon burger" aria-label="Conversations" onClick=${() => { page.sideOpen = true; page.draw(); }}>
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h14M3 10h14M3 14h14" /></svg>
       ${page.list.needing.length > 0 && html`<span class="dot"></span>`}
     </button>
-    <h1 class="clip">${title || (session ? "Conversation" : "New chat")}</h1>
+    <h1 class="clip">${page.name || "New chat"}</h1>
     ${session && html`<button type="button" class="quiet" onClick=${() => page.show("context")} title="Context (c)" aria-label=${full === null ? "Context" : `Context, ${full} percent full`}>
       <span class="meter" aria-hidden="true"><span style=${{ width: `${full ?? 0}%` }}></span></span>${full === null ? "Context" : `${full}%`}
     </button>

@@ -3,6 +3,7 @@
 import { html } from "./vendor/base.js";
 import { Panel, Trouble, count, useLoaded } from "./panel.js";
 import { seconds } from "./message.js";
+import { RecalledTexts } from "./memory.js";
 import { api } from "./wire.js";
 
 const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery"];
@@ -16,13 +17,21 @@ export default function Timeline({ session, turnId, close }) {
   const { value, problem } = useLoaded(() => api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`), [turnId, state.items, state.number]);
   return html`<${Panel} title="Timeline of a turn" close=${close}>
     <${Trouble} problem=${problem} />
-    ${value && html`<${Picture} spans=${value.spans ?? []} />
-      ${value.tokens && html`<p class="muted">${told(value.tokens)}</p>`}
-      ${(value.recalled ?? []).some((each) => each.text) && html`<h3>Recalled</h3>${value.recalled.filter((each) => each.text).map((each) => html`<small>${each.provider}</small><p class="told">${each.text}</p>`)}`}`}
+    ${value && html`<${Picture} spans=${value.spans} />
+      <p class="muted">${value.model ? `${value.model}: ` : ""}${count(value.input_tokens)} tokens read${value.cached_tokens ? ` (${count(value.cached_tokens)} from a cache)` : ""}, ${count(value.output_tokens)} written</p>
+      <${Deliveries} spans=${value.spans.filter((span) => span.kind === "delivery")} />
+      <h3>Recalled</h3>
+      <${RecalledTexts} recalled=${value.recalled} />`}
   </${Panel}>`;
 }
 
-const told = (tokens) => (typeof tokens === "number" ? `${count(tokens)} tokens` : `${count(tokens.input)} tokens read, ${count(tokens.output)} written`);
+function Deliveries({ spans }) {
+  if (!spans.length) return null;
+  return html`<h3>Sent to memory</h3><ul aria-label="Deliveries">${spans.map((span) => html`<li>
+    <div class="line"><span>${span.name}</span><span class="num">${span.state}${span.attempts > 1 ? `, ${count(span.attempts)} attempts` : ""}</span></div>
+    ${span.error && html`<p class="problem">${span.error}</p>`}
+  </li>`)}</ul>`;
+}
 
 /** Where each span begins and ends, in milliseconds from the turn's beginning; one that runs on ends with the last. */
 export function laidOut(spans) {

@@ -103,6 +103,11 @@ test("a server that was killed leaves what was streamed until the store is loade
   ], back);
   assert.deepEqual(texts(loaded), ["user: hello"]);
   assert.equal(loaded.unfinished.partial, "I ");
+  const sooner = run([
+    { kind: "page.detail", at, detail: { id: "s", root_id: "s", waiting_messages: [], asks: [], lineage: [], unfinished, state: "unfinished" } },
+    { kind: "page.tail", items: STORED.slice(0, 1), hasBefore: false, asOf: back.stale, fresh: false },
+  ], back);
+  assert.equal(sooner.unfinished.partial, "I look.", "what this page has seen of it is more than what was stored");
 });
 
 test("a waiting message that was taken meanwhile is not shown as waiting again", () => {
@@ -157,6 +162,8 @@ test("what a rotation carried over is not shown twice", () => {
     { session_id: "c", seq: 1, turn_id: "t1", at, carried: true, message: { role: "user", content: "hello" } },
     { session_id: "c", seq: 2, turn_id: "t2", at, carried: false, message: { role: "user", content: "next" } },
   ];
-  const state = fold(blank("c"), { kind: "page.tail", items, hasBefore: true, asOf: 0, fresh: true });
+  const state = fold({ ...blank("c"), lineage: [{ id: "p" }, { id: "c" }] }, { kind: "page.tail", items, hasBefore: true, asOf: 0, fresh: true });
   assert.deepEqual(texts(state), ["user: summary", "user: next"]);
+  const branch = fold(blank("c"), { kind: "page.tail", items, hasBefore: false, asOf: 0, fresh: true });
+  assert.deepEqual(texts(branch), ["user: summary", "user: hello", "user: next"], "a branch has the only copy");
 });

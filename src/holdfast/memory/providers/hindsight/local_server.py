@@ -22,14 +22,19 @@ from holdfast.memory.providers.hindsight.settings import LocalSettings
 NAME = "hindsight"
 INSTALL = "uv tool install 'hindsight-api-slim[embedded-db]==1.1.0'"
 STOP_SECONDS = 8.0
-# The guard outlives nobody: when its input ends it asks the server to stop, and insists after a while.
+# The guard ends with the server. When its input ends, it asks the server to stop, and insists after a while.
 GUARD = """
+exec 3<&0
 "$@" < /dev/null &
 server=$!
-cat > /dev/null
-kill -TERM $server 2> /dev/null
-for wait in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -0 $server 2> /dev/null || exit 0; sleep 0.5; done
-kill -KILL $server 2> /dev/null
+{
+    cat <&3 > /dev/null
+    kill -TERM $server
+    for wait in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -0 $server || exit; sleep 0.5; done
+    kill -KILL $server
+} 2> /dev/null &
+wait $server
+kill -KILL $!
 """
 # What a server needs to find its home and its libraries; nothing else of ours is its business.
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY")
