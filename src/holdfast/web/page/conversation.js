@@ -173,6 +173,8 @@ function Status({ state, act }) {
       <${Elapsed} since=${live.began} />
       ${state.elsewhere && html`<span class="muted">in another process</span>`}
     </div>`}
+    ${state.compacting && html`<div class="status" role="status"><span class="pulse"></span>${DOING.compacting}…</div>`}
+    ${state.said && html`<div class="row note" role="status">${state.said}</div>`}
     ${!live && state.state === "elsewhere" && html`<div class="status" role="status"><span class="pulse"></span>Another process runs this conversation; it is followed here.</div>`}
     ${last?.how === "failed" && html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more=${`${last.failure ? `${last.failure}. ` : ""}Your message and all that was done are kept.`}>
       <button type="button" class="primary" onClick=${act.regenerate}>Try again</button>

@@ -28,6 +28,8 @@ export const blank = (sessionId = null) => ({
   closed: {},
   unfinished: null,
   trouble: "",
+  said: "", // what became of a wish between turns
+  compacting: false,
   elsewhere: false,
   context: 0,
   window: 0,
@@ -61,6 +63,7 @@ const said = (text, extra = {}) => ({ message: { role: "user", content: text }, 
 
 function inTurn(change) {
   return (state, event) => {
+    if (!event.turn_id) return state;
     // A turn that this page did not see begin: what it did before is in the store.
     const known = state.live && state.live.turnId === event.turn_id;
     const live = known ? state.live : turn(event, false);
@@ -172,7 +175,7 @@ function lost(state, turnId) {
 function snapshot(state, event) {
   // What ended or went on unseen is in the store by now, so it is loaded again.
   const stale = state.stale + 1;
-  if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", stale };
+  if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", compacting: false, stale };
   const live = turn(event, false);
   live.began = null;
   if (event.text || event.reasoning) {
@@ -202,6 +205,7 @@ const SERVER = {
     taken: { ...state.taken, [event.inbox_id]: true },
     unfinished: null,
     trouble: "",
+    said: "",
     last: null,
     state: "running",
   }),
@@ -240,10 +244,14 @@ const SERVER = {
     taken: { ...state.taken, [event.inbox_id]: true },
   }),
   ModelRetrying: inTurn(retrying),
-  CompactionStarted: inTurn((live) => ({ ...live, doing: "compacting" })),
+  // Between turns a person asked for it, and it belongs to none.
+  CompactionStarted: (state, event) => ({ ...inTurn((live) => ({ ...live, doing: "compacting" }))(state, event), compacting: !event.turn_id }),
   CompactionFinished: (state, event) => ({
     ...inTurn((live) => ({ ...live, doing: "thinking", items: [...live.items, note(event.outcome, event.at)] }))(state, event),
     context: event.tokens_after || state.context,
+    compacting: false,
+    said: event.turn_id ? "" : event.outcome,
+    stale: state.stale + (event.turn_id ? 0 : 1),
   }),
   Notice: inTurn((live, event) => ({ ...live, items: [...live.items, note(event.text, event.at)] })),
   Recalled: (state, event) => ({ ...state, recalled: { ...state.recalled, [event.turn_id]: event } }),

@@ -114,8 +114,10 @@ export class OpenSession {
   async _loadOnce(asOf) {
     const [detail, page] = await Promise.all([api("GET", this.path), this._tail()]);
     this._fold({ kind: "page.detail", detail, at: this._now() });
-    if (page.around) this._fold({ kind: "page.around", ...page });
-    else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page });
+    // Only now the ancestors are known.
+    const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
+    if (page.around) this._fold({ kind: "page.around", ...page, hasBefore, hasAfter: page.hasAfter || page.session !== this.state.sessionId });
+    else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page, hasBefore });
   }
 
   async _tail() {
@@ -138,7 +140,7 @@ export class OpenSession {
       more = known && page.has_more;
       after = page.items.at(-1)?.seq;
     }
-    return { items, fresh: !known, hasBefore: known ? this.state.hasBefore : first.has_more || this._parent(items[0]) !== null };
+    return { items, fresh: !known, hasBefore: known ? this.state.hasBefore : first.has_more };
   }
 
   async _around({ session, seq }) {
@@ -146,8 +148,7 @@ export class OpenSession {
     const before = await api("GET", `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`);
     const after = await api("GET", `${path}${query({ exact: true, after: seq, limit: PAGE_SIZE / 2 })}`);
     const items = [...before.items, ...after.items];
-    const atEnd = !after.has_more && session === this.state.sessionId;
-    return { around: true, items, hasBefore: before.has_more || this._parent(items[0]) !== null, hasAfter: !atEnd };
+    return { around: true, session, items, hasBefore: before.has_more, hasAfter: after.has_more };
   }
 
   _place(item) {
@@ -217,7 +218,8 @@ export class OpenSession {
 
   async around(session, seq) {
     const page = await this._around({ session, seq });
-    this._fold({ kind: "page.around", ...page });
+    const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
+    this._fold({ kind: "page.around", ...page, hasBefore, hasAfter: page.hasAfter || session !== this.state.sessionId });
   }
 
   // What a person does. Each raises `Problem` when the server did not take it.

@@ -57,7 +57,7 @@ function Banner({ connection }) {
 function Opened({ page }) {
   const { session, view } = page;
   const { state, problem } = session;
-  const running = state.state === "running" || state.state === "elsewhere";
+  const running = state.state === "running" || state.state === "elsewhere" || state.compacting;
   const gone = problem && !state.loaded;
   const act = {
     edit: page.edit, branch: page.branch, regenerate: page.regenerate, resume: page.resume, drop: page.drop, seen: page.seen,

@@ -167,3 +167,13 @@ test("what a rotation carried over is not shown twice", () => {
   const branch = fold(blank("c"), { kind: "page.tail", items, hasBefore: false, asOf: 0, fresh: true });
   assert.deepEqual(texts(branch), ["user: summary", "user: hello", "user: next"], "a branch has the only copy");
 });
+
+test("a compaction between turns is no turn", () => {
+  const begun = run([snapshot, { kind: "CompactionStarted", session_id: "s", turn_id: "", tokens: 9, number: 1 }]);
+  assert.equal(begun.live, null);
+  assert.equal(begun.compacting, true);
+  const done = fold(begun, { kind: "CompactionFinished", session_id: "s", turn_id: "", outcome: "9 to 3 tokens", tokens_before: 9, tokens_after: 3, number: 2 });
+  assert.equal(done.compacting, false);
+  assert.equal(done.said, "9 to 3 tokens");
+  assert.ok(done.stale > begun.stale);
+});
