@@ -21,6 +21,7 @@ export const blank = (sessionId = null) => ({
   loaded: false,
   past: [], // turns that ended here and are not loaded from the store yet
   live: null, // the running turn
+  seen: null, // what had come of an answer that was cut off: {turnId, text}
   last: null, // how the last turn ended: {turnId, how, reason, failure}
   waiting: [],
   taken: {},
@@ -165,11 +166,20 @@ function asked(kind) {
   };
 }
 
+const longest = (...texts) => texts.reduce((best, text) => (text && text.length > best.length ? text : best), "");
+
+/** What has come of the answer that is being written. */
+function unstored(live) {
+  const last = live.items.at(-1);
+  return last?.message.role === "assistant" && !last.step ? last.message.content : "";
+}
+
 /** A turn that runs no more and did not end: it is shown until the store tells what is left of it. */
 function lost(state, turnId) {
   if (!state.live || state.live.turnId !== turnId) return state;
   const gone = { ...state.live, items: closedAnswer(state.live.items), ended: "lost", staleAt: state.stale + 1 };
-  return { ...state, live: null, past: [...state.past, gone], state: "unfinished" };
+  const words = longest(unstored(state.live), state.seen?.turnId === turnId ? state.seen.text : "");
+  return { ...state, live: null, past: [...state.past, gone], seen: { turnId, text: words }, state: "unfinished" };
 }
 
 function snapshot(state, event) {
@@ -273,12 +283,7 @@ function merged(left, right) {
 }
 
 /** What had come of a cut-off answer: the store keeps it every so often, and this page may have seen more. */
-function partialOf(state, { turn_id: turnId, partial }) {
-  const seen = state.past.find((each) => each.turnId === turnId)?.items.at(-1);
-  const streamed = seen?.message.role === "assistant" && !seen.step ? seen.message.content : "";
-  const before = state.unfinished?.turn_id === turnId ? state.unfinished.partial : "";
-  return [partial, streamed, before].reduce((longest, each) => (each && each.length > longest.length ? each : longest), "");
-}
+const partialOf = (state, { turn_id: turnId, partial }) => longest(partial, state.seen?.turnId === turnId ? state.seen.text : "");
 
 const standing = (state, detail, at) => ({
   rootId: detail.root_id,
