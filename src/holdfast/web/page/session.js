@@ -116,7 +116,13 @@ export class OpenSession {
     this._fold({ kind: "page.detail", detail, at: this._now() });
     // Only now the ancestors are known.
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
-    if (page.around) this._fold({ kind: "page.around", ...page, hasBefore, hasAfter: page.hasAfter || page.session !== this.state.sessionId });
+    if (page.around)
+      this._fold({
+        kind: "page.around",
+        ...page,
+        hasBefore,
+        hasAfter: page.hasAfter || page.session !== this.state.sessionId,
+      });
     else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page, hasBefore });
   }
 
@@ -145,7 +151,10 @@ export class OpenSession {
 
   async _around({ session, seq }) {
     const path = `/sessions/${encodeURIComponent(session)}/messages`;
-    const before = await api("GET", `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`);
+    const before = await api(
+      "GET",
+      `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`,
+    );
     const after = await api("GET", `${path}${query({ exact: true, after: seq, limit: PAGE_SIZE / 2 })}`);
     const items = [...before.items, ...after.items];
     return { around: true, session, items, hasBefore: before.has_more, hasAfter: after.has_more };
@@ -213,13 +222,24 @@ export class OpenSession {
     if (!this.state.hasAfter) return;
     const asOf = this.state.stale;
     const page = await api("GET", `${this.path}/messages${query({ limit: PAGE_SIZE })}`);
-    this._fold({ kind: "page.tail", items: page.items, hasBefore: page.has_more || this._parent(page.items[0]) !== null, asOf, fresh: true });
+    this._fold({
+      kind: "page.tail",
+      items: page.items,
+      hasBefore: page.has_more || this._parent(page.items[0]) !== null,
+      asOf,
+      fresh: true,
+    });
   }
 
   async around(session, seq) {
     const page = await this._around({ session, seq });
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
-    this._fold({ kind: "page.around", ...page, hasBefore, hasAfter: page.hasAfter || session !== this.state.sessionId });
+    this._fold({
+      kind: "page.around",
+      ...page,
+      hasBefore,
+      hasAfter: page.hasAfter || session !== this.state.sessionId,
+    });
   }
 
   // What a person does. Each raises `Problem` when the server did not take it.
@@ -228,7 +248,13 @@ export class OpenSession {
     const body = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
     const accepted = await api("POST", `${this.path}/send`, body);
     this.sent += 1;
-    this._fold({ kind: "page.sent", inbox_id: accepted.inbox_id, mode: accepted.mode, message: { role: "user", content }, at: this._now() });
+    this._fold({
+      kind: "page.sent",
+      inbox_id: accepted.inbox_id,
+      mode: accepted.mode,
+      message: { role: "user", content },
+      at: this._now(),
+    });
     return accepted;
   }
 
@@ -249,7 +275,12 @@ export class OpenSession {
 
   async change(inboxId, text, mode) {
     const changed = await api("PUT", `${this.path}/waiting/${inboxId}`, { text, mode });
-    this._fold({ kind: "page.changed", inbox_id: inboxId, message: changed.message ?? { role: "user", content: text }, mode: changed.mode ?? mode });
+    this._fold({
+      kind: "page.changed",
+      inbox_id: inboxId,
+      message: changed.message ?? { role: "user", content: text },
+      mode: changed.mode ?? mode,
+    });
   }
 
   async withdraw(inboxId) {

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const { blank, fold, visible } = await import(new URL("fold.js", process.env.HOLDFAST_PAGE));
+const { blank, fold } = await import(new URL("fold.js", process.env.HOLDFAST_PAGE));
+const { visible } = await import(new URL("visible.js", process.env.HOLDFAST_PAGE));
 
 const at = 1_700_000_000_000;
 const T = { session_id: "s", turn_id: "t1", at };
@@ -171,4 +172,13 @@ test("a compaction between turns is no turn", () => {
   assert.equal(done.compacting, false);
   assert.equal(done.said, "9 to 3 tokens");
   assert.ok(done.stale > begun.stale);
+});
+
+test("a call that the store knows already is not shown twice to a page that comes in mid-call", () => {
+  const late = { ...snapshot, number: 5, turn_id: "t1", said: "hello", at };
+  let state = run([late, { ...TURN[5], number: 6 }]);
+  state = fold(state, { kind: "page.tail", items: STORED.slice(0, 2), hasBefore: false, asOf: state.stale, fresh: true });
+  assert.deepEqual(texts(state), ["user: hello", "assistant: I look."]);
+  state = fold(state, { ...TURN[7], number: 7 });
+  assert.deepEqual(texts(state), ["user: hello", "assistant: I look.", "tool: a"]);
 });
