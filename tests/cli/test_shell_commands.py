@@ -149,6 +149,24 @@ def test_an_error_shows_its_traceback_only_when_debugging(home: Home) -> None:
     assert "Traceback" in run(home, "--debug", "sessions", "show", "nothing").stderr
 
 
+def test_facts_are_searched_and_forgotten(home: Home) -> None:
+    pytest.importorskip("numpy")
+    home.settings["HOLDFAST_MEMORY_PROVIDERS"] = "holographic"
+    facts = {"facts": [{"content": "The user keeps a lighthouse"}]}
+    home.script(["Noted.", json.dumps(facts)])
+    run(home, "ask", "I keep a lighthouse by the sea")
+    assert "facts about" in run(home, "memory").stdout
+    found = run(home, "memory", "search", "lighthouses").stdout
+    assert "trust 0.50: The user keeps a lighthouse" in found
+    number = found.split()[0]
+    assert run(home, "memory", "forget", number, "--provider", "holographic").returncode == 0
+    assert "Nothing was found" in run(home, "memory", "search", "lighthouse").stdout
+    assert run(home, "memory", "forget", number).returncode == 2
+    assert run(home, "memory", "search", "x", "--provider", "nobody").returncode == 2
+    findings = {each["about"]: each for each in json.loads(run(home, "doctor", "--json").stdout)}
+    assert findings["memory holographic"]["state"] == "ok"
+
+
 def test_conversations_are_renamed_pinned_and_archived(talked: Home) -> None:
     assert "Alps" in run(talked, "sessions", "rename", "1", "Alps").stdout
     run(talked, "sessions", "pin", "2")

@@ -1,8 +1,9 @@
 """A host in a process of its own, told what to do on stdin and telling what happens on stdout, in JSON lines.
 
 `python -m tests.host.node URL FOLDER OPTIONS`. Its model does what the last message says: `hold PATH` answers
-once that file is there, `tool PATH` calls a tool that waits for it, `long` answers at length, anything else
-is echoed. Its memory provider writes what it gets to `turns` and `commits` in FOLDER.
+once that file is there, `tool PATH` calls a tool that waits for it, `ask TEXT` one that asks the person,
+`long` answers at length, anything else is echoed. Its memory provider writes what it gets to `turns` and
+`commits` in FOLDER.
 """
 
 import asyncio
@@ -53,6 +54,8 @@ async def answer(request: ModelRequest) -> Any:  # noqa: ANN401
     if word == "hold":
         await until(Path(rest).exists)
         return f"held {rest}"
+    if word == "ask":
+        return Call("ask", {"question": rest})
     if word == "tool":
         return Call("wait", {"path": rest})
     return "word " * 300 if word == "long" else f"echo {last['content']}"
@@ -61,6 +64,10 @@ async def answer(request: ModelRequest) -> Any:  # noqa: ANN401
 async def wait_for_file(_: ToolContext, arguments: dict[str, Any]) -> str:
     await until(Path(arguments["path"]).exists)
     return "it is there"
+
+
+async def ask_person(context: ToolContext, arguments: dict[str, Any]) -> str:
+    return f"the person says {await context.person.answer(arguments['question'])}"
 
 
 def build(url: str, folder: Path, options: Mapping[str, Any]) -> Host:
@@ -75,7 +82,8 @@ def build(url: str, folder: Path, options: Mapping[str, Any]) -> Host:
         )
 
     chosen = HostOptions(poll_seconds=0.05, shutdown_seconds=3.0, **options.get("host", {}))
-    return a_host(db, model, tools=[a_tool("wait", wait_for_file)], memory=memory, options=chosen)
+    tools = [a_tool("wait", wait_for_file), a_tool("ask", ask_person, timeout=None)]
+    return a_host(db, model, tools=tools, memory=memory, options=chosen)
 
 
 class Node:

@@ -92,3 +92,38 @@ def test_a_rotation_is_followed_without_a_word_lost_or_said_twice(db: SessionDB)
         *("TextDelta before", "SessionRotated child", "TextDelta after"),
         *("TextDelta done", "TurnCompleted done"),
     ]
+
+
+def test_an_answer_is_shown_as_it_is_saved_and_each_word_once(db: SessionDB) -> None:
+    db.create_session("s", source="test")
+    watcher = Watcher(db)
+    turn = db.turns.open("s", user("go"))
+    db.turns.save_partial(turn.id, "One ")
+    assert watcher.look() == ["TurnStarted go"]
+    assert watcher.look() == ["TextDelta One"]
+    assert watcher.look() == []
+    db.turns.save_partial(turn.id, "One two ")
+    assert watcher.look() == ["TextDelta two"]
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    db.turns.append(turn.id, [{**assistant("One two three"), "tool_calls": [call]}])  # type: ignore[list-item]
+    assert watcher.look() == ["TextDelta three", "ToolStarted read"]
+    db.turns.append(turn.id, [{"role": "tool", "tool_call_id": "c", "content": "found"}])
+    db.turns.save_partial(turn.id, "So")
+    assert watcher.look() == ["ToolFinished read"]
+    assert watcher.look() == ["TextDelta So"]
+    db.turns.complete(turn.id, assistant("So"))
+    assert watcher.look() == ["TurnCompleted So"]
+
+
+def test_a_broken_answer_that_was_partly_shown_is_said_to_begin_again(db: SessionDB) -> None:
+    db.create_session("s", source="test")
+    watcher = Watcher(db)
+    turn = db.turns.open("s", user("go"))
+    watcher.look()
+    db.turns.save_partial(turn.id, "Half of ")
+    assert watcher.look() == ["TextDelta Half of"]
+    void: dict[str, Any] = {**assistant("Half of it"), "holdfast": {"superseded": "the line broke"}}
+    db.turns.append(turn.id, [void])  # type: ignore[list-item]
+    assert watcher.look() == ["ModelRetrying"]
+    db.turns.complete(turn.id, assistant("The whole"))
+    assert watcher.look() == ["TextDelta The whole", "TurnCompleted The whole"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import HoldfastError, SchemaTooNew
-from holdfast.core.states import DELIVERY, INBOX, MACHINES, TURN, StateMachine
+from holdfast.core.states import ASK, DELIVERY, INBOX, MACHINES, TURN, StateMachine
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import MODES
+from holdfast.sessions.contract import MODES, Lease
 from holdfast.sessions.migrations import all_steps, parse_step, pending_steps
 from holdfast.sessions.sqlite.opening import split_statements
 from tests.sessions.steps import completed_turn, user
@@ -103,6 +103,7 @@ STATEMENTS = {
          where id = 't'
     """,
     INBOX.name: "update inbox set state = 'STATE', turn_id = case when 'STATE' = 'taken' then 't' end",
+    ASK.name: "update asks set state = 'STATE', answer = case when 'STATE' = 'answered' then 'yes' end",
     DELIVERY.name: """
         update outbox set state = 'STATE', lease = case when 'STATE' = 'claimed' then 'l' end,
                           settled = case when 'STATE' in ('delivered', 'dropped') then 1 end
@@ -116,6 +117,7 @@ def test_the_schema_takes_every_state_of_the_table_and_no_other(db: SessionDB, m
     db.create_session("s", source="cli")
     db.inbox.put("s", user("waits"))
     turn = db.turns.open("s", user("q"), turn_id="t")
+    db.asks.put("a", "t", {"kind": "QuestionAsked"}, lease=Lease("session:s", "h", 1, 0))
     db.turns.complete(turn.id, providers=["p"])
     for state in machine.states:
         assert execute(db, setter.replace("STATE", state)) == 1, state
@@ -159,6 +161,11 @@ NEVER = [
     "update outbox set settled = 1",
     "insert into outbox (session_id, turn_id, provider, due, created) values ('s', 't', 'p', 1, 1)",
     "update inbox set state = 'taken'",
+    "insert into asks (id, turn_id, lease, token, asked, created) values ('a', 'nobody', 'l', 1, '{}', 1)",
+    (
+        "insert into asks (id, turn_id, lease, token, asked, answer, created)"
+        " values ('a', 't', 'l', 1, '', 'y', 1)"
+    ),
     "insert into leases (name, holder, token, expires) values ('', 'h', 1, 1)",
     "insert into leases (name, holder, token, expires) values ('n', 'h', 0, 1)",
 ]

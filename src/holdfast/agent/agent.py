@@ -39,6 +39,7 @@ from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.memory.manager import together
 from holdfast.models.contract import Model
+from holdfast.models.in_use import lent
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
@@ -78,11 +79,12 @@ class Agent:
             ephemeral=self._options.ephemeral,
         )
         self._assembly = Assembly(tools, self._recollection, self._pools.work, self._options)
+        self._default_compressor = compressor_for(self._options.summary_model or model)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._recollection,
-            compressor_for(self._options.summary_model or model),
+            self._default_compressor,
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
         self._transcript = Transcript()
@@ -430,10 +432,19 @@ class Agent:
             with suppress(SessionExists):
                 self._db.create_session(self._session_id, source=self._options.source)
 
+    def _model_for_a_turn(self) -> Model:
+        """The model in use now; what hangs on its window and its gifts follows it."""
+        model = lent(self._model)
+        self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
+        if self._compaction.compressor is self._default_compressor:
+            self._default_compressor = compressor_for(self._options.summary_model or self._model)
+            self._compaction.compressor = self._default_compressor
+        return model
+
     async def _assemble(self) -> tuple[Mind, Hands]:
         hands = await self._assembly.hands()
         mind = Mind(
-            model=self._model,
+            model=self._model_for_a_turn(),
             system=await self._assembly.system(),
             transcript=self._transcript,
             compaction=self._compaction,

@@ -53,8 +53,8 @@ NOTICES = {
     "length": "the answer was cut at the model's output limit",
     "refused": "the model refused to answer",
 }
-SAVE_SECONDS = 1.0
-"""How often an answer that still streams is saved."""
+SAVE_SECONDS = 0.5
+"""How often an answer that still streams is saved: for a crash, and for readers in another process."""
 INTERRUPTED_CALL = (
     "Interrupted before it finished. It may have taken effect in part; look before repeating it."
 )
@@ -82,6 +82,7 @@ class Turn:
         self._store = store
         self._answer = Answer()
         self._began = self._saved = mind.clock.monotonic()
+        self._saved_length = 0
         self._done: list[str] = []
         self._ended: tuple[str, str] | None = None
         self.interrupt_reason = "the person interrupted"
@@ -165,7 +166,7 @@ class Turn:
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
         self._answer = Answer()
-        self._saved = mind.clock.monotonic()
+        self._saved, self._saved_length = mind.clock.monotonic(), 0
         request = ModelRequest(
             system=mind.system,
             messages=mind.transcript.messages,
@@ -180,24 +181,28 @@ class Turn:
                         continue
                     case TextPiece():
                         yield TextDelta(**self._here(), text=piece.text)
-                        await self._save_now_and_then()
                     case ReasoningPiece():
                         yield ReasoningDelta(**self._here(), text=piece.text)
                 self._answer.add(piece)
+                await self._save_now_and_then()
         async for event in self._answered():
             yield event
 
     async def _save_now_and_then(self) -> None:
         """A crash loses at most the last words of a long answer."""
         now = self._mind.clock.monotonic()
-        if now - self._saved >= SAVE_SECONDS:
-            self._saved = now
-            await self._store.save_partial(self._answer.text)
+        if now - self._saved < SAVE_SECONDS:
+            return
+        self._saved = now
+        text = self._answer.text
+        if len(text) > self._saved_length:
+            self._saved_length = len(text)
+            await self._store.save_partial(text)
 
     async def _start_over(self, retry: Retrying) -> Event:
         """The stream broke: what had come stays on record, and the answer begins anew."""
         partial = self._answer
-        self._answer = Answer()
+        self._answer, self._saved_length = Answer(), 0
         if partial.text:
             await self._store.keep(partial.void(retry.problem))
         return ModelRetrying(

@@ -12,6 +12,7 @@ app = App(
 )
 app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
+app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
 app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
 app.command("holdfast.cli.model:model", name="model", help="Show, list, choose and test the model.")
@@ -25,6 +26,6 @@ app.register_install_completion_command(name="completion", help="Install complet
 @app.default
 def chat_by_default() -> None:
     """Talk with the agent."""
-    from holdfast.cli.chat import chat
+    from holdfast.cli.chatting import start_chat
 
-    chat()
+    start_chat()

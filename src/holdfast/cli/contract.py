@@ -3,8 +3,8 @@
 One table maps errors to exit codes; the first class that fits counts.
 """
 
-from holdfast.cli.stopping import Stopped
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelFailure, Refused, Retryable, StoreFailure
+from holdfast.core.stopping import Stopped
 
 EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (InvalidInput, 2),

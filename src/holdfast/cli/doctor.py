@@ -133,6 +133,7 @@ def _embedded(_: Settings) -> Iterator[Finding]:
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
+    from holdfast.memory.contract import Browsable
     from holdfast.memory.providers.local import LocalMemory
     from holdfast.wiring import load_providers_of
 
@@ -143,6 +144,8 @@ def _memory(settings: Settings) -> Iterator[Finding]:
         if isinstance(provider, LocalMemory):
             described = provider.describe()
             yield Finding(f"memory {provider.name}", "ok" if described.embeddings else "note", str(described))
+        elif isinstance(provider, Browsable):
+            yield Finding(f"memory {provider.name}", "ok", str(provider.describe()))
         else:
             ready = provider.is_available()
             yield Finding(

@@ -6,12 +6,12 @@ from contextlib import aclosing
 from typing import Any
 
 from holdfast.cli.finding import LOOKED_AT, find
-from holdfast.cli.leaving import Leaving, host_run
 from holdfast.cli.one_turn import turn_of
 from holdfast.cli.plain import PlainView
 from holdfast.core.settings import Settings
 from holdfast.host import Host
 from holdfast.process import DaemonPool, off_loop
+from holdfast.wiring.leaving import Leaving, host_run
 
 SOURCE = "cli"
 

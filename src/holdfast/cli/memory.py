@@ -1,5 +1,8 @@
 """`holdfast memory`: what is remembered, what is still owed to memory, and what was set aside."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from cyclopts import App
 
 from holdfast.cli.clean_text import one_line
@@ -7,8 +10,8 @@ from holdfast.cli.finding import day
 from holdfast.cli.printing import show, width
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.memory.checking import Trial
-from holdfast.memory.providers.local import LocalMemory
-from holdfast.sessions.contract import Delivery
+from holdfast.memory.contract import Browsable
+from holdfast.sessions.contract import SECOND, Delivery
 from holdfast.wiring import existing_store, load_providers_of, load_settings
 
 memory = App(name="memory", help="What is remembered, what is owed to memory, what was set aside.")
@@ -40,8 +43,8 @@ memory.command("holdfast.cli.memory_setup:setup", name="setup", help="Set up a m
 
 
 @memory.command
-def search(*words: str, limit: int = 10) -> None:
-    """Search what the local memory holds.
+def search(*words: str, limit: int = 10, provider: str = "") -> None:
+    """Search what the memory on this machine holds.
 
     Parameters
     ----------
@@ -49,38 +52,36 @@ def search(*words: str, limit: int = 10) -> None:
         What to look for.
     limit
         How many memories at most.
+    provider
+        Whose; without it the first that can be searched.
 
     """
-    local = _local()
-    try:
-        found = local.search(" ".join(words), limit)
+    with _browsable(provider) as (_, browsable):
+        found = browsable.remembered(" ".join(words), limit)
         for each in found:
-            said = each.speaker if each.kind == "turn" else "note"
             text = one_line(each.text, width())
-            show(one_line(f"{each.id:>6}  {local.dated(each)}  {said}: {text}", width(), squeeze=False))
+            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.what}: {text}"
+            show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")
-    finally:
-        local.shutdown()
 
 
 @memory.command
-def forget(memory_id: int, /) -> None:
-    """Remove a note, or the turn that a memory belongs to, from the local memory for good.
+def forget(memory_id: int, /, *, provider: str = "") -> None:
+    """Remove a note, a fact, or the turn that a memory belongs to, for good.
 
     Parameters
     ----------
     memory_id
         The number that `holdfast memory search` shows.
+    provider
+        Whose; without it the first that can be searched.
 
     """
-    local = _local()
-    try:
-        if not local.forget(memory_id):
-            raise InvalidInput(f"the local memory has nothing with the number {memory_id}")
+    with _browsable(provider) as (name, browsable):
+        if not browsable.forget(memory_id):
+            raise InvalidInput(f"the {name} memory has nothing with the number {memory_id}")
         show(f"forgot {memory_id}; the conversation itself stays on record")
-    finally:
-        local.shutdown()
 
 
 @memory.command
@@ -153,9 +154,17 @@ def _line(delivery: Delivery) -> str:
     return one_line(f"{head}  tries: {delivery.attempts}{error}", width(), squeeze=False)
 
 
-def _local() -> LocalMemory:
-    for provider in load_providers_of(load_settings()).providers:
-        if isinstance(provider, LocalMemory):
-            return provider
-        provider.shutdown()
-    raise InvalidInput("the local memory is not in use; HOLDFAST_MEMORY_PROVIDERS names the providers")
+@contextmanager
+def _browsable(wanted: str) -> Iterator[tuple[str, Browsable]]:
+    """The first provider in use that can be searched, or the one of that name; closed at the end."""
+    providers = load_providers_of(load_settings()).providers
+    try:
+        for provider in providers:
+            if isinstance(provider, Browsable) and wanted in ("", provider.name):
+                yield provider.name, provider
+                return
+        which = f"{wanted!r} can't be searched here" if wanted else "no memory that can be searched is in use"
+        raise InvalidInput(f"{which}; HOLDFAST_MEMORY_PROVIDERS names the providers")
+    finally:
+        for provider in providers:
+            provider.shutdown()

@@ -4,19 +4,20 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from holdfast.cli.leaving import Leaving
 from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import (
     ApprovalAsked,
     Event,
     QuestionAsked,
+    SessionMoved,
     TurnCompleted,
     TurnFailed,
     TurnInterrupted,
     TurnStarted,
 )
 from holdfast.host import Host, Numbered
+from holdfast.wiring.leaving import Leaving
 
 NOBODY = "Nobody is there to answer."
 
@@ -38,7 +39,7 @@ async def turn_of(host: Host, session_id: str, text: str, leaving: Leaving) -> A
     async with aclosing(host.events(session_id)) as events:
         await anext(events)
         inbox_id = (await host.send(session_id, text)).inbox_id
-        turn_id = ""
+        turn_id, elsewhere = "", False
         async with aclosing(_until_stopped(host, session_id, events, leaving)) as heard:
             async for event in heard:
                 # A turn that another process runs is known by its words alone.
@@ -47,7 +48,10 @@ async def turn_of(host: Host, session_id: str, text: str, leaving: Leaving) -> A
                 if getattr(event, "turn_id", turn_id) != turn_id:
                     continue  # of another message that came first
                 yield event
-                await _refuse(host, session_id, event)
+                if isinstance(event, SessionMoved):
+                    elsewhere = event.elsewhere
+                if not elsewhere:  # who runs the turn may have a person to ask
+                    await _refuse(host, session_id, event)
                 if isinstance(event, (TurnCompleted, TurnFailed, TurnInterrupted)):
                     return
 

@@ -18,6 +18,7 @@ class PlainView:
         self._live = live
         self._clean = CleanStream()
         self._text: list[str] = []
+        self._elsewhere = False
 
     def show(self, event: ev.Event) -> None:
         """Take one event in; raises what a failed turn means for a shell."""
@@ -29,11 +30,10 @@ class PlainView:
                 self._note(f"… {event.name} {one_line(event.arguments, WIDTH)}")
             case ev.ToolFinished(ok=False):
                 self._note(f"✗ {event.name}: {one_line(event.output, WIDTH)}")
-            case ev.ApprovalAsked():
-                self._note(f"refused, since nobody is there to allow it: {one_line(event.subject, WIDTH)}")
-                self._note("HOLDFAST_TOOLS_ALLOW names what needs no approval")
-            case ev.QuestionAsked():
-                self._note(f"asked, and nobody is there to answer: {one_line(event.question, WIDTH)}")
+            case ev.ApprovalAsked() | ev.QuestionAsked():
+                self._show_ask(event)
+            case ev.SessionMoved():
+                self._elsewhere = event.elsewhere
             case ev.ModelRetrying():
                 self._end_line()
                 self._note(f"{event.problem} Trying again in {event.delay:.0f} s.")
@@ -43,6 +43,16 @@ class PlainView:
                 self._note(f"{event.error} The message waits.")
             case _:
                 self._show_end(event)
+
+    def _show_ask(self, event: ev.ApprovalAsked | ev.QuestionAsked) -> None:
+        what = event.subject if isinstance(event, ev.ApprovalAsked) else event.question
+        if self._elsewhere:
+            self._note(f"asked in another process that runs this conversation: {one_line(what, WIDTH)}")
+        elif isinstance(event, ev.ApprovalAsked):
+            self._note(f"refused, since nobody is there to allow it: {one_line(what, WIDTH)}")
+            self._note("HOLDFAST_TOOLS_ALLOW names what needs no approval")
+        else:
+            self._note(f"asked, and nobody is there to answer: {one_line(what, WIDTH)}")
 
     def _show_end(self, event: ev.Event) -> None:
         if isinstance(event, ev.TurnCompleted):

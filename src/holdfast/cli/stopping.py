@@ -6,15 +6,9 @@ For commands that do one thing and end. What serves for long uses `process/signa
 import signal
 from types import FrameType
 
+from holdfast.core.stopping import Stopped
+
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-
-
-class Stopped(BaseException):
-    """A signal asked for the end."""
-
-    def __init__(self, signum: int) -> None:
-        self.signal = signal.Signals(signum)
-        super().__init__(f"stopped by {self.signal.name}")
 
 
 def raise_on_signals() -> None:

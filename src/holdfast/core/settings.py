@@ -13,7 +13,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
-    field_validator,
     model_validator,
 )
 
@@ -47,8 +46,16 @@ def _thinking(text: str) -> str:
     return text
 
 
+def _names(given: object) -> object:
+    """A variable holds the names in one text, with commas."""
+    if not isinstance(given, str):
+        return given
+    return tuple(name for each in given.split(",") if (name := each.strip()))
+
+
 SecretText = Annotated[Secret, PlainValidator(_secret)]
 Address = Annotated[str, AfterValidator(_usable)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -85,7 +92,7 @@ class ExitSettings(Slice):
 class MemorySettings(Slice):
     """What is remembered in essence, and by whom."""
 
-    providers: tuple[str, ...] = Field(
+    providers: Names = Field(
         default=("local",),
         description="names of installed providers or module:Class, with commas; empty: none",
     )
@@ -102,14 +109,6 @@ class MemorySettings(Slice):
     review_every: int = Field(
         default=0, ge=0, description="completed turns from one look back for notes to the next; 0: never"
     )
-
-    @field_validator("providers", mode="before")
-    @classmethod
-    def _split(cls, given: object) -> object:
-        """A variable holds the names in one text."""
-        if not isinstance(given, str):
-            return given
-        return tuple(name for each in given.split(",") if (name := each.strip()))
 
 
 def _from_json(value: Any) -> Any:  # noqa: ANN401 - whatever a setting was given
@@ -197,6 +196,40 @@ class ModelSettings(Slice):
     )
 
 
+class WebSettings(Slice):
+    """The web page and the HTTP API."""
+
+    host: str = Field(default="127.0.0.1", description="the address to listen on")
+    port: int = Field(default=8484, ge=0, le=65_535, description="the port to listen on; 0: a free one")
+    authentication: Literal["", "token", "none"] = Field(
+        default="",
+        description="empty: by token, on loopback; token: on any address; none: nobody is asked, on loopback",
+    )
+    token: SecretText = Field(
+        default=Secret(""),
+        description="what a client must show; empty: made at first start, kept in the data folder",
+    )
+    allowed_hosts: Names = Field(
+        default=(), description="more names under which the server may be called, with commas"
+    )
+    allowed_origins: Names = Field(
+        default=(), description="origins of other pages that may call the API, with commas"
+    )
+    requests_per_s: float = Field(
+        default=200.0,
+        gt=0,
+        le=1_000_000,
+        description="requests of one client in the long run; ten seconds' worth at once",
+    )
+    streams: int = Field(default=4000, ge=1, le=1_000_000, description="event streams open at once")
+    patience_s: float = Field(
+        default=20.0,
+        gt=0,
+        le=LONGEST_S,
+        description="how long a client may take to say what it wants, or to take what it gets",
+    )
+
+
 class LimitsSettings(Slice):
     """Where a turn ends with an explanation instead of going on."""
 
@@ -214,3 +247,4 @@ class Settings(Slice):
     tools: ToolSettings = ToolSettings()
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()
+    web: WebSettings = WebSettings()

@@ -64,4 +64,13 @@ DELIVERY = StateMachine(
     },
 )
 
-MACHINES = (TURN, INBOX, DELIVERY)
+ASK = StateMachine(
+    name="ask",
+    start="open",
+    transitions={
+        ("open", "answer"): "answered",
+        ("open", "close"): "closed",
+    },
+)
+
+MACHINES = (TURN, INBOX, ASK, DELIVERY)

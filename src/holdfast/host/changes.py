@@ -71,6 +71,7 @@ class Changes:
         self._look = look
         self._poll_seconds = poll_seconds
         self._listeners: set[_Listener] = set()
+        self._watchers: list[Callable[[Event], None]] = []
         self._touched: set[str] = set()
         self._woken = asyncio.Event()
         self._known: dict[str, SessionChange] = {}
@@ -78,6 +79,10 @@ class Changes:
         self._seen: int | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Let somebody hear every event; they must not wait."""
+        self._watchers.append(watcher)
 
     def touched(self, root_id: str) -> None:
         """Something happened to a conversation; free when nobody listens."""
@@ -87,6 +92,8 @@ class Changes:
 
     def heard(self, root_id: str, event: Event) -> None:
         """The same, for what a conversation publishes."""
+        for watcher in self._watchers:
+            watcher(event)
         if isinstance(event, NEWSWORTHY):
             self.touched(root_id)
 

@@ -7,7 +7,7 @@ keeps its agent warm.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from holdfast.agent import Agent, Pools
 from holdfast.agent.context import ContextPart
@@ -51,6 +51,32 @@ async def _nothing() -> None:
     pass
 
 
+class Models(Protocol):
+    """The models that a host can change to."""
+
+    async def names(self) -> tuple[str, list[str]]:
+        """Where models are looked for, and the names of those that can be talked to there."""
+        ...
+
+    async def switch(self, name: str) -> ModelTraits:
+        """Use another model from the next turn on; raises what keeps it from being opened."""
+        ...
+
+    async def tidy(self) -> None:
+        """Let go of models that are not used any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Which model answers now, and which others there are."""
+
+    current: ModelTraits | None
+    where: str
+    """Where models were looked for, in words."""
+    names: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
     """The concrete objects, built in `wiring/hosting.py`."""
@@ -66,7 +92,9 @@ class HostParts:
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
-    """The model as surfaces show it."""
+    """The model as surfaces show it, at the start."""
+    models: Models | None = None
+    """Other models to change to; None: there is one model, and it stays."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
     problems: tuple[str, ...] = ()

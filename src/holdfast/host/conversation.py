@@ -28,6 +28,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.events import (
     Event,
+    MessageAccepted,
     SessionMoved,
     SessionRotated,
     SessionTrouble,
@@ -37,10 +38,12 @@ from holdfast.core.events import (
     TurnInterrupted,
 )
 from holdfast.host.agents import AgentCache
+from holdfast.host.asks import AskRecord
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.endings import end_on_record
 from holdfast.host.following import Follower
+from holdfast.host.holders import living_holder
 from holdfast.host.stopping import is_asked_to_stop
 from holdfast.host.streams import ENDS, EventStream
 from holdfast.host.wishes import Wish, Wishes
@@ -71,7 +74,8 @@ class Conversation:
         self, root_id: str, parts: HostParts, agents: AgentCache, holder: str, changes: Changes
     ) -> None:
         self.root_id = root_id
-        self.questions = OpenQuestions(parts.ask_seconds)
+        self._asks = AskRecord(parts.db, parts.pools.store)
+        self.questions = OpenQuestions(parts.ask_seconds, self._asks)
         # Numbers go on from the time, so that none of an earlier life of the stream fits this one.
         self.stream = EventStream(
             root_id,
@@ -244,7 +248,7 @@ class Conversation:
         return now - self._heard[1] >= HEAD_START
 
     async def _look_elsewhere(self) -> None:
-        holder = await self._call(self._parts.db.session_holder, self.root_id)
+        holder = await self._call(living_holder, self._parts.db, self.root_id)
         self._moved(elsewhere=self._elsewhere or holder is not None)
         await self._follower.look(self.root_id)
         self._moved(elsewhere=holder is not None)
@@ -273,12 +277,12 @@ class Conversation:
             agent = self._agents.take(
                 self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
             )
-            agent.lease = lease
+            agent.lease = self._asks.lease = lease
             self._running = agent
             self._parts.lifecycle.register_agent(agent.session_id, agent)
             await self._until_idle(agent)
         finally:
-            self._running = None
+            self._running = self._asks.lease = None
             self._agents.give_back(self.root_id)
             await self._let_go()
 
@@ -295,6 +299,8 @@ class Conversation:
         while not self._closing:
             if self._unended:
                 await self._close_record(agent)
+            elif self._asks.unsettled:
+                await self.settle_asks(*self._asks.unsettled)
             elif self._wishes:
                 await self._wishes.grant(agent)
             elif await self._next() is None:
@@ -322,11 +328,27 @@ class Conversation:
         unfinished = await agent.unfinished()
         await agent.drop()  # refuses when there is none
         if unfinished is not None:
+            await self.settle_asks(unfinished.turn_id)
             self.stream.publish(
                 TurnInterrupted(
                     session_id=unfinished.session_id, turn_id=unfinished.turn_id, reason=TAKEN_OVER
                 )
             )
+
+    async def resume(self, agent: Agent) -> None:
+        """Go on with a turn that a dead process left open; what that one had asked is over."""
+        unfinished = await agent.unfinished()
+        if unfinished is not None:
+            await self.settle_asks(unfinished.turn_id)
+        await self.show(agent, agent.stream_resumed())
+
+    async def settle_asks(self, *turn_ids: str) -> None:
+        """Answers that these turns never took in become the next messages."""
+        for turn_id in turn_ids:
+            for message in await self._asks.settle(turn_id):
+                self.stream.publish(
+                    MessageAccepted(session_id=message.session_id, inbox_id=message.id, mode=message.mode)
+                )
 
     async def show(self, agent: Agent, events: AsyncGenerator[Event, None]) -> None:
         """Publish what happens, and mark a completed turn for memory."""
@@ -342,6 +364,9 @@ class Conversation:
         finally:
             listening.cancel()
             await asyncio.wait([listening])
+        if self._asks.unsettled and not self._unended:
+            # At once, also when the program ends now.
+            await self.settle_asks(*self._asks.unsettled)
 
     def _note(self, event: Event, agent: Agent) -> None:
         if isinstance(event, ENDS):
@@ -359,7 +384,7 @@ class Conversation:
                 self._review.start(agent.messages)
 
     async def _listen(self, agent: Agent) -> None:
-        """Heed interrupts that come through another process."""
+        """Heed interrupts and answers that come through another process."""
         while True:
             await asyncio.sleep(self._parts.options.poll_seconds)
             turn_id = agent.running_turn
@@ -368,8 +393,10 @@ class Conversation:
             try:
                 if await self._call(is_asked_to_stop, self._parts.db, agent.session_id, turn_id):
                     self.interrupt(turn_id, INTERRUPTED)
+                for ask in await self._asks.answered(turn_id) if self.questions.open() else ():
+                    self.questions.answer(ask.id, ask.answer or "")
             except PASSING:
-                logger.warning("host.interrupts_not_read", exc_info=True, extra={"session": self.root_id})
+                logger.warning("host.others_not_heard", exc_info=True, extra={"session": self.root_id})
             except StoreClosed:
                 return
 

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
 from holdfast.agent import Agent
 from holdfast.core.errors import HostClosed, SessionElsewhere, SessionExists, TurnAlreadyRunning
-from holdfast.core.ids import new_id
 from holdfast.host.agents import AgentCache
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts, SessionChange
 from holdfast.host.conversation import Conversation
-from holdfast.host.standing import change_of, gone
+from holdfast.host.holders import holder_name, living_holder
+from holdfast.host.standing import asked_elsewhere, change_of, gone
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import off_loop
 from holdfast.sessions import News
@@ -34,7 +32,7 @@ class Conversations:
         self._db = parts.db
         self._call = call
         self._opened: dict[str, Conversation] = {}
-        self.holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
         self.changes = Changes(self.standing, self._news, LOOKS * parts.options.poll_seconds)
 
@@ -72,16 +70,20 @@ class Conversations:
         conversation = await self.open(session_id)
         if conversation.running_turn is not None:
             raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
-        holder = await self._call(self._db.session_holder, conversation.root_id)
+        holder = await self._call(living_holder, self._db, conversation.root_id)
         if holder not in (None, self.holder):
             raise SessionElsewhere(conversation.session_id, holder)
         return conversation
 
     async def standing(self, roots: Collection[str]) -> list[SessionChange]:
         """How conversations stand, named by their roots, in one read; one that is not there is deleted."""
-        found = {each.root_id: each for each in await self._call(self._db.standings, list(roots))}
+        standings = await self._call(self._db.standings, list(roots))
+        asked = await self._call(asked_elsewhere, self._db, standings, self.holder)
+        found = {each.root_id: each for each in standings}
         return [
-            change_of(found[root], self._opened.get(root), self.holder) if root in found else gone(root)
+            change_of(found[root], self._opened.get(root), self.holder, asked.get(root, 0))
+            if root in found
+            else gone(root)
             for root in roots
         ]
 
@@ -137,6 +139,8 @@ class Conversations:
             await asyncio.sleep(options.sweep_seconds)
             try:
                 await self.agents.sweep()
+                if self._parts.models is not None:
+                    await self._parts.models.tidy()
             except Exception:
                 logger.exception("host.sweep_failed")
             unused_since = self._parts.clock.monotonic() - options.idle_seconds

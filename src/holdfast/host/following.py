@@ -1,29 +1,32 @@
 """`Follower`: shows here what another process stores in a conversation.
 
-A second terminal on a live session sees each message as it is stored, not each token: the store is what
-two processes share.
+The store is what two processes share: a second terminal on a live session sees each message as it is stored,
+and of an answer that still streams what was saved of it, twice a second.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.agent.transcript import superseded, text_of
+from holdfast.agent.transcript import part, superseded, text_of
 from holdfast.core.contract import Message
 from holdfast.core.events import (
+    AskClosed,
     Event,
     MessageJoined,
+    ModelRetrying,
     SessionRotated,
     TextDelta,
     ToolFinished,
     ToolStarted,
     TurnStarted,
 )
+from holdfast.host.asks import outcome, shown
 from holdfast.host.contract import HostParts
 from holdfast.host.endings import end_of
 from holdfast.host.streams import EventStream
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import StoredMessage, Turn
+from holdfast.sessions.contract import Ask, StoredMessage, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class _News:
 
     fresh: list[StoredMessage]
     turns: dict[str, Turn]
+    asks: list[Ask]
+    """What waits for a person's word."""
+    settled: dict[str, str]
+    """How the asks that were shown and wait no more ended."""
+    partial: str
+    """What is saved of the answer that the open turn is giving now."""
 
 
 class Follower:
@@ -45,7 +54,9 @@ class Follower:
         self._shown_in = ""
         self._open: str | None = None
         self._said = ""
+        self._streamed = ""  # what was shown of an answer that is not stored yet
         self._names: dict[str, str] = {}
+        self._asks: dict[str, str] = {}  # the asks that are shown as open, and their turns
 
     @property
     def is_following(self) -> bool:
@@ -55,15 +66,19 @@ class Follower:
     async def skip(self, root_id: str) -> None:
         """Everything up to now has been shown by this process itself."""
         self._session_id, self._seen = await off_loop(self._parts.pools.store, _end, self._parts.db, root_id)
-        self._shown_in, self._open = self._session_id, None
+        self._shown_in, self._open, self._streamed = self._session_id, None, ""
+        self._asks.clear()
 
     async def look(self, root_id: str) -> None:
         """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
         news = await off_loop(self._parts.pools.store, self._read, root_id)
+        self._show_settled(news.settled)
         for stored in news.fresh:
             for event in self._events(stored, news.turns):
                 self._stream.publish(event)
         self._close(news.turns)
+        self._stream_on(news.partial)
+        self._show_asks(news.asks)
 
     def _read(self, root_id: str) -> _News:
         db = self._parts.db
@@ -72,6 +87,10 @@ class Follower:
             self._session_id, self._seen = live, _beginning(db, live)
         # The open turn's state is read before its messages: when it has ended, they are all there.
         turns = {} if self._open is None else _turns(db, {self._open})
+        # Before the messages too: among them is the call that asks, and an answer that became whole.
+        asks = db.asks.open(live)
+        partial = "" if self._open is None else db.turns.partial(self._open)
+        over = self._asks.keys() - {ask.id for ask in asks}
         fresh: list[StoredMessage] = []
         for session_id in _from(db.lineage(root_id), self._session_id):
             if session_id != self._session_id:
@@ -84,7 +103,8 @@ class Follower:
             # All but the last have ended by now; that one may have stored more since it was read.
             seen = {self._open, *(each.turn_id for each in fresh)} - {fresh[-1].turn_id}
             turns |= _turns(db, {each for each in seen if each is not None})
-        return _News(fresh, turns)
+        settled = {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over}
+        return _News(fresh, turns, asks, settled, "" if fresh else partial)
 
     def _events(self, stored: StoredMessage, turns: dict[str, Turn]) -> Iterator[Event]:
         turn_id, message = stored.turn_id or "", stored.message
@@ -113,13 +133,22 @@ class Follower:
             ok = "holdfast" not in message
             name = self._names.pop(call_id, "")
             yield ToolFinished(**where, call_id=call_id, name=name, ok=ok, output=text)
-        elif not superseded(message):
+        elif superseded(message):
+            if self._streamed:
+                yield self._begun_again(where, part(message).get("superseded"))
+        else:
             yield from self._answer(where, message, text)
 
+    def _begun_again(self, where: dict[str, str], problem: object) -> Event:
+        self._streamed = ""
+        return ModelRetrying(**where, attempt=1, delay=0.0, problem=str(problem or ""), partial=True)
+
     def _answer(self, where: dict[str, str], message: Message, text: str) -> Iterator[Event]:
-        self._said = text
-        if text:
-            yield TextDelta(**where, text=text)
+        if not text.startswith(self._streamed):
+            yield self._begun_again(where, "")
+        self._said, streamed, self._streamed = text, self._streamed, ""
+        if text != streamed:
+            yield TextDelta(**where, text=text[len(streamed) :])
         for call in message.get("tool_calls") or ():
             self._names[call["id"]] = call["function"]["name"]
             yield ToolStarted(
@@ -129,13 +158,34 @@ class Follower:
                 arguments=call["function"]["arguments"],
             )
 
+    def _stream_on(self, partial: str) -> None:
+        """Show what came since the last look; a partial answer only ever grows."""
+        if self._open is not None and partial.startswith(self._streamed) and partial != self._streamed:
+            fresh, self._streamed = partial[len(self._streamed) :], partial
+            self._stream.publish(TextDelta(session_id=self._session_id, turn_id=self._open, text=fresh))
+
     def _close(self, turns: dict[str, Turn]) -> None:
         """Say how the open turn ended, once it has and all of it is shown."""
         turn = turns.get(self._open or "")
         if turn is not None and turn.state != "running":
             self._stream.publish(end_of(turn, self._said))
-            self._open, self._said = None, ""
+            self._open, self._said, self._streamed = None, "", ""
             self._names.clear()
+            self._asks.clear()
+
+    def _show_asks(self, asks: list[Ask]) -> None:
+        for ask in asks:
+            asked = shown(ask)
+            if asked is not None and ask.turn_id == self._open and ask.id not in self._asks:
+                self._asks[ask.id] = ask.turn_id
+                self._stream.publish(asked)
+
+    def _show_settled(self, settled: dict[str, str]) -> None:
+        for ask_id, how in settled.items():
+            turn_id = self._asks.pop(ask_id)
+            self._stream.publish(
+                AskClosed(session_id=self._session_id, turn_id=turn_id, ask_id=ask_id, outcome=how)
+            )
 
 
 def _end(db: SessionDB, root_id: str) -> tuple[str, int]:

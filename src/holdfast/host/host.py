@@ -6,7 +6,7 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -17,22 +17,27 @@ from holdfast.core.errors import (
     InvalidInput,
     TurnNotFound,
 )
-from holdfast.core.events import MessageAccepted
+from holdfast.core.events import Event, MessageAccepted
 from holdfast.core.ids import new_id
+from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
     Accepted,
     HostParts,
     HostStatus,
+    ModelList,
     Numbered,
 )
 from holdfast.host.conversation import INTERRUPTED
+from holdfast.host.memory_desk import MemoryDesk
 from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
 from holdfast.host.stopping import ask_to_stop
+from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Mode
+from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
 logger = logging.getLogger(__name__)
@@ -46,6 +51,7 @@ class Host(Overview):
         self._background: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Task[list[str]] | None = None
         self._recovery = Recovery(parts, self._conversations.open, self._conversations.commit)
+        self.memory = MemoryDesk(parts, self._call)
 
     async def __aenter__(self) -> Self:
         self._in_background(self._recovery.run())
@@ -98,6 +104,20 @@ class Host(Overview):
             async for numbered in events:
                 yield numbered
 
+    async def event_batches(
+        self, session_id: str, *, after: int | None = None
+    ) -> AsyncGenerator[list[Numbered], None]:
+        """The same, all that is there at once, for a reader that would rather take much than often."""
+        conversation = await self._conversations.open(session_id)
+        conversation.poke()
+        async with aclosing(conversation.stream.read_batches(after)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Let somebody hear every event of every conversation here; they must not wait."""
+        self._conversations.changes.watch(watcher)
+
     async def interrupt(self, session_id: str, text: str = "") -> bool:
         """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""
         if text:
@@ -108,12 +128,16 @@ class Host(Overview):
         return await self._call(ask_to_stop, self._db, conversation.root_id, self._conversations.holder)
 
     async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
-        """Answer the agent's question, or an approval with yes, no or always.
+        """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
 
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
         only a yes or no to an approval. True when the answer counted.
         """
-        if (await self._conversations.open(session_id)).questions.answer(ask_id, text):
+        conversation = await self._conversations.open(session_id)
+        lease_name = session_lease(conversation.root_id)
+        if await self._call(answer_ask, self._db, ask_id, text, lease_name):
+            # Asked here, it is heard at once; a turn in another process looks at the store.
+            conversation.questions.answer(ask_id, text)
             return True
         if approval_word(text) is None:
             await self.send(session_id, text)
@@ -186,7 +210,7 @@ class Host(Overview):
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_resumed()))
+        await conversation.wish(conversation.resume)
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""
@@ -229,6 +253,22 @@ class Host(Overview):
         await self._conversations.delete(conversation, force=force)
 
     # knowing
+
+    async def models(self) -> ModelList:
+        """The model that answers now, and those there are beside it."""
+        where, names = await self._parts.models.names() if self._parts.models else ("", [])
+        return ModelList(self.model, where, names)
+
+    async def switch_model(self, name: str) -> ModelTraits:
+        """Use another model, in this process, from each conversation's next turn on.
+
+        `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
+        the error says why, and the one before stays.
+        """
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.switch(name)
+        return self.model
 
     async def status(self) -> HostStatus:
         """How the whole stands."""

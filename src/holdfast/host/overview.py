@@ -32,8 +32,9 @@ class Overview(Records):
         self.problems = parts.problems
 
     async def asks(self, session_id: str) -> list[OpenAsk]:
-        """The approvals and questions that wait for a person; those of another process are known there."""
-        return open_asks((await self._conversations.open(session_id)).questions)
+        """The approvals and questions of this conversation that wait for a person, in whichever process."""
+        live = await self._call(self._db.live_end, session_id)
+        return open_asks(await self._call(self._db.asks.open, live), self._parts.clock.now())
 
     async def standing(self, root_ids: Collection[str]) -> list[SessionChange]:
         """How these conversations stand now, each named by its first session; one read for all of them."""

@@ -4,11 +4,13 @@
 `Host.changes`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
+from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
 from holdfast.sessions.listing import Listed
@@ -89,12 +91,16 @@ class Records:
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:
-        """Which process runs the conversation now, this one included: HOST:PID:ID."""
-        return await self._call(self._db.session_holder, session_id)
+        """Which process runs the conversation now, this one included; its name begins with HOST:PID."""
+        return await self._call(living_holder, self._db, session_id)
 
     async def waiting(self, session_id: str) -> list[InboxMessage]:
         """The messages that wait in this conversation, oldest first."""
         return await self._call(lambda: self._db.inbox.waiting(self._db.live_end(session_id)))
+
+    async def sent(self, inbox_id: int) -> InboxMessage | None:
+        """A message that was sent, whatever became of it: whether it waits, and which turn took it."""
+        return await self._call(self._db.inbox.get, inbox_id)
 
     # setting in order
 
@@ -113,6 +119,19 @@ class Records:
         """A new session that begins with what was said before a message."""
         fresh = new_id()
         await self._call(lambda: self._db.branch(self._db.live_end(session_id), fresh, before=before))
+        self._told(fresh)
+        return fresh
+
+    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
+        """A new session that begins with what was said elsewhere; memory is not owed for it."""
+        fresh = new_id()
+
+        def work() -> None:
+            self._db.create_session(fresh, source=source)
+            if messages:
+                self._db.append_messages(fresh, messages)
+
+        await self._call(work)
         self._told(fresh)
         return fresh
 

@@ -12,8 +12,10 @@ from typing import ParamSpec, TypeVar
 from holdfast.agent import Unfinished
 from holdfast.agent.recovery import describe
 from holdfast.core.events import TurnUnfinished
+from holdfast.host.asks import unheard
 from holdfast.host.contract import HostParts
 from holdfast.host.conversation import Conversation
+from holdfast.host.holders import living_holder
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 
@@ -67,6 +69,7 @@ class Recovery:
     async def _look(self, only: set[str] | None) -> set[str]:
         """All there is, or only these conversations; returns those to be looked at again."""
         if only is None:
+            await self._guarded(self._asks)
             await self._guarded(self._waiting)
         held = await self._guarded(self._unfinished) or set()
         if only is not None:
@@ -85,7 +88,7 @@ class Recovery:
         held: set[str] = set()
         for turn in await self._call(self._parts.db.turns.unfinished):
             serves = await self._call(self._serves, turn.session_id)
-            if await self._call(self._parts.db.session_holder, serves) is not None:
+            if await self._call(living_holder, self._parts.db, serves) is not None:
                 held.add(await self._root(serves))  # it runs, or its process died a moment ago
                 continue
             if serves != turn.session_id:
@@ -119,6 +122,11 @@ class Recovery:
         conversation = await self._open(session_id)
         await self._parts.make_agent(session_id, conversation.questions).drop()
 
+    async def _asks(self) -> None:
+        """What was answered to a turn in the moment its process died waits as a message."""
+        for turn_id in await self._call(self._parts.db.asks.left_behind):
+            await self._call(self._parts.db.asks.settle, turn_id, unheard)
+
     async def _waiting(self) -> None:
         for session_id in await self._call(self._parts.db.inbox.sessions):
             conversation = await self._open(session_id)
@@ -132,7 +140,7 @@ class Recovery:
         for root_id in dict.fromkeys(roots):
             if only is not None and root_id not in only:
                 continue
-            if await self._call(self._parts.db.session_holder, root_id) is not None:
+            if await self._call(living_holder, self._parts.db, root_id) is not None:
                 left.add(root_id)  # its own process commits it, if it lives
                 continue
             await self._commit(await self._open(root_id))
@@ -153,7 +161,7 @@ class Recovery:
 def cut_off(db: SessionDB, session_id: str) -> Unfinished | None:
     """The turn of this conversation whose process is gone; None when none is open, or somebody runs it."""
     turn = db.turns.running(db.live_end(session_id))
-    if turn is None or db.session_holder(session_id) is not None:
+    if turn is None or living_holder(db, session_id) is not None:
         return None
     found = describe(db.turns, turn)
     # It may have ended between the looks.

@@ -7,6 +7,7 @@ more than the buffer holds gets a snapshot of where the session stands, then goe
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from itertools import islice
 
 from holdfast.core.clock import SystemClock
@@ -92,17 +93,24 @@ class EventStream:
 
         With None, a number too old or one of another stream, a snapshot first.
         """
+        async with aclosing(self.read_batches(after)) as batches:
+            async for batch in batches:
+                for numbered in batch:
+                    yield numbered
+
+    async def read_batches(self, after: int | None = None) -> AsyncGenerator[list[Numbered], None]:
+        """The same, everything that is there at once: a reader that pauses gets more at a time."""
         self.readers += 1
         try:
             place = self._first if after == 0 else after
             while True:
                 if place is None or not self._reaches_back_to(place):
                     place = self.number
-                    yield self._numbered(self.snapshot())
+                    yield [self._numbered(self.snapshot())]
                     continue  # whoever reads slowly may be too far behind again
-                for numbered in self._after(place):
-                    place = numbered.number
-                    yield numbered
+                if batch := self._after(place):
+                    place = batch[-1].number
+                    yield batch
                 if place < self.number:
                     continue
                 if self._closed:

@@ -7,7 +7,7 @@ never on a turn. What it raises is caught there, recorded, retried and shown.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from holdfast.core.contract import Message
 from holdfast.memory.config import ProviderConfig
@@ -44,6 +44,46 @@ class ProviderStatus:
     last_error: str | None
     recall_stuck: bool
     """A recall is still out past its deadline; it is skipped until it returns."""
+
+
+class Complete(Protocol):
+    """Asks the agent's language model one thing and waits for the whole answer.
+
+    What is built from the settings gives it to every provider whose `initialize` takes `complete`, when
+    there is a model whose extracts are worth having. Call it from a thread, never from the event loop.
+    """
+
+    def __call__(self, system: str, text: str) -> str:
+        """The model's answer. Raises a `ModelFailure`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One thing that a provider keeps, for `holdfast memory search`."""
+
+    id: int
+    when: float
+    what: str
+    """Who said it, or what kind of thing it is."""
+    text: str
+
+
+@runtime_checkable
+class Browsable(Protocol):
+    """A provider whose contents a person can look through, and forget one by one."""
+
+    def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
+        """What fits the words best, first."""
+        ...
+
+    def forget(self, memory_id: int) -> bool:
+        """Remove something for good; False when there is no such thing."""
+        ...
+
+    def describe(self) -> object:
+        """How the memory stands; its text is one line."""
+        ...
 
 
 class MemoryCommitter(Protocol):
@@ -136,7 +176,10 @@ class MemoryProvider(ABC):
         """A turn begins."""
 
     def on_session_end(self, messages: list[Message]) -> None:
-        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed."""
+        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed.
+
+        A provider that takes a keyword `session_id` is told whose messages they are.
+        """
 
     def on_session_switch(
         self,

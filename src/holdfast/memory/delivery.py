@@ -21,7 +21,7 @@ class Courier:
         self._journal = store.turns
         self._outbox = store.outbox
         self._sync_turns = getattr(provider, "sync_turns", None)
-        self._takes_messages = _takes(provider.sync_turn, "messages")
+        self._takes_messages = takes(provider.sync_turn, "messages")
 
     @property
     def in_batches(self) -> bool:
@@ -73,7 +73,7 @@ def text_of(message: Message) -> str:
     return content or ""
 
 
-def _takes(function: object, name: str) -> bool:
+def takes(function: object, name: str) -> bool:
     """Whether a call may pass the argument `name`; older plugins have shorter signatures."""
     try:
         parameters = inspect.signature(function).parameters  # type: ignore[arg-type]

@@ -16,13 +16,23 @@ from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import BoundaryFailed, HoldfastError, ProviderInvalid
+from holdfast.core.errors import (
+    BoundaryFailed,
+    HoldfastError,
+    InvalidInput,
+    ProviderInvalid,
+    ProviderUnavailable,
+)
 from holdfast.core.events import RecalledFrom
+from holdfast.memory import looking
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
+from holdfast.memory.delivery import takes
 from holdfast.memory.lanes import Lanes
+from holdfast.memory.looking import Found
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
+from holdfast.sessions.codec import checked_name
 
 logger = logging.getLogger(__name__)
 
@@ -52,18 +62,21 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _store and _closed
         self._lanes: dict[str, Lanes] = {}
+        self._names: tuple[str, ...] = ()
         self._closed = False
         self._stop = threading.Event()
 
     @property
     def provider_names(self) -> tuple[str, ...]:
         """Whom a completed turn is owed to."""
-        return tuple(self._lanes)
+        return self._names
 
     def add_provider(self, provider: MemoryProvider, *, session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         """Give a provider its lanes. What it is owed from earlier is delivered from now on."""
+        # Once and for all: a turn that is handed over in a hurry has no time for it.
+        checked_name("a provider's name", provider.name)
         with self._lock:
             if provider.name in self._lanes:
                 raise ProviderInvalid(provider.name, "there is one of that name already")
@@ -72,6 +85,7 @@ class MemoryManager:
             first = not self._lanes
             lanes = Lanes(provider, self._store, self._clock, self._policy)
             self._lanes = {**self._lanes, provider.name: lanes}
+            self._names = tuple(self._lanes)
         lanes.start(session_id, kwargs)
         if first:
             atexit.register(self._at_exit)
@@ -81,8 +95,8 @@ class MemoryManager:
 
     def sync_all(
         self,
-        user: str,
-        assistant: str,
+        user: "str | list[dict[str, Any]] | None",
+        assistant: "str | list[dict[str, Any]] | None",
         *,
         session_id: str,
         messages: Sequence[Message] | None = None,
@@ -90,13 +104,17 @@ class MemoryManager:
         """Record a completed turn and owe it to every provider; on disk when this returns."""
         if not self._lanes or self._store is None:
             return
+        if isinstance(user, str) and isinstance(assistant, str):
+            self._store.turns.record_exchange(
+                session_id, (user, assistant), providers=self._names, handover=messages, then=self.wake
+            )
+            return
+        # Parts, or nothing at all: they may be refused, and that is for the caller to hear.
         turn: list[Message] = [
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        self._store.turns.record(
-            session_id, turn, providers=self.provider_names, handover=messages, then=self.wake
-        )
+        self._store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
 
     def wake(self) -> None:
         """A turn was completed in the store and is owed to memory."""
@@ -140,6 +158,34 @@ class MemoryManager:
                 return str(lanes.recalls.call(call, timeout).result(timeout))
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
+    def search(
+        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0
+    ) -> list[Found]:
+        """What the providers have on this, for a person to read; blocks its caller."""
+        lanes = [self._named(provider)] if provider else list(self._lanes.values())
+        asked = [
+            each.recalls.call(partial(looking.search, each.provider, query, limit), timeout) for each in lanes
+        ]
+        wait_for_all(asked, timeout)
+        for each, answer in zip(lanes, asked, strict=True):
+            if not answer.done():
+                raise ProviderUnavailable(each.writes.name)
+        return [found for answer in asked for found in answer.result()]
+
+    def forget(self, provider: str, memory_id: str, *, timeout: float = 30.0) -> bool:
+        """Remove something from a provider's memory for good; False when it has nothing with that id."""
+        lanes = self._named(provider)
+        answer = lanes.recalls.call(partial(looking.forget, lanes.provider, memory_id), timeout)
+        wait_for_all([answer], timeout)
+        if not answer.done():
+            raise ProviderUnavailable(provider)
+        return bool(answer.result())
+
+    def _named(self, provider: str) -> Lanes:
+        if provider not in self._lanes:
+            raise InvalidInput(f"there is no memory provider {provider!r}; there is {', '.join(self._lanes)}")
+        return self._lanes[provider]
+
     # boundaries
 
     def on_session_end(
@@ -151,7 +197,14 @@ class MemoryManager:
         """
         if messages:
             copy = deepcopy(list(messages))
-            self._on_every_lane(session_id, lambda provider: provider.on_session_end(deepcopy(copy)), timeout)
+
+            def end(provider: MemoryProvider) -> None:
+                named: Any = (
+                    {"session_id": session_id} if takes(provider.on_session_end, "session_id") else {}
+                )
+                provider.on_session_end(deepcopy(copy), **named)
+
+            self._on_every_lane(session_id, end, timeout)
 
     def on_session_switch(self, new_session_id: str, *, parent_session_id: str, **kwargs: Any) -> None:  # noqa: ANN401
         """The conversation goes on elsewhere: what was recalled for the old session is dropped."""

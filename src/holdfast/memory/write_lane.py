@@ -77,7 +77,9 @@ class WriteLane:
 
     def wake(self) -> None:
         """Something new is owed."""
-        self._wake.set()
+        # The lane clears it before it looks, so while it is set the lane is still to look.
+        if not self._wake.is_set():
+            self._wake.set()
 
     @property
     def circuit(self) -> str:

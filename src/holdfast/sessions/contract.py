@@ -1,8 +1,8 @@
 """What the session store is: its rows as dataclasses, and the engine it runs on.
 
 Read this first, then `db.py` (the public face), then one of the parts: `transcripts.py`, `journal.py`,
-`inbox.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over named
-queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
+`inbox.py`, `asks.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over
+named queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -154,6 +154,19 @@ class InboxMessage:
     turn_id: str | None
     addressed_to: str | None
     key: str | None
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a turn waits for a person to say; `asked` is the event that shows it."""
+
+    id: str
+    turn_id: str
+    lease: str
+    asked: dict[str, Any]
+    state: str
+    answer: str | None
     created: int
 
 

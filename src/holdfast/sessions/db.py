@@ -1,7 +1,7 @@
 """`SessionDB`: the public face of the session store, on SQLite or on PostgreSQL.
 
 It is synchronous and thread-safe; async code reaches it through `process.off_loop`. The parts that other
-rooms work with are attributes: `turns` (the journal), `inbox`, `outbox` and `leases`.
+rooms work with are attributes: `turns` (the journal), `inbox`, `asks`, `outbox` and `leases`.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Self
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds
 from holdfast.sessions.contract import (
     Deleted,
@@ -107,6 +108,7 @@ class SessionDB:
         self._standings = Standings(engine)
         self.turns = Journal(engine)
         self.inbox = Inbox(engine)
+        self.asks = Asks(engine)
         self.outbox = Outbox(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds

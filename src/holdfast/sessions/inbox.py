@@ -103,6 +103,11 @@ class Inbox:
         self._engine.write(work)
 
 
+def put_message(tx: Transaction, session_id: str, text: str) -> InboxMessage:
+    """Let an encoded message wait in the conversation, as part of a larger transaction."""
+    return _put(tx, session_id, "queue", text, None, None)
+
+
 def _put(
     tx: Transaction,
     session_id: str,

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import MemoryProvider
@@ -16,6 +16,8 @@ from holdfast.memory.manager import MemoryManager
 from holdfast.memory.retry import RetryPolicy
 from holdfast.sessions import SessionDB
 from holdfast.testing.provider_case import Health, MakeCase, NotOffered, resolved
+
+T = TypeVar("T")
 
 QUICK = RetryPolicy(first_seconds=0.05, longest_seconds=0.2, most_attempts=1000)
 LOOK_EVERY = 0.05
@@ -180,6 +182,16 @@ def _around(method: Callable[..., object], before: Callable[[], object], after: 
         return result
 
     return call
+
+
+def check(name: str, title: str) -> Callable[[T], T]:
+    """Give a test its place on the report card."""
+
+    def named(test: T) -> T:
+        test.provider_check = (name, title)  # type: ignore[attr-defined]
+        return test
+
+    return named
 
 
 def require(kept: bool, otherwise: str) -> None:

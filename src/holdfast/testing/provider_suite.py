@@ -64,24 +64,23 @@ class _Suite:
             raise pytest.UsageError(f"--provider {spec}: {type(cause).__name__}: {cause}") from cause
         self.gaps = gaps_of(self.make_case)
         self.card: ReportCard = ReportCard(spec)
-        config.addinivalue_line("markers", "check(id, title): one check of the contract suite")
         named = config.args_source == pytest.Config.ArgsSource.ARGS
         config.args[:] = [*(config.args if named else []), *sorted(map(str, CHECKS.glob("check_*.py")))]
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            mark = item.get_closest_marker("check")
-            if mark and mark.args[0] in self.gaps:
-                item.add_marker(pytest.mark.xfail(reason=self.gaps[mark.args[0]], strict=False))
+            name, _ = _check_of(item) or ("", "")
+            if name in self.gaps:
+                item.add_marker(pytest.mark.xfail(reason=self.gaps[name], strict=False))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        mark = item.get_closest_marker("check")
-        if mark and (report.when == "call" or report.outcome != "passed"):
-            self.card.add(_marked(mark.args, report))
+        check = _check_of(item)
+        if check and (report.when == "call" or report.outcome != "passed"):
+            self.card.add(_marked(check, report))
         return report
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -93,6 +92,12 @@ class _Suite:
         file = session.config.getoption("--report-card")
         if file:
             self.card.write(Path(file))
+
+
+def _check_of(item: pytest.Item) -> tuple[str, str] | None:
+    """The name and title of a check; None for any other test."""
+    found: tuple[str, str] | None = getattr(getattr(item, "function", None), "provider_check", None)
+    return found
 
 
 def _marked(check: tuple[str, str], report: pytest.TestReport) -> "Mark":

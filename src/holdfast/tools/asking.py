@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from holdfast.core.events import ApprovalAsked, AskClosed, Event, QuestionAsked
 from holdfast.core.ids import new_id
@@ -40,7 +40,6 @@ class _Open:
     asked: Asked
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[str]"
-    until: float
 
 
 def approval_word(text: str) -> tuple[Word, str] | None:
@@ -52,19 +51,43 @@ def approval_word(text: str) -> tuple[Word, str] | None:
     return word, rest.strip()
 
 
-class OpenQuestions:
-    """One per session. `ask` is awaited on the turn's loop; `answer` may come from any thread."""
+def chosen(text: str, choices: Sequence[str]) -> str:
+    """The choice that an answer names or numbers, else the answer as it is."""
+    word = text.strip()
+    if word in choices:
+        return word
+    return choices[int(word) - 1] if word.isdecimal() and 1 <= int(word) <= len(choices) else text
 
-    def __init__(self, seconds: float = ASK_SECONDS) -> None:
+
+class Record(Protocol):
+    """Where asks are written down, for whoever may answer them from elsewhere."""
+
+    async def opened(self, asked: Asked) -> None: ...
+
+    async def closed(self, ask_id: str) -> str | None:
+        """Take no more answers; returns the one that was accepted before."""
+        ...
+
+
+class OpenQuestions:
+    """One per session. `ask` is awaited on the turn's loop; `answer` may come from any thread.
+
+    With a `record`, an answer is written down there first, and then told here.
+    """
+
+    def __init__(self, seconds: float = ASK_SECONDS, record: Record | None = None) -> None:
         self.seconds = seconds
+        self._record = record
         self._lock = threading.Lock()  # guards _open and _granted
         self._open: dict[str, _Open] = {}
         self._granted: tuple[AllowRule, ...] = ()
 
     async def ask(self, asked: Asked, emit: Emit) -> str | None:
         """Show the ask and wait for its answer; None when its time ran out."""
+        if self._record is not None:
+            await self._record.opened(asked)
         loop = asyncio.get_running_loop()
-        ask = _Open(asked, loop, loop.create_future(), loop.time() + asked.seconds)
+        ask = _Open(asked, loop, loop.create_future())
         with self._lock:
             self._open[asked.ask_id] = ask
         outcome = "interrupted"
@@ -87,7 +110,7 @@ class OpenQuestions:
                 return await asyncio.shield(ask.answer)
         except TimeoutError:
             if self._close(ask.asked.ask_id):
-                return None
+                return None if self._record is None else await self._record.closed(ask.asked.ask_id)
             # An answer was accepted before the time ran out; it is on its way to this loop.
             return await ask.answer
 
@@ -108,11 +131,6 @@ class OpenQuestions:
         """What waits for an answer now, oldest first: for a surface that was not there when it was asked."""
         with self._lock:
             return [each.asked for each in self._open.values()]
-
-    def open_with_time(self) -> list[tuple[Asked, float]]:
-        """The same, each with the seconds that are left to answer it."""
-        with self._lock:
-            return [(each.asked, max(0.0, each.until - each.loop.time())) for each in self._open.values()]
 
     def grant(self, rule: AllowRule) -> None:
         """Allow what the rule covers for the rest of this session."""
@@ -191,9 +209,4 @@ class AskingPerson:
             ),
             self.emit,
         )
-        if text is None or text.strip() in choices:
-            return text if text is None else text.strip()
-        number = text.strip()
-        if number.isdecimal() and 1 <= int(number) <= len(choices):
-            return choices[int(number) - 1]
-        return text
+        return None if text is None else chosen(text, choices)

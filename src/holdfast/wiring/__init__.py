@@ -1,7 +1,7 @@
 """Builds the concrete objects from the settings; alone reads the environment and knows every class.
 
-`basics.py` has what every command needs, `memory.py` the providers; `hosting.py`
-builds the host, and is imported where one is run.
+`basics.py` has what every command needs, `memory.py` the providers; `hosting.py` builds the host, and is
+imported where one is run; `leaving.py` runs one for a command, and is the way out of it.
 """
 
 from holdfast.wiring.basics import (
@@ -19,7 +19,13 @@ from holdfast.wiring.basics import (
     open_store,
     settings_path,
 )
-from holdfast.wiring.memory import build_memory, config_store, load_providers_of, make_provider_of
+from holdfast.wiring.memory import (
+    build_memory,
+    config_store,
+    is_plugin,
+    load_providers_of,
+    make_provider_of,
+)
 
 __all__ = [
     "build_memory",
@@ -31,6 +37,7 @@ __all__ = [
     "existing_store",
     "exit_watchdog",
     "forget_outputs",
+    "is_plugin",
     "list_models",
     "load_providers_of",
     "load_settings",

@@ -151,7 +151,11 @@ async def open_model(
 
 async def list_models(settings: Settings) -> tuple[str, list[str]]:
     """Where models are looked for, and the names of those that can be talked to there."""
+    if settings.model.provider == "scripted":
+        return "a script is played", [settings.model.name]
     choice = choose(settings.model, Keys.of(os.environ))
+    if choice is not None and choice.provider in ("gguf", "embedded"):
+        return choice.reason, [choice.name or choice.provider]
     if choice is None:
         found = await answering(opening.LOCAL_SERVERS)
         names = [name for _, _, listed in found for name in chatting(listed)]

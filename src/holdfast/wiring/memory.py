@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput, ProviderInvalid
@@ -10,6 +11,8 @@ from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.memory.config import ConfigField, ProviderConfig, resolve
 from holdfast.memory.config_store import ConfigStore
+from holdfast.memory.contract import Complete
+from holdfast.memory.delivery import takes
 from holdfast.memory.loading import Loaded, load_providers, make_provider
 from holdfast.sessions import SessionDB
 from holdfast.wiring.basics import data_folder, settings_path
@@ -41,18 +44,33 @@ def load_providers_of(settings: Settings, environment: Mapping[str, str] | None 
         settings.memory.providers,
         plugins_folder(settings),
         configure,
-        folder=data_folder(),
-        clock=SystemClock(),
+        **_offered(variables),
     )
 
 
 def make_provider_of(settings: Settings, name: str) -> MemoryProvider:
     """One provider by its name, configured or not: for setting it up."""
-    return make_provider(name, plugins_folder(settings), folder=data_folder(), clock=SystemClock())
+    return make_provider(name, plugins_folder(settings), **_offered(os.environ))
 
 
-def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, list[ProviderInvalid]]:
-    """Memory with the providers that the settings name, and why others were left out."""
+def is_plugin(settings: Settings, name: str) -> bool:
+    """Whether a name is that of a plugin in the plugins' folder, which is used without being named."""
+    folder = plugins_folder(settings)
+    return (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
+
+
+def _offered(environment: Mapping[str, str]) -> dict[str, object]:
+    """What the maker of a provider may ask for by name."""
+    return {"folder": data_folder(), "clock": SystemClock(), "environment": environment}
+
+
+def build_memory(
+    settings: Settings, store: SessionDB, complete: Complete | None = None
+) -> tuple[MemoryManager, list[ProviderInvalid]]:
+    """Memory with the providers that the settings name, and why others were left out.
+
+    `complete` asks the model; providers that extract by themselves get it.
+    """
     loaded = load_providers_of(settings)
     memory = MemoryManager(
         store,
@@ -61,5 +79,8 @@ def build_memory(settings: Settings, store: SessionDB) -> tuple[MemoryManager, l
         recall_seconds=settings.memory.recall_s,
     )
     for provider in loaded.providers:
-        memory.add_provider(provider, config=loaded.configs[provider.name])
+        given: dict[str, Any] = {"config": loaded.configs[provider.name]}
+        if complete is not None and takes(provider.initialize, "complete"):
+            given["complete"] = complete
+        memory.add_provider(provider, **given)
     return memory, loaded.problems

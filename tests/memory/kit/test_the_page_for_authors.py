@@ -32,7 +32,7 @@ def test_every_check_is_explained_on_the_page(checkout: Path) -> None:
     named = {
         name
         for file in checks.glob("check_*.py")
-        for name in re.findall(r"mark\.check\(\"([^\"]+)\"", file.read_text(encoding="utf-8"))
+        for name in re.findall(r"@check\(\"([^\"]+)\"", file.read_text(encoding="utf-8"))
     }
     assert named
     assert named - explained == set()

@@ -14,7 +14,6 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import AnyFormattedText
 
 from holdfast.cli.clean_text import one_line
-from holdfast.cli.leaving import Leaving
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import WORDS, Standing, prompt_lines, status_text
 from holdfast.cli.terminal.view import TurnView
@@ -24,6 +23,7 @@ from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, S
 from holdfast.host import Host
 from holdfast.sessions.contract import Mode
 from holdfast.tools.asking import approval_word
+from holdfast.wiring.leaving import Leaving
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Chat:
 
     async def _interrupt(self, session_id: str) -> None:
         if not await self.host.interrupt(session_id):
-            self.view.note("Nothing runs in this process. /mode interrupt stops a turn of another one.")
+            self.view.note("Nothing runs any more.")
 
     # a typed line
 

@@ -8,7 +8,6 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from holdfast.cli.finding import LOOKED_AT, find
-from holdfast.cli.leaving import Leaving, host_run
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.completion import ChatCompleter, history_file
 from holdfast.cli.terminal.keys import Around, Hands, make_prompt
@@ -19,6 +18,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.host import Host
 from holdfast.wiring import data_folder
+from holdfast.wiring.leaving import Leaving, host_run
 
 SOURCE = "cli"
 

@@ -16,6 +16,7 @@ from holdfast.core.errors.host import (
 )
 from holdfast.core.errors.memory import (
     BoundaryFailed,
+    ExtractionFailed,
     MemoryClosed,
     ProviderInvalid,
     ProviderNotWorking,
@@ -96,6 +97,7 @@ __all__ = [
     "DatabaseDamaged",
     "DeliveryNotFound",
     "DiskFull",
+    "ExtractionFailed",
     "HoldfastError",
     "HostClosed",
     "ImportRefused",

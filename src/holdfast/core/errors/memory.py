@@ -6,8 +6,8 @@ from holdfast.core.errors.groups import InvalidInput, Refused, Retryable
 class ProviderUnavailable(Retryable):
     """A memory provider can't be reached now; what it is owed stays owed."""
 
-    def __init__(self, provider: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{provider} is unavailable")
+    def __init__(self, provider: str, retry_after: float | None = None, problem: str = "") -> None:
+        super().__init__(f"{provider} is unavailable: {problem}" if problem else f"{provider} is unavailable")
         self.provider = provider
         self.retry_after = retry_after
 
@@ -48,3 +48,7 @@ class BoundaryFailed(Retryable):
         said = "; ".join(f"{name}: {problem}" for name, problem in failures.items())
         super().__init__(f"not committed to memory: {said}")
         self.failures = failures
+
+
+class ExtractionFailed(Retryable):
+    """No facts could be read from what a model answered; the conversation is kept and asked about again."""

@@ -4,12 +4,12 @@ import pytest
 
 from holdfast.memory.config import declared
 from holdfast.memory.loading import checked
-from holdfast.testing.provider_stand import Stand
+from holdfast.testing.provider_stand import Stand, check
 
 LONGEST_NAME = 64
 
 
-@pytest.mark.check("shape", "It has the methods and a stable name, and its schemas are well formed")
+@check("shape", "It has the methods and a stable name, and its schemas are well formed")
 def test_shape(stand: Stand) -> None:
     provider, again = stand.case.make(), stand.case.make()
     try:
@@ -27,7 +27,7 @@ def test_shape(stand: Stand) -> None:
         again.shutdown()
 
 
-@pytest.mark.check("tools", "A tool call with wrong arguments gets an answer in text, or an error, soon")
+@check("tools", "A tool call with wrong arguments gets an answer in text, or an error, soon")
 def test_tools(stand: Stand) -> None:
     memory = stand.manager()
     schemas = memory.get_tool_schemas()

@@ -2,16 +2,14 @@
 
 from itertools import count
 
-import pytest
-
-from holdfast.testing.provider_stand import Between, Stand, sentence
+from holdfast.testing.provider_stand import Between, Stand, check, sentence
 
 WORDS = [f"placename{number:02}" for number in range(12)]
 AT_ONCE = 0.25
 """Seconds that handing over may take: a store's fsync, never a provider."""
 
 
-@pytest.mark.check("stored", "A turn that was delivered can be found")
+@check("stored", "A turn that was delivered can be found")
 def test_stored(stand: Stand) -> None:
     memory = stand.manager()
     stand.say(memory, "evergreen")
@@ -19,7 +17,7 @@ def test_stored(stand: Stand) -> None:
     stand.arrived(memory, "evergreen")
 
 
-@pytest.mark.check("order", "Turns of a session are kept in their order, also when one fails in between")
+@check("order", "Turns of a session are kept in their order, also when one fails in between")
 def test_order(stand: Stand) -> None:
     stand.case.stored()
     calls = count()
@@ -39,7 +37,7 @@ def test_order(stand: Stand) -> None:
     assert list(dict.fromkeys(kept)) == WORDS, f"kept as {kept}"
 
 
-@pytest.mark.check("duplicates", "A turn delivered again is kept once")
+@check("duplicates", "A turn delivered again is kept once")
 def test_duplicates(stand: Stand) -> None:
     calls = count()
 
@@ -53,7 +51,7 @@ def test_duplicates(stand: Stand) -> None:
     stand.once(memory, "heatherfield")
 
 
-@pytest.mark.check("same words", "Two turns with the same words are both kept, and are not taken for one")
+@check("same words", "Two turns with the same words are both kept, and are not taken for one")
 def test_same_words(stand: Stand) -> None:
     stand.case.stored()
     memory = stand.manager()
@@ -65,7 +63,7 @@ def test_same_words(stand: Stand) -> None:
     assert copies == len(("one", "other")), f"two turns were delivered, {copies} are kept"
 
 
-@pytest.mark.check("retry", "A failed write is raised, not swallowed, and arrives when the backend is back")
+@check("retry", "A failed write is raised, not swallowed, and arrives when the backend is back")
 def test_retry(stand: Stand) -> None:
     memory = stand.manager()
     stand.say(memory, "beforehand")
@@ -79,7 +77,7 @@ def test_retry(stand: Stand) -> None:
     stand.once(memory, "beforehand", "meanwhile")
 
 
-@pytest.mark.check("unicode", "Text in any script, with any character, arrives")
+@check("unicode", "Text in any script, with any character, arrives")
 def test_unicode(stand: Stand) -> None:
     memory = stand.manager()
     for word in ("żółwikowo", "мореград", "東京駅前", "🦉eulennest"):
@@ -94,7 +92,7 @@ def test_unicode(stand: Stand) -> None:
     assert not memory.status()[0].set_aside, f"set aside: {memory.status()[0].last_error}"
 
 
-@pytest.mark.check("size", "A turn of a million characters is kept or refused by name, and holds up no other")
+@check("size", "A turn of a million characters is kept or refused by name, and holds up no other")
 def test_size(stand: Stand) -> None:
     memory = stand.manager()
     memory.sync_all(sentence("hugeland") + " far and wide" * 77_000, "Long indeed.", session_id="session-1")
@@ -105,7 +103,7 @@ def test_size(stand: Stand) -> None:
         stand.arrived(memory, "hugeland")
 
 
-@pytest.mark.check("slow", "While the backend is slow, turns are handed over at once and all arrive")
+@check("slow", "While the backend is slow, turns are handed over at once and all arrive")
 def test_slow(stand: Stand) -> None:
     memory = stand.manager()
     stand.say(memory, "warmup")

@@ -2,12 +2,10 @@
 
 import threading
 
-import pytest
-
-from holdfast.testing.provider_stand import Stand, sentence
+from holdfast.testing.provider_stand import Stand, check, sentence
 
 
-@pytest.mark.check("recall", "What was told in one session is recalled in another")
+@check("recall", "What was told in one session is recalled in another")
 def test_recall(stand: Stand) -> None:
     memory = stand.manager()
     stand.say(memory, "lighthouse")
@@ -19,7 +17,7 @@ def test_recall(stand: Stand) -> None:
     )
 
 
-@pytest.mark.check("switch", "After a session switch, what was recalled for the old one is not shown")
+@check("switch", "After a session switch, what was recalled for the old one is not shown")
 def test_switch(stand: Stand) -> None:
     provider = stand.case.make()
     memory = stand.manager(provider)
@@ -39,7 +37,7 @@ def test_switch(stand: Stand) -> None:
     stand.arrived(memory, "newground")
 
 
-@pytest.mark.check("isolation", "Recalls at the same time get each its own answer")
+@check("isolation", "Recalls at the same time get each its own answer")
 def test_isolation(stand: Stand) -> None:
     provider = stand.case.make()
     memory = stand.manager(provider, recall=20.0)
@@ -65,7 +63,7 @@ def test_isolation(stand: Stand) -> None:
     assert not wrong, f"asked for {wrong[0]}, answered {answers.get(wrong[0], 'nothing')!r:.200}"
 
 
-@pytest.mark.check("recall while down", "While the backend is down, a turn goes on without recall, soon")
+@check("recall while down", "While the backend is down, a turn goes on without recall, soon")
 def test_recall_while_down(stand: Stand) -> None:
     memory = stand.manager(recall=2.0)
     stand.say(memory, "beacon")

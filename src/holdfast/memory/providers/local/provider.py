@@ -15,7 +15,7 @@ from typing import Any, Literal
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.memory.contract import CompletedTurn, MemoryProvider, Remembered
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
 from holdfast.memory.providers.local.making_vectors import VectorMaker
@@ -153,6 +153,13 @@ class LocalMemory(MemoryProvider):
     def forget(self, memory_id: int) -> bool:
         """Remove a note, or the turn that a found passage belongs to, for good."""
         return self._opened()[0].forget(memory_id)
+
+    def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
+        """What a search finds, as the command line shows it."""
+        return [
+            Remembered(each.id, each.created, each.speaker if each.kind == "turn" else "note", each.text)
+            for each in self.search(query, limit)
+        ]
 
     def dated(self, memory: Memory) -> str:
         return moment(memory.created, self._zone).isoformat(timespec="minutes")

@@ -1,43 +1,34 @@
 """The memory's file: passages, their index and their vectors. Safe for threads and for several processes.
 
-One connection writes and one reads (WAL), so a long write never delays recall. The tables and the triggers
-that keep index and vectors in step are in `schema.sql`.
+The tables and the triggers that keep index and vectors in step are in `schema.sql`; how the file is opened,
+read and written is in `../own_file.py`.
 """
 
-import os
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cache
-from importlib.resources import files
 from typing import Any, TypeVar
 
-import aiosql
-
 from holdfast.core.contract import Clock
-from holdfast.core.errors import InvalidInput, StoreClosed
+from holdfast.core.errors import InvalidInput
 from holdfast.memory.contract import CompletedTurn
-from holdfast.memory.providers.local.opening import open_memory
+from holdfast.memory.providers import own_file
 from holdfast.memory.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
-from holdfast.sessions.sqlite.connection import SqliteFile
-from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
-from holdfast.sessions.sqlite.forks import note_closed, note_opened
+from holdfast.memory.providers.own_file import FileKind, OwnFile
 
 T = TypeVar("T")
 
+PACKAGE = "holdfast.memory.providers.local"
+KIND = FileKind(application_id=0x484F4C4D, schema=1, package=PACKAGE)
 NOTES_SESSION = ""
 LONGEST_NOTE = 4000
 # Wider than any neighbourhood, so that notes are nobody's neighbours.
 NOTE_STRIDE = 10
 
 
-@cache
 def load_queries() -> Any:  # noqa: ANN401 - aiosql's are dynamic
-    source = files("holdfast.memory.providers.local").joinpath("queries.sql")
-    return aiosql.from_str(source.read_text(encoding="utf-8"), "sqlite3")
+    return own_file.load_queries(PACKAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +48,8 @@ class MemoryStore:
     ) -> None:
         self._clock = clock
         self._zone = zone
-        self._file = SqliteFile(path, clock, patience)
         self._queries = load_queries()
-        self._writing = threading.Lock()  # guards _writer: a connection serves one thread at a time
-        self._reading = threading.Lock()  # guards _reader
-        self._pid = os.getpid()
-        self._writer: sqlite3.Connection | None = open_memory(self._file)
-        self._opened = note_opened(path)
-        try:
-            self._reader: sqlite3.Connection | None = self._file.connect(read_only=True)
-        except sqlite3.Error as error:
-            self._writer.close()
-            note_closed(self._opened)
-            raise translate(error, path, patience) from error
+        self._file = OwnFile(path, KIND, clock=clock, patience=patience)
 
     @property
     def path(self) -> str:
@@ -80,13 +60,13 @@ class MemoryStore:
 
         One that is there already is overwritten by its key.
         """
-        with self._write() as connection:
+        with self._file.write() as connection:
             return sum(self._add_turn(connection, turn) for turn in turns)
 
     def add_note(self, text: str) -> int:
         """Store a note and return its id."""
         note = self._note(text)
-        with self._write() as connection:
+        with self._file.write() as connection:
             session = self._session_no(connection, NOTES_SESSION)
             number = int(self._queries.next_note(connection))
             self._insert(connection, note, session_no=session, place=number * NOTE_STRIDE)
@@ -95,7 +75,7 @@ class MemoryStore:
     def change_note(self, note_id: int, text: str) -> bool:
         """Give a note another text; False when there is no such note."""
         note = self._note(text)
-        with self._write() as connection:
+        with self._file.write() as connection:
             changed = self._queries.change_note(
                 connection,
                 id=note_id,
@@ -107,12 +87,12 @@ class MemoryStore:
             if changed:
                 self._queries.merge_index(connection)
         if changed:
-            self._clean_log()
+            self._file.clean_log()
         return bool(changed)
 
     def forget(self, passage_id: int) -> bool:
         """Remove a note, or the whole turn of a passage: text, index and vectors. False: there is none."""
-        with self._write() as connection:
+        with self._file.write() as connection:
             found = self._queries.turn_key_of(connection, id=passage_id)
             if found is None:
                 return False
@@ -122,12 +102,12 @@ class MemoryStore:
                 self._queries.drop_turn(connection, turn_key=found[1])
                 self._queries.mark_forgotten(connection, turn_key=found[1])
             self._queries.merge_index(connection)
-        self._clean_log()
+        self._file.clean_log()
         return True
 
     def await_vectors(self, model: str) -> None:
         """Have the vectors of any other model made anew."""
-        with self._write() as connection:
+        with self._file.write() as connection:
             self._queries.await_vectors(connection, model=model)
 
     def without_vector(self, most: int) -> list[tuple[int, str, str]]:
@@ -136,7 +116,7 @@ class MemoryStore:
 
     def add_vectors(self, model: str, made: Sequence[tuple[int, str, bytes]]) -> None:
         """Store vectors for (passage, the text that was embedded)."""
-        with self._write() as connection:
+        with self._file.write() as connection:
             for passage_id, text, vector in made:
                 self._queries.drop_vector(connection, passage_id=passage_id)
                 added = self._queries.add_vector(
@@ -153,30 +133,11 @@ class MemoryStore:
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a piece of reading on one snapshot."""
-        self._refuse_forked()
-        with self._reading, self._translated():
-            if self._reader is None:
-                raise StoreClosed(self.path)
-            self._reader.execute("begin")
-            try:
-                return work(self._reader)
-            finally:
-                if self._reader.in_transaction:
-                    self._reader.execute("rollback")
+        return self._file.read(work)
 
     def close(self) -> None:
-        """Close both connections; a call that runs is finished first. May be called again."""
-        if os.getpid() != self._pid:
-            return
-        with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
-        with self._writing:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-                note_closed(self._opened)
+        """A call that runs is finished first. May be called again."""
+        self._file.close()
 
     def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
         if self._queries.is_forgotten(connection, turn_key=turn.key):
@@ -236,38 +197,3 @@ class MemoryStore:
         if not kept or len(kept) > LONGEST_NOTE:
             raise InvalidInput(f"a note has 1 to {LONGEST_NOTE} characters, not {len(kept)}")
         return passage(NOTE, kept, self._clock.now(), self._zone)
-
-    def _clean_log(self) -> None:
-        """Move the log into the file and empty it; while others read, the next checkpoint does."""
-        with self._writing, self._translated():
-            if self._writer is not None:
-                self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, which other processes see whole or not at all."""
-        self._refuse_forked()
-        with self._writing, self._translated():
-            connection = self._writer
-            if connection is None:
-                raise StoreClosed(self.path)
-            self._file.patiently(lambda: connection.execute("begin immediate"))
-            try:
-                yield connection
-                connection.execute("commit")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("rollback")
-                raise
-
-    def _refuse_forked(self) -> None:
-        # Before any lock: one that was held when the process forked is never released in the child.
-        if os.getpid() != self._pid:
-            raise StoreClosed(self.path)
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, *UNBINDABLE) as error:
-            raise translate(error, self.path, self._file.patience) from error

@@ -9,12 +9,12 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from holdfast.cli.stopping import Stopped
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
+from holdfast.core.stopping import Stopped
 from holdfast.host import Host
 from holdfast.process import ExitWatchdog, ShutdownBudget, StopSignals
-from holdfast.wiring import exit_watchdog
+from holdfast.wiring.basics import exit_watchdog
 from holdfast.wiring.hosting import Host as HostOfSettings
 
 SHUTDOWN_SECONDS = 5.0

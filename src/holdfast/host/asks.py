@@ -1,0 +1,85 @@
+"""How a person's answer reaches a turn from any process: through a row of the store for each ask.
+
+`AskRecord` writes down what this process's turns ask. Whoever answers, here or elsewhere, changes the row
+first; the first answer counts. An answer that was accepted and that the turn never took in, because it was
+cut off in that moment, becomes the next message (I5).
+"""
+
+from collections.abc import Sequence
+
+from holdfast.agent.contract import PART
+from holdfast.core.contract import Message
+from holdfast.core.errors import LeaseLost
+from holdfast.core.events import ApprovalAsked, QuestionAsked, event_from_json
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Ask, InboxMessage, Lease
+from holdfast.tools.asking import Asked, approval_word, chosen
+
+
+class AskRecord:
+    """The asks of one conversation's turns, as they run in this process."""
+
+    def __init__(self, db: SessionDB, pool: DaemonPool) -> None:
+        self._db = db
+        self._pool = pool
+        self.lease: Lease | None = None
+        """The conversation's lease, while this process holds it."""
+        self.unsettled: set[str] = set()
+        """Turns that have asked something and whose asks are still on record."""
+
+    async def opened(self, asked: Asked) -> None:
+        """Write an ask down before anybody is shown it."""
+        if self.lease is None:
+            raise LeaseLost(asked.session_id, "this process")
+        self.unsettled.add(asked.turn_id)
+        await off_loop(
+            self._pool, self._db.asks.put, asked.ask_id, asked.turn_id, asked.to_json(), lease=self.lease
+        )
+
+    async def closed(self, ask_id: str) -> str | None:
+        """Its time ran out; an answer that came before that is returned, and counts."""
+        return await off_loop(self._pool, self._db.asks.close, ask_id)
+
+    async def answered(self, turn_id: str) -> list[Ask]:
+        """What the turn has been answered so far, from wherever."""
+        asks = await off_loop(self._pool, self._db.asks.of_turn, turn_id)
+        return [ask for ask in asks if ask.state == "answered"]
+
+    async def settle(self, turn_id: str) -> list[InboxMessage]:
+        """The turn has ended, or goes on after a crash: what it asked is over. Returns what waits now."""
+        waiting = await off_loop(self._pool, self._db.asks.settle, turn_id, unheard)
+        self.unsettled.discard(turn_id)
+        return waiting
+
+
+def answer_ask(db: SessionDB, ask_id: str, text: str, lease_name: str) -> bool:
+    """Answer an ask of the conversation that is run under this lease; False when the text doesn't count."""
+    ask = db.asks.get(ask_id)
+    if ask is None or (isinstance(shown(ask), ApprovalAsked) and approval_word(text) is None):
+        return False
+    return db.asks.answer(ask_id, text, lease_name=lease_name)
+
+
+def shown(ask: Ask) -> Asked | None:
+    """The ask as the event that every surface shows; None when this release can't read it."""
+    event = event_from_json(ask.asked)
+    return event if isinstance(event, (ApprovalAsked, QuestionAsked)) else None
+
+
+def outcome(ask: Ask | None) -> str:
+    """How an ask that is not open any more ended, in words."""
+    if ask is not None and ask.answer is not None:
+        return f"answered: {ask.answer}"
+    return "no answer in time" if ask is not None and ask.state == "closed" else "over"
+
+
+def unheard(asks: Sequence[Ask], messages: Sequence[Message]) -> list[Message]:
+    """Answers to questions whose call has no result on record: the model has not seen them."""
+    heard = {each.get("tool_call_id") for each in messages if each["role"] == "tool" and PART not in each}
+    words: list[Message] = []
+    for ask in asks:
+        asked = shown(ask)
+        if isinstance(asked, QuestionAsked) and ask.answer is not None and asked.call_id not in heard:
+            words.append({"role": "user", "content": chosen(ask.answer, asked.choices)})
+    return words

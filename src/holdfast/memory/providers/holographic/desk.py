@@ -1,0 +1,125 @@
+"""What can be done with the facts, one method for each thing; the tools and the provider call these."""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.memory.providers.holographic.contradiction import Contradiction, contradictions, rivals
+from holdfast.memory.providers.holographic.facts import HELPFUL, UNHELPFUL, Fact, Statement
+from holdfast.memory.providers.holographic.search import Probed, Search
+from holdfast.memory.providers.holographic.store import FactStore, load_queries
+from holdfast.memory.providers.holographic.tools import FactStoreCall, needed, shown
+
+Answer = dict[str, Any]
+
+
+class FactDesk:
+    """The actions of `fact_store` and `fact_feedback`."""
+
+    def __init__(self, store: FactStore, search: Search) -> None:
+        self._store = store
+        self._search = search
+        self._queries = load_queries()
+
+    def run_action(self, call: FactStoreCall) -> Answer:
+        actions: dict[str, Callable[[FactStoreCall], Answer]] = {
+            "add": self._add,
+            "search": self._find,
+            "probe": self._probe,
+            "related": self._related,
+            "reason": self._reason,
+            "contradict": self._contradict,
+            "update": self._update,
+            "remove": self._remove,
+            "list": self._list,
+        }
+        return actions[call.action](call)
+
+    def feedback(self, fact_id: int, *, helpful: bool) -> Fact | None:
+        """Trust a fact more or less; None when there is no such fact."""
+        return self._store.rate(fact_id, HELPFUL if helpful else UNHELPFUL, counted=True)
+
+    def rivals(self, fact_id: int) -> list[Contradiction]:
+        """The facts that contradict this one."""
+        return self._store.read(lambda connection: rivals(connection, self._queries, fact_id))
+
+    def contradictions(self) -> list[Contradiction]:
+        """Every pair of facts that can't both be true, the newest disputes first."""
+        return self._store.read(lambda connection: contradictions(connection, self._queries))
+
+    def _add(self, call: FactStoreCall) -> Answer:
+        statement = Statement(
+            needed(call, "content"), call.category or "general", call.tags or "", tuple(call.entities or ())
+        )
+        fact_id, is_new = self._store.add(statement)
+        answer: Answer = {"id": fact_id, "new": is_new}
+        pairs = self.rivals(fact_id)
+        if pairs:
+            answer["contradicts"] = self._others(fact_id, pairs)
+            answer["hint"] = "update or remove the fact that no longer holds"
+        return answer
+
+    def _find(self, call: FactStoreCall) -> Answer:
+        found = self._search.search(
+            needed(call, "query"), call.limit, category=call.category or "", least_trust=call.min_trust
+        )
+        return {"facts": [shown(fact) for fact in found]}
+
+    def _probe(self, call: FactStoreCall) -> Answer:
+        return _told(self._search.probe([needed(call, "entity")], call.limit, least_trust=call.min_trust))
+
+    def _related(self, call: FactStoreCall) -> Answer:
+        return _told(self._search.related(needed(call, "entity"), call.limit, least_trust=call.min_trust))
+
+    def _reason(self, call: FactStoreCall) -> Answer:
+        return _told(self._search.probe(needed(call, "entities"), call.limit, least_trust=call.min_trust))
+
+    def _contradict(self, call: FactStoreCall) -> Answer:
+        pairs = self.contradictions() if call.fact_id is None else self.rivals(call.fact_id)
+        if call.entity:
+            probed = self._search.probe([call.entity], limit=1000, least_trust=0.0)
+            about = {fact.id for fact in probed.facts}
+            pairs = [pair for pair in pairs if pair.older in about or pair.newer in about]
+        facts = self._search.facts({each for pair in pairs for each in (pair.older, pair.newer)})
+        told = [
+            {"older": shown(facts[pair.older]), "newer": shown(facts[pair.newer]), "reason": pair.reason}
+            for pair in pairs
+            if pair.older in facts and pair.newer in facts
+        ]
+        return {"contradictions": told[: call.limit], "found": len(told)}
+
+    def _update(self, call: FactStoreCall) -> Answer:
+        fact_id = needed(call, "fact_id")
+        done = self._store.change(fact_id, content=call.content, category=call.category, tags=call.tags)
+        if done and call.trust_delta is not None:
+            self._store.rate(fact_id, call.trust_delta, counted=False)
+        facts = self._search.facts([fact_id]) if done else {}
+        return {"updated": shown(facts[fact_id])} if fact_id in facts else _no_fact(fact_id)
+
+    def _remove(self, call: FactStoreCall) -> Answer:
+        fact_id = needed(call, "fact_id")
+        return {"removed": fact_id} if self._store.forget(fact_id) else _no_fact(fact_id)
+
+    def _list(self, call: FactStoreCall) -> Answer:
+        found = self._search.listed(call.limit, category=call.category or "", least_trust=call.min_trust)
+        return {"facts": [shown(fact) for fact in found], "kept": self._store.counts().facts}
+
+    def _others(self, fact_id: int, pairs: list[Contradiction]) -> list[Answer]:
+        others = {pair.older if pair.newer == fact_id else pair.newer: pair.reason for pair in pairs}
+        facts = self._search.facts(others)
+        return [shown(fact) | {"reason": others[fact.id]} for fact in facts.values()]
+
+
+def _told(probed: Probed) -> Answer:
+    answer: Answer = {"facts": [shown(fact) for fact in probed.facts]}
+    if probed.neighbours:
+        answer["connected_with"] = {each.name: each.shared for each in probed.neighbours}
+    if probed.unknown:
+        answer["unknown"] = probed.unknown
+        answer["note"] = f"nothing is known of {', '.join(probed.unknown)}"
+    elif not probed.facts:
+        answer["note"] = "no fact is about all of that"
+    return answer
+
+
+def _no_fact(fact_id: int) -> Answer:
+    return {"error": f"there is no fact {fact_id}"}

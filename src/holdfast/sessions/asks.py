@@ -1,0 +1,109 @@
+"""Asks: what a turn waits for a person to say, on record so that any process can show and answer it.
+
+An ask is settled once, by the row's own state: the first answer counts, from whichever process, until the
+turn closes the ask. It counts only while the asking process holds the conversation, so one that died leaves
+nothing open.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput
+from holdfast.sessions.codec import checked_name, decode_all, encode, is_storable, to_json
+from holdfast.sessions.contract import Ask, Engine, InboxMessage, Lease, Transaction
+from holdfast.sessions.inbox import put_message
+from holdfast.sessions.turns import lock_running_turn, lock_turn
+
+Unheard = Callable[[Sequence[Ask], Sequence[Message]], Sequence[Message]]
+"""Of a turn's asks and messages: the answers that the turn never took in, as messages."""
+
+
+class Asks:
+    """The open asks of running turns."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def put(self, ask_id: str, turn_id: str, asked: Mapping[str, Any], *, lease: Lease) -> None:
+        """Ask; the lease is the conversation's, as the asking process holds it."""
+        checked_name("an ask's id", ask_id)
+        # Escaped to ASCII: what a model asks may hold characters that no store takes.
+        text = json.dumps(asked)
+
+        def work(tx: Transaction) -> None:
+            lock_running_turn(tx, turn_id)
+            tx.queries.put_ask(
+                tx.connection, id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, asked=text
+            )
+
+        self._engine.write(work)
+
+    def answer(self, ask_id: str, text: str, *, lease_name: str) -> bool:
+        """Answer an ask of the conversation with this lease; False when it is closed, or never was."""
+        if not is_storable(text):
+            raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
+        return self._engine.write(
+            lambda tx: bool(tx.queries.answer_ask(tx.connection, id=ask_id, lease=lease_name, answer=text))
+        )
+
+    def close(self, ask_id: str) -> str | None:
+        """Take no more answers; returns the one that was accepted before."""
+
+        def work(tx: Transaction) -> str | None:
+            if tx.queries.close_ask(tx.connection, id=ask_id):
+                return None
+            row = tx.queries.get_ask(tx.connection, id=ask_id)
+            return None if row is None else _from_row(row).answer
+
+        return self._engine.write(work)
+
+    def get(self, ask_id: str) -> Ask | None:
+        def work(tx: Transaction) -> Ask | None:
+            row = tx.queries.get_ask(tx.connection, id=ask_id)
+            return None if row is None else _from_row(row)
+
+        return self._engine.read(work)
+
+    def open(self, session_id: str) -> list[Ask]:
+        """What the session's running turn waits for, oldest first."""
+        return self._engine.read(
+            lambda tx: [_from_row(row) for row in tx.queries.open_asks(tx.connection, session_id=session_id)]
+        )
+
+    def of_turn(self, turn_id: str) -> list[Ask]:
+        """All that the turn has asked, settled or not."""
+        return self._engine.read(
+            lambda tx: [_from_row(row) for row in tx.queries.asks_of_turn(tx.connection, turn_id=turn_id)]
+        )
+
+    def left_behind(self) -> list[str]:
+        """Turns that have ended and whose asks nobody has settled."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.turns_with_asks_left(tx.connection)]
+        )
+
+    def settle(self, turn_id: str, unheard: Unheard) -> list[InboxMessage]:
+        """Forget the asks of a turn; answers that it never took in become the next messages."""
+
+        def work(tx: Transaction) -> list[InboxMessage]:
+            turn = lock_turn(tx, turn_id)
+            gone = tx.queries.forget_asks(tx.connection, turn_id=turn_id)
+            asks = sorted(map(_from_row, gone), key=lambda ask: (ask.created, ask.id))
+            if turn.state == "completed" or not any(ask.answer for ask in asks):
+                return []
+            said = decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+            return [put_message(tx, turn.session_id, _checked(each)) for each in unheard(asks, said)]
+
+        return self._engine.write(work)
+
+
+def _checked(message: Message) -> str:
+    encode(message)
+    return to_json(message)
+
+
+def _from_row(row: Sequence[Any]) -> Ask:
+    ask_id, turn_id, lease, asked, *rest = row
+    return Ask(ask_id, turn_id, lease, json.loads(asked), *rest)

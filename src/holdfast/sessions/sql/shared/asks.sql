@@ -1,0 +1,36 @@
+-- name: put_ask(id, turn_id, lease, token, asked)!
+insert into asks (id, turn_id, lease, token, asked, created)
+values (:id, :turn_id, :lease, :token, :asked, store_now())
+
+-- name: answer_ask(id, lease, answer)!
+-- The first answer counts, while the turn waits for it and its process holds the conversation.
+update asks set state = 'answered', answer = :answer
+ where id = :id and lease = :lease and state = 'open'
+   and exists (select 1 from turns t where t.id = asks.turn_id and t.state = 'running')
+   and exists (select 1 from leases l where l.name = asks.lease and l.token = asks.token
+                  and l.holder is not null and l.expires > store_now())
+
+-- name: close_ask(id)!
+update asks set state = 'closed' where id = :id and state = 'open'
+
+-- name: get_ask(id)^
+select id, turn_id, lease, asked, state, answer, created from asks where id = :id
+
+-- name: open_asks(session_id)
+select a.id, a.turn_id, a.lease, a.asked, a.state, a.answer, a.created
+  from turns t
+  join asks a on a.turn_id = t.id and a.state = 'open'
+  join leases l on l.name = a.lease and l.token = a.token and l.holder is not null and l.expires > store_now()
+ where t.session_id = :session_id and t.state = 'running'
+ order by a.created, a.id
+
+-- name: asks_of_turn(turn_id)
+select id, turn_id, lease, asked, state, answer, created from asks where turn_id = :turn_id order by created, id
+
+-- name: turns_with_asks_left()
+-- Turns that ended while their process could not tidy up behind them.
+select distinct a.turn_id from asks a join turns t on t.id = a.turn_id where t.state <> 'running'
+
+-- name: forget_asks(turn_id)
+delete from asks where turn_id = :turn_id
+returning id, turn_id, lease, asked, state, answer, created

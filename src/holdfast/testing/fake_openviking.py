@@ -1,0 +1,212 @@
+"""`FakeOpenViking`: as much of an OpenViking server as a client that sends, commits and searches can tell.
+
+It keeps what the real one (0.5.2) was seen to do: no key for a message, a commit that archives at once and
+extracts later, a failed extraction that clears the messages, a task that a restart may forget.
+"""
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.provider_case import Health
+
+BATCH = 100
+
+
+@dataclass(slots=True)
+class _Task:
+    id: str
+    session: str
+    archive: str
+    messages: list[dict[str, Any]]
+    created: int
+    status: str = "pending"
+    looks: int = 0
+
+
+@dataclass(slots=True)
+class _Session:
+    live: list[dict[str, Any]] = field(default_factory=list)
+    archives: int = 0
+
+
+class FakeOpenViking:
+    """A server on loopback; `key`, when given, must be sent."""
+
+    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
+        self._key = key
+        self.looks = looks
+        """How often one must look until what was begun is done."""
+        self._lock = threading.Lock()  # guards everything below
+        self._sessions: dict[str, _Session] = {}
+        self._tasks: dict[str, _Task] = {}
+        self._memories: list[str] = []
+        self._received: list[dict[str, Any]] = []
+        self.failing_extractions = 0
+        """How many extractions fail."""
+        self._server = FaultyServer(self._answer, port=port)
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    @property
+    def calls(self) -> list[Call]:
+        return self._server.calls
+
+    def plan(self, fault: Fault) -> Fault:
+        return self._server.plan(fault)
+
+    def set_health(self, health: Health) -> None:
+        """Break or mend the server."""
+        self._server.set_health(health)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def live(self, session: str) -> list[str]:
+        """What waits in a session, in order."""
+        with self._lock:
+            return [str(each["content"]) for each in self._sessions.get(session, _Session()).live]
+
+    def received(self) -> list[str]:
+        """Every message that was ever taken, in order."""
+        with self._lock:
+            return [str(each["content"]) for each in self._received]
+
+    def memories(self) -> list[str]:
+        """What was extracted: each message of a user, every time it was extracted."""
+        with self._lock:
+            return list(self._memories)
+
+    def forget_tasks(self) -> None:
+        """As after a restart that lost them: those that were not done never will be."""
+        with self._lock:
+            self._tasks.clear()
+
+    def _answer(self, call: Call) -> Reply:
+        if self._key and call.request.headers.get("x-api-key") != self._key:
+            return _error(401, "UNAUTHENTICATED", "Invalid API Key")
+        with self._lock:
+            return self._routed(call)
+
+    def _routed(self, call: Call) -> Reply:
+        match call.method, *call.parts:
+            case "GET", "health":
+                return Reply({"status": "ok", "version": "0.5.2"})
+            case "GET", "api", "v1", "sessions":
+                return _ok([{"session_id": session} for session in self._sessions])
+            case "POST", "api", "v1", "sessions", session, "messages", "batch":
+                return self._add(session, call.request.json()["messages"])
+            case "GET", "api", "v1", "sessions", session, "context":
+                return self._context(session)
+            case "POST", "api", "v1", "sessions", session, "commit":
+                return self._commit(session)
+            case "GET", "api", "v1", "sessions", session, "archives", archive:
+                return self._archive(session, archive)
+            case "GET", "api", "v1", "tasks":
+                return self._listed(call.query.get("resource_id", ""))
+            case "GET", "api", "v1", "tasks", task:
+                return self._task(task)
+            case "POST", "api", "v1", "search", "find":
+                return self._find(call.request.json())
+        return _error(404, "NOT_FOUND", "Not Found")
+
+    def _add(self, session: str, messages: list[dict[str, Any]]) -> Reply:
+        if len(messages) > BATCH:
+            return _error(400, "INVALID_ARGUMENT", f"at most {BATCH} messages")
+        known = self._sessions.setdefault(session, _Session())
+        known.live += messages
+        self._received += messages
+        return _ok({"session_id": session, "added": len(messages), "message_count": len(known.live)})
+
+    def _context(self, session: str) -> Reply:
+        known = self._sessions.get(session)
+        if known is None:
+            return _error(404, "NOT_FOUND", f"Session {session} not found")
+        waiting = [each for task in self._of(session) if task.status == "pending" for each in task.messages]
+        return _ok({"messages": [*waiting, *known.live]})
+
+    def _commit(self, session: str) -> Reply:
+        known = self._sessions.get(session)
+        if known is None:
+            return _error(404, "NOT_FOUND", f"Session not found: {session}")
+        if not known.live:
+            return _ok({"status": "skipped", "task_id": None, "archive_uri": None, "reason": "no_messages"})
+        known.archives += 1
+        archive = f"viking://user/default/sessions/{session}/history/archive_{known.archives:03}"
+        number = len(self._tasks) + 1
+        task = _Task(f"task-{number}", session, archive, known.live, number)
+        known.live = []
+        self._tasks[task.id] = task
+        return _ok({"status": "accepted", "task_id": task.id, "archive_uri": archive})
+
+    def _task(self, name: str) -> Reply:
+        task = self._tasks.get(name)
+        if task is None:
+            return _error(404, "NOT_FOUND", "Task not found or expired")
+        if task.status == "pending":
+            task.looks += 1
+            if task.looks >= self.looks:
+                self._extract(task)
+        return _ok(_shown(task))
+
+    def _extract(self, task: _Task) -> None:
+        if self.failing_extractions:
+            self.failing_extractions -= 1
+            task.status = "failed"
+            return
+        task.status = "completed"
+        self._memories += [str(each["content"]) for each in task.messages if each["role"] == "user"]
+
+    def _archive(self, session: str, archive: str) -> Reply:
+        done = [task for task in self._of(session) if task.archive.endswith(archive)]
+        if done and done[0].status == "completed":
+            return _ok({"archive_id": archive, "messages": done[0].messages})
+        return _error(404, "NOT_FOUND", f"Archive {archive} not found")
+
+    def _listed(self, session: str) -> Reply:
+        return _ok([_shown(task) for task in self._of(session)])
+
+    def _find(self, body: dict[str, Any]) -> Reply:
+        words = _words(str(body["query"]))
+        found = [text for text in dict.fromkeys(self._memories) if words & _words(text)]
+        memories = [{"context_type": "memory", "level": 2, "content": text} for text in found]
+        return _ok({"memories": memories[: body["limit"]], "resources": [], "skills": []})
+
+    def _of(self, session: str) -> list[_Task]:
+        return [task for task in self._tasks.values() if task.session == session]
+
+
+def _shown(task: _Task) -> dict[str, Any]:
+    return {
+        "task_id": task.id,
+        "status": task.status,
+        "created_at": float(task.created),
+        "error": "the model gave no plan" if task.status == "failed" else None,
+        "result": {"archive_uri": task.archive} if task.status == "completed" else None,
+    }
+
+
+def _ok(result: object) -> Reply:
+    return Reply({"status": "ok", "result": result, "error": None})
+
+
+def _error(status: int, code: str, message: str) -> Reply:
+    return Reply({"status": "error", "result": None, "error": {"code": code, "message": message}}, status)
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 2}  # noqa: PLR2004 - stop words

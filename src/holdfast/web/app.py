@@ -1,0 +1,70 @@
+"""`build_app`: the whole surface around one host."""
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from holdfast import __version__
+from holdfast.core.errors import HoldfastError
+from holdfast.web import problems
+from holdfast.web.auth import Auth
+from holdfast.web.compat import chat_completions, models, responses
+from holdfast.web.contract import Web
+from holdfast.web.doors import Doors
+from holdfast.web.limits import BodyLimit, RateLimit
+from holdfast.web.page_files import PageFiles
+from holdfast.web.requests import RequestLog
+from holdfast.web.routes import events, health, memory, searching, sessions, talking, wishes
+
+API = (sessions, talking, wishes, events, searching, memory, health)
+V1 = (chat_completions, responses, models)
+PAGE = Path(__file__).parent / "page"
+
+
+def build_app(web: Web, page: Path = PAGE) -> FastAPI:
+    """The application; everything it needs is in `web`."""
+    app = FastAPI(
+        title="Holdfast",
+        version=__version__,
+        summary="An agent that keeps its word, over HTTP.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.web = web
+    web.host.watch(lambda event: web.metrics.heard(event, web.clock.monotonic()))
+    app.exception_handlers.update(
+        {
+            HoldfastError: problems.on_holdfast_error,
+            HTTPException: problems.on_http_error,
+            RequestValidationError: problems.on_invalid_request,
+        }
+    )
+    for group in (*API, *V1):
+        app.include_router(group.router)
+    files = PageFiles(page)
+    for path in files.paths:
+        app.add_api_route(path, files.answer, methods=["GET", "HEAD"], include_in_schema=False)
+    # Each is put around what is there already: the last is the outermost.
+    app.add_middleware(BodyLimit, patience=web.settings.patience_s)
+    app.add_middleware(Auth, token=web.token, is_page=files.has)
+    if web.settings.allowed_origins:
+        # Their own headers, never the cookie.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=web.settings.allowed_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-ID", "X-Holdfast-Session"],
+        )
+    app.add_middleware(RateLimit, clock=web.clock, per_second=web.settings.requests_per_s)
+    app.add_middleware(
+        Doors,
+        bound=web.settings.host,
+        hosts=web.settings.allowed_hosts,
+        origins=web.settings.allowed_origins,
+    )
+    app.add_middleware(RequestLog, clock=web.clock, metrics=web.metrics)
+    return app

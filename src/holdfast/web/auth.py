@@ -1,0 +1,115 @@
+"""The token: whoever shows it is the person whose assistant this is.
+
+API clients send it as a bearer. A browser gets it once, with the link that `holdfast web` prints; from then
+on it lives in a cookie that no script can read and no other site can make the browser send.
+"""
+
+import hmac
+import os
+import secrets
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.responses import RedirectResponse, Response
+
+from holdfast.core.errors import SettingsInvalid
+from holdfast.core.secret import Secret
+from holdfast.web.contract import AsgiApp, Receive, Scope, Send
+from holdfast.web.problems import respond
+
+COOKIE = "holdfast_token"
+A_YEAR = 365 * 24 * 3600
+FREE = frozenset({"/healthz"})
+"""What needs no token; the page's own files hold no secrets either."""
+
+
+def kept_token(file: Path) -> Secret:
+    """The token in a file that only its owner may read; made at first start."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh:
+            token = secrets.token_urlsafe(32)
+            fresh.write(token)
+        return Secret(token)
+    except FileExistsError:
+        pass
+    except OSError as cause:
+        raise SettingsInvalid([(str(file), f"the token can't be kept there: {cause.strerror}")]) from cause
+    try:
+        file.chmod(0o600)
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as cause:
+        raise SettingsInvalid([(str(file), f"the token can't be read: {cause}")]) from cause
+    if not token:
+        raise SettingsInvalid([(str(file), "holds no token; delete the file, and the next start makes one")])
+    return Secret(token)
+
+
+class Auth:
+    """Asks for the token, except for what holds no secrets."""
+
+    def __init__(self, app: AsgiApp, token: Secret, is_page: Callable[[str], bool]) -> None:
+        self._app = app
+        self._token = token.reveal().encode()
+        self._is_page = is_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._token:
+            await self._app(scope, receive, send)
+            return
+        answer = self._answer(scope)
+        await (answer or self._app)(scope, receive, send)
+
+    def _answer(self, scope: Scope) -> Response | None:
+        """A response in the place of what was asked for; None lets it through."""
+        if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
+            return self._link(scope)
+        if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and self._is_page(scope["path"])):
+            return None
+        shown = _shown(scope)
+        if not shown:
+            return _refusal(scope, "NoToken", "this needs the token, and none was shown.")
+        if not any(self._fits(each) for each in shown):
+            return _refusal(scope, "WrongToken", "the token that was shown is not this server's.")
+        return None
+
+    def _link(self, scope: Scope) -> Response:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self._fits(given.encode("utf-8", "surrogateescape")):
+            return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
+        answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
+        answer.set_cookie(COOKIE, given, max_age=A_YEAR, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _fits(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self._token)
+
+
+def _shown(scope: Scope) -> list[bytes]:
+    """The tokens in a request: a bearer, else what the cookies hold."""
+    tokens: list[bytes] = []
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            kind, _, token = value.partition(b" ")
+            return [token.strip()] if kind.lower() == b"bearer" else []
+        if name == b"cookie":
+            try:
+                cookies = SimpleCookie(value.decode("latin-1"))
+            except CookieError:
+                continue
+            if COOKIE in cookies:
+                tokens.append(cookies[COOKIE].value.encode("latin-1", "replace"))
+    return tokens
+
+
+def _refusal(scope: Scope, reason: str, detail: str) -> Response:
+    return respond(
+        scope,
+        401,
+        reason,
+        f"{detail} Nothing was changed.",
+        "Open the link that `holdfast web` printed, or send the token as Authorization: Bearer TOKEN.",
+        headers={"WWW-Authenticate": 'Bearer realm="holdfast"', "Cache-Control": "no-store"},
+    )

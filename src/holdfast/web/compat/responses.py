@@ -1,0 +1,181 @@
+"""`POST /v1/responses`, streamed and whole."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from holdfast.core.ids import new_id
+from holdfast.web.compat.chat_completions import Open, Role
+from holdfast.web.compat.reading import refusal, refuse_unsupported, response_messages, session_of, split
+from holdfast.web.compat.turns import AnsweredTurn, Asked, TurnBroken
+from holdfast.web.compat.waiting import answered
+from holdfast.web.contract import TheWeb, Web
+from holdfast.web.streaming import BEAT, EVENTS, Stream
+
+router = APIRouter(prefix="/v1", tags=["openai"])
+
+PREFIX = "resp_"
+
+
+class InputPart(Open):
+    type: str
+    text: str | None = None
+
+
+class InputItem(Open):
+    type: str = "message"
+    role: Role | None = None
+    content: str | list[InputPart] | None = None
+
+
+class Conversation(Open):
+    id: str
+
+
+class ResponseRequest(Open):
+    """A response as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
+
+    model: str = Field(default="", description="any name is taken; the model of the settings answers")
+    input: Annotated[str, Field(min_length=1)] | Annotated[list[InputItem], Field(min_length=1)]
+    instructions: str | None = None
+    stream: bool | None = False
+    conversation: str | Conversation | None = Field(default=None, description="names the session")
+    previous_response_id: str | None = Field(default=None, description="goes on in that response's session")
+    user: str | None = Field(default=None, description="names the session when nothing else does")
+
+
+@router.post(
+    "/responses",
+    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
+)
+async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Response:
+    """Answer the last message of the input; with `stream`, as it is written."""
+    given = body.model_dump(exclude_unset=True)
+    refuse_unsupported(given)
+    history, message = split(response_messages(given["input"], given.get("instructions")))
+    before = _session_of_response(given.get("previous_response_id"))
+    session = session_of(request.headers, given.get("conversation"), before, given.get("user"))
+    turn = AnsweredTurn(web, Asked(session, history, message))
+    await turn.begin()
+    headers = {"X-Holdfast-Session": turn.session_id}
+    wire = _Wire(web, turn, given.get("instructions"))
+    if body.stream:
+        return Stream(wire.chunks(), media_type=EVENTS, patience=web.settings.patience_s, headers=headers)
+    await answered(request, turn)
+    return Response(json.dumps(wire.whole("completed")), headers=headers, media_type="application/json")
+
+
+def _session_of_response(response_id: str | None) -> str:
+    """The session that an earlier response was made in: its id tells."""
+    if not response_id:
+        return ""
+    session, _, own = response_id.removeprefix(PREFIX).rpartition("_")
+    if not response_id.startswith(PREFIX) or not session or not own:
+        raise refusal("response", f"there is no response {response_id[:200]!r} here.", "Leave it out.")
+    return session
+
+
+class _Wire:
+    """One turn in the shape of a response."""
+
+    def __init__(self, web: Web, turn: AnsweredTurn, instructions: str | None) -> None:
+        self._web = web
+        self._turn = turn
+        self._instructions = instructions
+        self._model = web.host.model.name if web.host.model else "holdfast"
+        self._created = web.clock.now()
+        self._number = 0
+        self._id = f"{PREFIX}{turn.session_id}_{new_id()}"
+
+    def whole(self, status: str, error: dict[str, str] | None = None) -> dict[str, Any]:
+        spent = self._turn.spent
+        done = status == "completed"
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "error": error,
+            "incomplete_details": None,
+            "instructions": self._instructions,
+            "model": self._model,
+            "output": [self._item("completed")] if done else [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "temperature": None,
+            "top_p": None,
+            "metadata": {},
+            "previous_response_id": None,
+            "conversation": {"id": self._turn.session_id},
+            "usage": {
+                "input_tokens": spent.input,
+                "input_tokens_details": {"cached_tokens": spent.cached},
+                "output_tokens": spent.output,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": spent.input + spent.output,
+            }
+            if done
+            else None,
+        }
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._event("response.created", response=self.whole("in_progress"))
+        yield self._event("response.in_progress", response=self.whole("in_progress"))
+        try:
+            async with aclosing(self._opened()) as pieces:
+                async for chunk in pieces:
+                    yield chunk
+        except TurnBroken as broken:
+            error = {"code": broken.reason, "message": str(broken)}
+            yield self._event("response.failed", response=self.whole("failed", error))
+            return
+        part = self._part()
+        where = self._where()
+        yield self._event("response.output_text.done", **where, text=part["text"], logprobs=[])
+        yield self._event("response.content_part.done", **where, part=part)
+        yield self._event("response.output_item.done", output_index=0, item=self._item("completed"))
+        yield self._event("response.completed", response=self.whole("completed"))
+
+    async def _opened(self) -> AsyncGenerator[bytes, None]:
+        empty = {"type": "output_text", "text": "", "annotations": []}
+        yield self._event(
+            "response.output_item.added", output_index=0, item={**self._item("in_progress"), "content": []}
+        )
+        yield self._event("response.content_part.added", **self._where(), part=empty)
+        async with aclosing(self._turn.run(self._web.streams)) as pieces:
+            async for piece in pieces:
+                if piece.text:
+                    yield self._event(
+                        "response.output_text.delta", **self._where(), delta=piece.text, logprobs=[]
+                    )
+                else:
+                    yield BEAT
+
+    def _where(self) -> dict[str, Any]:
+        return {"item_id": self._item_id, "output_index": 0, "content_index": 0}
+
+    @property
+    def _item_id(self) -> str:
+        return f"msg_{self._turn.session_id}"
+
+    def _part(self) -> dict[str, Any]:
+        return {"type": "output_text", "text": self._turn.text, "annotations": []}
+
+    def _item(self, status: str) -> dict[str, Any]:
+        return {
+            "id": self._item_id,
+            "type": "message",
+            "role": "assistant",
+            "status": status,
+            "content": [self._part()],
+        }
+
+    def _event(self, kind: str, **content: Any) -> bytes:  # noqa: ANN401 - JSON
+        data = {"type": kind, "sequence_number": self._number, **content}
+        self._number += 1
+        return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()

@@ -1,0 +1,96 @@
+"""What Prometheus reads at `/metrics`: requests, streams, turns, tokens and what memory is owed."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from holdfast.core.events import (
+    Event,
+    StepFinished,
+    TextDelta,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnStarted,
+)
+from holdfast.host import HostStatus
+
+ENDS = {TurnCompleted: "completed", TurnInterrupted: "interrupted", TurnFailed: "failed"}
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+MOST_TURNS = 10_000
+"""How many turns that never ended are remembered."""
+
+
+class Metrics:
+    """The counters of one server."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "holdfast_requests", "Requests", ["method", "route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "holdfast_request_seconds", "Seconds to the end", ["route"], buckets=SECONDS, registry=registry
+        )
+        self._turns = Counter("holdfast_turns", "Turns that ended", ["end"], registry=registry)
+        self._tokens = Counter("holdfast_tokens", "Tokens of the model", ["kind"], registry=registry)
+        self._first = Histogram(
+            "holdfast_turn_first_token_seconds",
+            "Seconds from a turn's start to its first text",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._whole = Histogram(
+            "holdfast_turn_seconds", "Seconds that turns took", buckets=SECONDS, registry=registry
+        )
+        self._streams = Gauge("holdfast_event_streams", "Event streams open now", registry=registry)
+        self._running = Gauge("holdfast_turns_running", "Turns that run now", registry=registry)
+        self._waiting = Gauge(
+            "holdfast_sessions_waiting", "Sessions in which messages wait", registry=registry
+        )
+        self._owed = Gauge("holdfast_memory_owed", "Turns owed to memory", ["provider"], registry=registry)
+        self._aside = Gauge("holdfast_memory_set_aside", "Turns set aside", ["provider"], registry=registry)
+        self._oldest = Gauge(
+            "holdfast_memory_oldest_owed_seconds", "Age of the oldest owed", ["provider"], registry=registry
+        )
+        self._failing = Gauge(
+            "holdfast_memory_failing", "1 while a provider is down", ["provider"], registry=registry
+        )
+        self._begun: dict[str, tuple[float, bool]] = {}
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        # Paths that lead nowhere are one route: else a stranger could fill the memory with names.
+        known = route or "(none)"
+        self._requests.labels(method if route else "(any)", known, str(status)).inc()
+        self._seconds.labels(known).observe(seconds)
+
+    def heard(self, event: Event, at: float) -> None:
+        """Something happened in a conversation, at this time in seconds."""
+        if isinstance(event, TextDelta):
+            begun, spoke = self._begun.get(event.turn_id, (at, True))
+            if not spoke:
+                self._begun[event.turn_id] = (begun, True)
+                self._first.observe(at - begun)
+        elif isinstance(event, TurnStarted):
+            if len(self._begun) >= MOST_TURNS:
+                self._begun.clear()
+            self._begun[event.turn_id] = (at, False)
+        elif isinstance(event, StepFinished):
+            self._tokens.labels("input").inc(event.input_tokens)
+            self._tokens.labels("output").inc(event.output_tokens)
+            self._tokens.labels("cached").inc(event.cached_tokens)
+        elif isinstance(event, (TurnCompleted, TurnFailed, TurnInterrupted)):
+            self._turns.labels(ENDS[type(event)]).inc()
+            begun, _ = self._begun.pop(event.turn_id, (at, True))
+            self._whole.observe(at - begun)
+
+    def written(self, status: HostStatus, streams: int) -> tuple[bytes, str]:
+        """Everything as text, and its content type."""
+        self._streams.set(streams)
+        self._running.set(len(status.running))
+        self._waiting.set(len(status.waiting))
+        for each in status.memory:
+            self._owed.labels(each.provider).set(each.owed)
+            self._aside.labels(each.provider).set(each.set_aside)
+            self._oldest.labels(each.provider).set(each.oldest_owed_seconds or 0)
+            self._failing.labels(each.provider).set(each.circuit == "open")
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,200 @@
+// Owns the place where a person writes: the draft, which survives a reload, attachments by drop, paste or
+// choice, how a message meets a running turn, and what became of sending it. A text leaves the composer only
+// when the server has stored it.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
+
+const LARGEST = 12_000_000;
+const TEXT_LARGEST = 1_000_000;
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+export const MODES = [
+  { name: "queue", label: "Queue", told: "waits until this turn is over" },
+  { name: "steer", label: "Steer", told: "joins this turn at its next step" },
+  { name: "interrupt", label: "Interrupt", told: "stops this turn and is answered next" },
+];
+
+const drafts = {
+  read: (id) => {
+    try {
+      return localStorage.getItem(`holdfast.draft.${id}`) ?? "";
+    } catch {
+      return "";
+    }
+  },
+  write: (id, text) => {
+    try {
+      if (text) localStorage.setItem(`holdfast.draft.${id}`, text);
+      else localStorage.removeItem(`holdfast.draft.${id}`);
+    } catch {
+      // A browser that keeps nothing: the draft lives as long as the tab.
+    }
+  },
+};
+export { drafts };
+
+function read(file) {
+  const picture = PICTURES.includes(file.type);
+  if (!picture && file.size > TEXT_LARGEST)
+    return Promise.reject(new Error(`${file.name} is larger than 1 MB.`));
+  if (file.size > LARGEST) return Promise.reject(new Error(`${file.name} is larger than 12 MB.`));
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onerror = () => reject(new Error(`${file.name} could not be read.`));
+    reader.onload = () => {
+      if (picture)
+        return resolve({ name: file.name, part: { type: "image_url", image_url: { url: reader.result } } });
+      const text = new TextDecoder("utf-8").decode(reader.result);
+      if (text.includes("\u0000"))
+        return reject(new Error(`${file.name} is neither text nor a picture (PNG, JPEG, GIF or WebP).`));
+      return resolve({ name: file.name, part: { type: "text", text: `File ${file.name}:\n${text}` } });
+    };
+    if (picture) reader.readAsDataURL(file);
+    else reader.readAsArrayBuffer(file);
+  });
+}
+
+/** `id` names the draft; it may become another one while the same conversation, the `owner`, stays. */
+export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field }) {
+  const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
+  const [attached, setAttached] = useState(() => editing?.parts ?? []);
+  const [mode, setMode] = useState("queue");
+  const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState(null);
+  const [over, setOver] = useState(false);
+  const files = useRef(null);
+  const key = useRef(null);
+
+  useEffect(() => {
+    setText(editing?.text ?? drafts.read(id));
+    setAttached(editing?.parts ?? []);
+    setProblem(null);
+    if (editing || matchMedia("(hover: hover)").matches) field.current?.focus();
+  }, [owner, editing]);
+  useEffect(() => {
+    if (!editing) setText((now) => now || drafts.read(id));
+  }, [id]);
+  useEffect(() => {
+    if (!editing) drafts.write(id, text);
+  }, [text]);
+  useLayoutEffect(() => {
+    const area = field.current;
+    area.style.height = "auto";
+    area.style.height = `${Math.min(area.scrollHeight, innerHeight * 0.4)}px`;
+  }, [text]);
+
+  const add = async (list) => {
+    for (const file of list) {
+      try {
+        const one = await read(file);
+        setAttached((all) => [...all, one]);
+        setProblem(null);
+      } catch (refused) {
+        setProblem({ message: refused.message, next: "The rest of your message is still here." });
+      }
+    }
+  };
+  const submit = async (how = mode) => {
+    const words = text.trim();
+    if ((!words && !attached.length) || sending || blocked) return;
+    const content = attached.length
+      ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)]
+      : words;
+    const same = JSON.stringify([content, how]);
+    // The same words sent again after a failure are the same message: the server stores them once.
+    if (key.current?.same !== same)
+      key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+    setSending(true);
+    setProblem(null);
+    try {
+      await send(content, running ? how : "queue", key.current.key);
+      key.current = null;
+      drafts.write(id, "");
+      // What was written while it was being stored is the next message.
+      setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
+      setAttached([]);
+      setMode("queue");
+    } catch (refused) {
+      setProblem(refused);
+    } finally {
+      setSending(false);
+      field.current?.focus();
+    }
+  };
+  const onKeyDown = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !event.altKey) {
+      event.preventDefault();
+      submit(event.ctrlKey || event.metaKey ? "steer" : mode);
+    } else if (event.altKey && ["1", "2", "3"].includes(event.key) && running) {
+      event.preventDefault();
+      setMode(MODES[Number(event.key) - 1].name);
+    } else if (event.key === "Escape" && editing) {
+      event.stopPropagation();
+      cancelEdit();
+    }
+  };
+  const drop = (event) => {
+    event.preventDefault();
+    setOver(false);
+    add([...event.dataTransfer.files]);
+  };
+  const paste = (event) => {
+    const given = [...(event.clipboardData?.files ?? [])];
+    if (given.length) {
+      event.preventDefault();
+      add(given);
+    }
+  };
+  const told = MODES.find((each) => each.name === mode).told;
+  return html`<form class=${`composer${over ? " over" : ""}`} aria-label="Write a message" onSubmit=${(
+    event,
+  ) => {
+    event.preventDefault();
+    submit();
+  }}
+    onDragOver=${(event) => {
+      event.preventDefault();
+      setOver(true);
+    }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    ${problem && html`<div class="problem" role="alert"><strong>Not sent.</strong> ${problem.message} ${problem.next}</div>`}
+    ${
+      editing &&
+      html`<div class="editing"><span>You edit an earlier message. What followed it stays in the original conversation.</span>
+      <button type="button" class="quiet" onClick=${cancelEdit}>Cancel</button></div>`
+    }
+    ${
+      attached.length > 0 &&
+      html`<ul class="attachments" aria-label="Attachments">
+      ${attached.map(
+        (each, place) => html`<li key=${place}>
+        ${each.part.type === "image_url" ? html`<img src=${each.part.image_url.url} alt="" />` : html`<span aria-hidden="true">📄</span>`}
+        <span class="clip">${each.name}</span>
+        <button type="button" class="quiet" aria-label=${`Remove ${each.name}`} onClick=${() => setAttached(attached.filter((_, other) => other !== place))}>×</button>
+      </li>`,
+      )}
+    </ul>`
+    }
+    <textarea ref=${field} rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
+      value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
+    <div class="composer-bar">
+      <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick=${() => files.current.click()}>
+        <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12" /></svg>
+      </button>
+      <input ref=${files} type="file" multiple hidden aria-label="Files to attach" onChange=${(event) => {
+        add([...event.target.files]);
+        event.target.value = "";
+      }} />
+      ${
+        running &&
+        html`<fieldset class="modes" title=${told}>
+        <legend class="sr">How this message meets the running turn</legend>
+        ${MODES.map((each) => html`<label key=${each.name} title=${each.told}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
+      </fieldset><span class="told-mode muted">${told}</span>`
+      }
+      <span class="space"></span>
+      ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}
+      <button type="submit" class="send" disabled=${sending || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">
+        <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 16V4M5 9l5-5 5 5" /></svg>
+      </button>
+    </div>
+  </form>`;
+}

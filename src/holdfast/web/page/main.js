@@ -1,0 +1,316 @@
+// Owns the page as a whole: where it is (the address after #), which conversation is open, the panels and
+// dialogs, the title, and what a person's clicks do. `shell.js` draws it.
+import { html, render } from "./vendor/base.js";
+import { drafts } from "./composer.js";
+import { onKey } from "./keys.js";
+import { SessionList } from "./list.js";
+import { NEW, Shell } from "./shell.js";
+import { api } from "./wire.js";
+
+class Page {
+  constructor(root) {
+    this.root = root;
+    this.session = null;
+    this.target = null;
+    this.editing = null;
+    this.panel = null; // {name, view, props}
+    this.dialog = null;
+    this.menu = null;
+    this.toast = null;
+    this.view = null; // what shows a conversation, loaded with the first one
+    this.opening = null;
+    this.sideOpen = false;
+    this.lost = { list: { state: "connecting" }, session: null };
+    this.field = { current: null };
+    this.previous = null; // the conversation that a new one follows
+    this.list = new SessionList({
+      changed: () => this.draw(),
+      connected: (standing) => this._stood("list", standing),
+    });
+  }
+
+  start() {
+    addEventListener("hashchange", () => this._route());
+    addEventListener("keydown", (event) => onKey(event, this));
+    this.root.replaceChildren();
+    this.list.start();
+    this._route();
+  }
+
+  _stood(which, standing) {
+    this.lost = { ...this.lost, [which]: standing };
+    this.draw();
+  }
+
+  /** The worse of the two connections: what a person must know. */
+  get connection() {
+    const both = [this.lost.session, this.lost.list].filter(Boolean);
+    return (
+      both.find((each) => each.state === "refused" && each.problem?.status === 401) ??
+      both.find((each) => each.state === "lost") ??
+      both[0]
+    );
+  }
+
+  // Where the page is
+
+  _route() {
+    const found = /^#\/s\/([^/]+)(?:\/m\/(\d+))?$/.exec(location.hash);
+    const id = found ? decodeURIComponent(found[1]) : null;
+    const target = found?.[2] ? { session: id, seq: Number(found[2]) } : null;
+    this.editing = null;
+    this.sideOpen = false;
+    if (
+      id &&
+      this.session &&
+      (this.session.id === id || this.session.state.lineage.some((each) => each.id === id))
+    ) {
+      this.target = target;
+      if (target) this.trying(() => this.session.around(target.session, target.seq));
+      return this.draw();
+    }
+    this.session?.close();
+    this.session = null;
+    this.opening = null;
+    this.target = target;
+    this.lost = { ...this.lost, session: null };
+    if (this.panel?.name !== "memory") this.panel = null;
+    if (id) this._open(id, target);
+    return this.draw();
+  }
+
+  async _open(id, target) {
+    this.previous = id;
+    this.opening = id;
+    this.draw();
+    const [session, conversation, dock] = await Promise.all([
+      import("./session.js"),
+      import("./conversation.js"),
+      import("./dock.js"),
+    ]);
+    if (this.opening !== id) return;
+    this.opening = null;
+    this.view = { ...conversation, ...dock };
+    this.session = new session.OpenSession(id, {
+      changed: () => this.draw(),
+      connected: (standing) => this._stood("session", standing),
+    }).open(target);
+    this.draw();
+  }
+
+  go(sessionId) {
+    location.hash = sessionId ? `#/s/${encodeURIComponent(sessionId)}` : "#/";
+  }
+
+  // What a person does
+
+  async trying(work) {
+    try {
+      return await work();
+    } catch (problem) {
+      this.say(`${problem.message} ${problem.next ?? ""}`, true);
+      return undefined;
+    }
+  }
+
+  say(text, bad = false) {
+    clearTimeout(this._silence);
+    this.toast = { text, bad };
+    this._silence = setTimeout(
+      () => {
+        this.toast = null;
+        this.draw();
+      },
+      bad ? 12_000 : 4_000,
+    );
+    this.draw();
+  }
+
+  newChat = () => {
+    this.sideOpen = false;
+    if (this.session) this.go(null);
+    this.draw();
+    this.focusComposer();
+  };
+
+  focusComposer = () => requestAnimationFrame(() => this.field.current?.focus());
+
+  send = async (content, mode, key) => {
+    if (this.editing) return this._resend(content, key);
+    if (this.session) return this.session.send(content, mode, key);
+    const previous = this.previous ? { prev_session_id: this.previous } : {};
+    // A second try after a failure goes to the session that the first one made.
+    this._fresh ??= await api("POST", "/sessions", previous);
+    const fresh = this._fresh;
+    await api(
+      "POST",
+      `/sessions/${encodeURIComponent(fresh.id)}/send`,
+      typeof content === "string" ? { text: content, mode, key } : { content, mode, key },
+    );
+    this._fresh = null;
+    drafts.write(NEW, "");
+    this.list.put({
+      ...fresh,
+      opening:
+        fresh.opening || (typeof content === "string" ? content : (content[0]?.text ?? "")).slice(0, 80),
+      last_spoken: Date.now(),
+      state: "running",
+    });
+    this.go(fresh.id);
+    return undefined;
+  };
+
+  async _resend(content, key) {
+    this.editing.branch ??= await this.session.truncate(this.editing.item);
+    const { id } = this.editing.branch;
+    await api(
+      "POST",
+      `/sessions/${encodeURIComponent(id)}/send`,
+      typeof content === "string" ? { text: content, mode: "queue", key } : { content, mode: "queue", key },
+    );
+    this.editing = null;
+    this.go(id);
+  }
+
+  stop = () => this.session && this.trying(() => this.session.interrupt());
+  landed = () => {
+    this.target = null;
+  };
+  seen = () => this.session.seen();
+
+  edit = (item) => {
+    const { content } = item.message;
+    const parts =
+      typeof content === "string"
+        ? []
+        : content
+            .filter((part, place) => part.type !== "text" || place > 0)
+            .map((part, place) => ({ name: `attachment ${place + 1}`, part }));
+    const text =
+      typeof content === "string" ? content : (content.find((part) => part.type === "text")?.text ?? "");
+    this.editing = { item, text, parts, branch: null };
+    this.draw();
+  };
+
+  cancelEdit = () => {
+    this.editing = null;
+    this.draw();
+  };
+
+  regenerate = () =>
+    this.trying(async () => {
+      const id = await this.session.wish("retry");
+      if (id && id !== this.session.state.sessionId) this.go(id);
+    });
+
+  resume = () => this.trying(() => this.session.wish("resume"));
+  drop = () => this.trying(() => this.session.wish("drop"));
+  runWaiting = () => this.trying(() => this.session.wish("run_waiting"));
+
+  branch = (item, before) =>
+    this.trying(async () => {
+      const place = before ? { ...item, seq: item.seq - 1 } : item;
+      const made = await this.session.branch(place);
+      if (before)
+        drafts.write(
+          made.root_id ?? made.id,
+          typeof item.message.content === "string" ? item.message.content : "",
+        );
+      this.list.put({ ...made, last_spoken: Date.now() });
+      this.say("This is a branch. The original is unchanged.");
+      this.go(made.id);
+    });
+
+  exportSession = (session) => {
+    const link = Object.assign(document.createElement("a"), {
+      href: `/api/sessions/${encodeURIComponent(session.id)}/export`,
+      download: `${session.id}.jsonl`,
+    });
+    link.click();
+  };
+
+  remove = async (session) => {
+    await this.trying(async () => {
+      await this.list.delete(session);
+      if (this.session?.state.rootId === session.root_id || this.session?.id === session.id) this.go(null);
+      this.previous = null;
+      this.say("The conversation is deleted.");
+    });
+  };
+
+  openMenu = (anchor, session, rename) => {
+    const box = anchor.getBoundingClientRect();
+    import("./menu.js").then(({ Menu }) => {
+      this.menu = { view: Menu, anchor, top: box.bottom, left: box.right, session, rename };
+      this.draw();
+    });
+  };
+
+  closeMenu = () => {
+    this.menu?.anchor.focus();
+    this.menu = null;
+    this.draw();
+  };
+
+  async show(name, props = {}) {
+    if (this.panel?.name === name && !props.turnId) return this.closePanel();
+    const opener = document.activeElement;
+    const view = (await import(`./${name}.js`)).default;
+    this.panel = { name, view, props, opener };
+    return this.draw();
+  }
+
+  closePanel = () => {
+    this.panel?.opener?.focus?.();
+    this.panel = null;
+    this.draw();
+  };
+
+  help = async () => {
+    const opener = document.activeElement;
+    const { default: view } = await import("./help.js");
+    this.dialog = this.dialog ? null : { view, opener };
+    this.draw();
+  };
+
+  closeDialog = () => {
+    this.dialog?.opener?.focus?.();
+    this.dialog = null;
+    this.draw();
+  };
+
+  // Drawing
+
+  draw() {
+    if (this._drawing) return;
+    this._drawing = true;
+    queueMicrotask(() => {
+      this._drawing = false;
+      document.title = this._title();
+      render(html`<${Shell} page=${this} />`, this.root);
+    });
+  }
+
+  _title() {
+    const needing = new Set(this.list.needing.map((each) => each.root_id));
+    const state = this.session?.state;
+    if (state?.asks.length) needing.add(state.rootId ?? this.session.id);
+    const { name } = this;
+    const where = name ? `${name.slice(0, 60)} · Holdfast` : "Holdfast";
+    if (needing.size) return `(${needing.size}) needs you · ${where}`;
+    return state?.live ? `… ${where}` : where;
+  }
+
+  /** What the open conversation is called; the list hears first of a new title. */
+  get name() {
+    if (!this.session) return "";
+    const known = this.listed ?? this.session.state;
+    return known.title || known.opening || "Conversation";
+  }
+
+  get listed() {
+    return this.session && (this.list.byId(this.session.state.rootId) ?? this.list.byId(this.session.id));
+  }
+}
+
+new Page(document.getElementById("app")).start();

@@ -1,0 +1,186 @@
+// Owns how text of a model becomes a document: markdown in blocks, sanitised, code and maths set apart. A
+// block that is finished is never rendered again while the rest of the answer streams in.
+import { DOMPurify, Marked, html, useEffect, useMemo, useRef, useState } from "./vendor/base.js";
+
+const TAGS =
+  "a b blockquote br code del details em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre s span strong sub " +
+  "summary sup table tbody td th thead tr u ul";
+const HARMLESS = new RegExp(`^</?(?:${TAGS.split(" ").join("|")})(?:\\s*/?)>$`, "i");
+const CLASS = /^(?:language-[\w+#.-]{1,30}|maths(?: display)?)$/;
+const PICTURE = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]+$/i;
+const ADDRESS = /^(?:https?:|mailto:)/i;
+const LONGEST_CODE = 60_000;
+
+const escape = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+const maths = (name, level, patterns, display) => ({
+  name,
+  level,
+  start: (text) => (display ? /\n(?=\$\$|\\\[)/ : /\$|\\[([]/).exec(text)?.index,
+  tokenizer(text) {
+    for (const pattern of patterns) {
+      const found = pattern.exec(text);
+      if (found) return { type: name, raw: found[0], text: found[1].trim() };
+    }
+    return undefined;
+  },
+  renderer: (token) => `<span class="maths${display ? " display" : ""}">${escape(token.text)}</span>`,
+});
+
+function parser() {
+  return new Marked({
+    gfm: true,
+    extensions: [
+      maths("mathsBlock", "block", [/^\$\$([^$]+?)\$\$(?:\n|$)/, /^\\\[([\s\S]+?)\\\](?:\n|$)/], true),
+      maths(
+        "mathsInline",
+        "inline",
+        [
+          /^\$\$([^$\n]+?)\$\$/,
+          /^\\\((.+?)\\\)/,
+          /^\\\[([\s\S]+?)\\\]/,
+          /^\$(?![\s\d])([^$\n]*?[^\s$\\])\$(?![\w$])/,
+        ],
+        false,
+      ),
+    ],
+    renderer: {
+      // Tags that format are kept; all others are shown as what they are.
+      html: ({ text }) => text.replace(/<[^>]*>|[<>]/g, (tag) => (HARMLESS.test(tag) ? tag : escape(tag))),
+      checkbox: ({ checked }) => `<span>${checked ? "☑" : "☐"}</span> `,
+      image({ href, text }) {
+        // A picture elsewhere would tell its server that this was read; it is shown as a link.
+        const name = escape(text || "image");
+        return PICTURE.test(href)
+          ? `<img src="${escape(href)}" alt="${name}">`
+          : `<a href="${escape(href)}">${name}</a>`;
+      },
+    },
+  });
+}
+
+function sanitiser() {
+  const purify = DOMPurify(window);
+  purify.addHook("uponSanitizeAttribute", (node, data) => {
+    if (data.attrName === "class" && !CLASS.test(data.attrValue)) data.keepAttr = false;
+    if (data.attrName === "src" && !PICTURE.test(data.attrValue)) data.keepAttr = false;
+    if (data.attrName === "href" && !ADDRESS.test(data.attrValue)) data.keepAttr = false;
+  });
+  purify.addHook("afterSanitizeAttributes", (node) => {
+    if (node.tagName === "A" && node.hasAttribute("href")) {
+      node.setAttribute("target", "_blank");
+      node.setAttribute("rel", "noopener noreferrer nofollow");
+    }
+  });
+  const allowed = {
+    ALLOWED_TAGS: TAGS.split(" "),
+    ALLOWED_ATTR: ["align", "alt", "class", "colspan", "href", "rowspan", "src", "start", "title"],
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+  };
+  return (dirty) => purify.sanitize(dirty, allowed);
+}
+
+const marked = parser();
+let clean = null;
+const sanitised = (dirty) => (clean ??= sanitiser())(dirty);
+
+/** The blocks of a text; `before` is what an earlier, shorter text gave, and its finished blocks are kept. */
+export function blocksOf(text, before = null) {
+  const kept =
+    before && text.startsWith(before.text.slice(0, before.done)) ? before : { blocks: [], done: 0, count: 0 };
+  const finished = kept.blocks.slice(0, kept.count ?? 0);
+  const tokens = marked.lexer(text.slice(kept.done)).filter((token) => token.type !== "def");
+  const tail = [];
+  let place = kept.done;
+  let done = kept.done;
+  let count = finished.length;
+  const lastWords = tokens.findLastIndex((token) => token.type !== "space");
+  tokens.forEach((token, index) => {
+    place += token.raw.length;
+    if (token.type !== "space") tail.push(token);
+    // The last block may still grow, and so may one that only white space follows.
+    if (index < lastWords) {
+      done = place;
+      count = finished.length + tail.length;
+    }
+  });
+  return { text, done, count, blocks: [...finished, ...tail] };
+}
+
+/** Text of a model. While it is `open`, its last block is still being written. */
+export function Markdown({ text, open = false }) {
+  const kept = useRef(null);
+  const parsed = useMemo(() => {
+    // A whole text is read at once: a link may be defined below the place where it is used.
+    kept.current = blocksOf(text, open ? kept.current : null);
+    return kept.current;
+  }, [text, open]);
+  const last = parsed.blocks.length - 1;
+  return html`<div class="prose">
+    ${parsed.blocks.map((token, index) =>
+      token.type === "code"
+        ? html`<${Code} key=${index} text=${token.text} language=${token.lang ?? ""} open=${open && index === last} />`
+        : html`<${Block} key=${index} token=${token} />`,
+    )}
+  </div>`;
+}
+
+function Block({ token }) {
+  const element = useRef(null);
+  const inner = useMemo(() => sanitised(marked.parser([token])), [token.raw]);
+  useEffect(() => {
+    const found = element.current.querySelectorAll(".maths");
+    if (found.length) import("./maths.js").then(({ typeset }) => typeset(found)).catch(() => {});
+  }, [inner]);
+  return html`<div ref=${element} dangerouslySetInnerHTML=${{ __html: inner }}></div>`;
+}
+
+export function Code({ text, language = "", open = false }) {
+  const [coloured, setColoured] = useState(null);
+  const name = language.trim().split(/\s/)[0].toLowerCase();
+  useEffect(() => {
+    setColoured(null);
+    if (open || !name || text.length > LONGEST_CODE) return undefined;
+    let wanted = true;
+    import("./highlight.js")
+      .then(({ highlighted }) => highlighted(text, name))
+      .then((found) => wanted && setColoured(found))
+      .catch(() => {});
+    return () => {
+      wanted = false;
+    };
+  }, [text, name, open]);
+  const label = name ? `Code, ${name}` : "Code";
+  return html`<div class="code">
+    <div class="code-head"><span>${name || "text"}</span><${Copy} text=${() => text} label="Copy code" /></div>
+    ${
+      coloured === null
+        ? html`<pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>`
+        : html`<pre tabindex="0" role="region" aria-label=${label}><code dangerouslySetInnerHTML=${{ __html: coloured }}></code></pre>`
+    }
+  </div>`;
+}
+
+export async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.body.appendChild(Object.assign(document.createElement("textarea"), { value: text }));
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+  return undefined;
+}
+
+export function Copy({ text, label, children = "Copy" }) {
+  const [done, setDone] = useState("");
+  const copy = async () => {
+    try {
+      await copyText(text());
+      setDone("Copied");
+    } catch {
+      setDone("Not allowed");
+    }
+    setTimeout(() => setDone(""), 1500);
+  };
+  return html`<button type="button" class="quiet" aria-label=${label} onClick=${copy}>${done || children}</button>`;
+}

@@ -1,0 +1,180 @@
+// Owns the left side: new chat, search that lands on a message, and the list of conversations, of which only
+// the rows in sight are in the document, however many there are.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
+import { grouped, nameOf } from "./list.js";
+import { api, query } from "./wire.js";
+
+const ROW = 38;
+const HEADING = 34;
+const MARGIN = 400;
+
+export function Sidebar({ list, current, act, connection }) {
+  const [words, setWords] = useState("");
+  const found = useSearch(words);
+  return html`<nav class="sidebar" aria-label="Conversations">
+    <div class="side-head">
+      <span class="brand"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 3v14M10 17c-4 0-6-3-6-6M10 17c4 0 6-3 6-6M6 7h8" /><circle cx="10" cy="3" r="1.6" /></svg>Holdfast</span>
+      <button type="button" class="new" onClick=${act.newChat} title="New chat (n)">New chat</button>
+    </div>
+    <div class="search" role="search">
+      <input id="search" type="search" aria-label="Search all conversations" placeholder="Search" value=${words}
+        onInput=${(event) => setWords(event.target.value)}
+        onKeyDown=${(event) => event.key === "Escape" && (setWords(""), event.target.blur())} />
+      <kbd aria-hidden="true">/</kbd>
+    </div>
+    ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
+    <div class="side-foot">
+      <${Standing} connection=${connection} />
+      <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
+      <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
+      <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
+    </div>
+  </nav>`;
+}
+
+function Standing({ connection }) {
+  const told = {
+    open: "Connected",
+    connecting: "Connecting…",
+    lost: "No connection",
+    refused: "Not allowed",
+  }[connection.state];
+  return html`<span class=${`standing ${connection.state}`} title=${told}><span class="sr">${told}</span></span>`;
+}
+
+function useSearch(words) {
+  const [found, setFound] = useState({ items: [], problem: null, busy: false });
+  useEffect(() => {
+    if (!words.trim()) return undefined;
+    let wanted = true;
+    setFound((before) => ({ ...before, busy: true }));
+    const timer = setTimeout(async () => {
+      try {
+        const { items } = await api("GET", `/search${query({ q: words.trim(), limit: 50 })}`);
+        if (wanted) setFound({ items, problem: null, busy: false });
+      } catch (problem) {
+        if (wanted) setFound({ items: [], problem, busy: false });
+      }
+    }, 180);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
+  }, [words]);
+  return found;
+}
+
+export const marked = (snippet) =>
+  snippet
+    .split(/(\u0001[^\u0002]*\u0002?)/)
+    .map((part) =>
+      part.startsWith("\u0001") ? html`<mark>${part.replace(/[\u0001\u0002]/g, "")}</mark>` : part,
+    );
+
+function Hits({ found, words, list }) {
+  const titles = list.items
+    .filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
+    .slice(0, 5);
+  const told = found.busy
+    ? "Searching…"
+    : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found`;
+  return html`<div class="hits">
+    <p class="muted" role="status">${told}</p>
+    ${found.problem && html`<p class="problem" role="alert">${found.problem.message} ${found.problem.next}</p>`}
+    <ul>
+      ${titles.map((each) => html`<li key=${each.root_id}><a href=${`#/s/${each.id}`}><span class="clip">${nameOf(each)}</span></a></li>`)}
+      ${found.items.map(
+        (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
+        <a href=${`#/s/${hit.session_id}/m/${hit.seq}`}>
+          <span class="clip">${hit.title || "Conversation"}</span>
+          <span class="snippet">${hit.role === "user" ? "You: " : ""}${marked(hit.snippet)}</span>
+        </a>
+      </li>`,
+      )}
+    </ul>
+  </div>`;
+}
+
+function Rows({ list, current, act }) {
+  const box = useRef(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  const rows = grouped(list.items, Date.now());
+  const tops = [];
+  let height = 0;
+  for (const row of rows) {
+    tops.push(height);
+    height += row.heading ? HEADING : ROW;
+  }
+  const look = () => setView({ top: box.current.scrollTop, height: box.current.clientHeight });
+  useLayoutEffect(look, []);
+  useEffect(() => {
+    if (list.loaded && view.top + view.height + 3 * MARGIN > height) list.more();
+  });
+  const onKeyDown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !event.target.matches("a")) return;
+    const place = rows.findIndex((row) => row.session?.root_id === event.target.dataset.root);
+    let next = place + step;
+    while (rows[next]?.heading) next += step;
+    if (!rows[next]) return;
+    event.preventDefault();
+    const top = tops[next];
+    if (top < box.current.scrollTop || top + ROW > box.current.scrollTop + box.current.clientHeight)
+      box.current.scrollTop = top - box.current.clientHeight / 2;
+    look();
+    requestAnimationFrame(() =>
+      box.current.querySelector(`a[data-root="${CSS.escape(rows[next].session.root_id)}"]`)?.focus(),
+    );
+  };
+  return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${onKeyDown}>
+    ${list.problem && html`<p class="problem" role="alert">${list.problem.message}</p>`}
+    ${list.loaded && !rows.length && html`<p class="muted empty">${list.archived ? "Nothing is archived." : "No conversations yet."}</p>`}
+    <ul style=${{ height: `${height}px` }}>
+      ${rows.map((row, place) => {
+        const outside = tops[place] < view.top - MARGIN || tops[place] > view.top + view.height + MARGIN;
+        if (outside) return null;
+        const style = { transform: `translateY(${tops[place]}px)` };
+        if (row.heading)
+          return html`<li key=${`group ${row.heading}`} class="heading" style=${style}><h2>${row.heading}</h2></li>`;
+        return html`<${Entry} key=${row.session.root_id} session=${row.session} style=${style} isCurrent=${row.session.root_id === current || row.session.id === current} list=${list} act=${act} />`;
+      })}
+    </ul>
+  </div>`;
+}
+
+function Entry({ session, style, isCurrent, list, act }) {
+  const [renaming, setRenaming] = useState(null);
+  const input = useRef(null);
+  useEffect(() => input.current?.select(), [renaming !== null]);
+  const rename = async () => {
+    const title = renaming?.trim();
+    setRenaming(null);
+    if (title && title !== session.title) await act.trying(() => list.patch(session, { title }));
+  };
+  if (renaming !== null) {
+    return html`<li class="entry" style=${style}><input ref=${input} aria-label="New title" value=${renaming} onInput=${(event) => setRenaming(event.target.value)} onBlur=${rename}
+      onKeyDown=${(event) => {
+        if (event.key === "Enter") rename();
+        if (event.key === "Escape") {
+          event.stopPropagation();
+          setRenaming(null);
+        }
+      }} /></li>`;
+  }
+  const menu = (event) => act.menu(event.currentTarget, session, () => setRenaming(nameOf(session)));
+  return html`<li class=${`entry${isCurrent ? " current" : ""}`} style=${style}>
+    <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${nameOf(session)} onClick=${act.closeSide}>
+      <${Badge} session=${session} /><span class="clip">${nameOf(session)}</span>
+    </a>
+    <button type="button" class="dots" aria-label=${`More for ${nameOf(session)}`} aria-haspopup="menu" onClick=${menu}>⋯</button>
+  </li>`;
+}
+
+function Badge({ session }) {
+  if (session.asking) return html`<span class="badge asking">needs you</span>`;
+  if (session.state === "unfinished") return html`<span class="badge cutoff">cut off</span>`;
+  if (session.state === "running" || session.state === "elsewhere")
+    return html`<span class="badge running"><span class="pulse"></span><span class="sr">running</span></span>`;
+  if (session.waiting) return html`<span class="badge">${session.waiting} waiting</span>`;
+  return null;
+}

@@ -1,0 +1,208 @@
+// Owns every byte between page and server: `api` for one call, `follow` for an event stream that reconnects
+// by itself from the last event it saw, `followOnce` for one stream shared by all tabs of a browser.
+
+export class Problem extends Error {
+  constructor(status, told) {
+    super(told.detail || told.title || `The server answered ${status}.`);
+    this.status = status;
+    this.reason = told.reason ?? "";
+    this.next = told.next ?? "";
+  }
+}
+
+const UNREACHABLE = {
+  detail: "The server can't be reached.",
+  reason: "Unreachable",
+  next: "Nothing was lost here. Start it again with “holdfast web”; this page goes on by itself.",
+};
+
+async function answered(path, options) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Problem(0, UNREACHABLE);
+  }
+  if (response.ok) return response;
+  let told = {};
+  try {
+    told = await response.json();
+  } catch {
+    told = { detail: `The server answered ${response.status} ${response.statusText}.` };
+  }
+  throw new Problem(response.status, told);
+}
+
+/** One call; answers the JSON that came back, or null. Raises `Problem`. */
+export async function api(method, path, body) {
+  const headers =
+    body === undefined
+      ? {}
+      : { "content-type": typeof body === "string" ? "application/x-ndjson" : "application/json" };
+  const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  const response = await answered(`/api${path}`, { method, headers, body: sent });
+  return response.status === 204 ? null : response.json();
+}
+
+export const query = (parameters) => {
+  const given = Object.entries(parameters).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
+  return given.length ? `?${new URLSearchParams(given)}` : "";
+};
+
+/** The events in a piece of an event stream; `rest` is what has no end yet. */
+export function parseEvents(text) {
+  const parts = text.split(/\r?\n\r?\n/);
+  const rest = parts.pop();
+  const events = [];
+  for (const part of parts) {
+    const event = { id: null, event: "message", data: [] };
+    for (const line of part.split(/\r?\n/)) {
+      const colon = line.indexOf(":");
+      if (colon <= 0) continue;
+      const value = line.slice(colon + 1).replace(/^ /, "");
+      const field = line.slice(0, colon);
+      if (field === "data") event.data.push(value);
+      else if (field in event) event[field] = value;
+    }
+    if (event.data.length) events.push({ ...event, data: event.data.join("\n") });
+  }
+  return { events, rest };
+}
+
+const SILENCE_MS = 45_000;
+const FIRST_DELAY_MS = 400;
+const LONGEST_DELAY_MS = 8_000;
+const FINAL = new Set([400, 401, 403, 404, 410]);
+
+/**
+ * Follow an event stream until `close()`. `heard(data)` gets each event; `stood(state)` gets
+ * `{state: "connecting" | "open" | "lost" | "refused", problem}` whenever the connection changes.
+ */
+export function follow(path, { heard, stood = () => {}, after = null }) {
+  let last = after;
+  let delay = FIRST_DELAY_MS;
+  let closed = false;
+  let abort = null;
+  let wake = null;
+
+  const pause = (ms) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  const hurry = () => {
+    if (document.visibilityState === "visible") wake?.();
+  };
+  addEventListener("online", hurry);
+  document.addEventListener("visibilitychange", hurry);
+
+  async function read() {
+    abort = new AbortController();
+    let timer = setTimeout(() => abort.abort(), SILENCE_MS);
+    try {
+      const headers = {
+        accept: "text/event-stream",
+        ...(last === null ? {} : { "last-event-id": String(last) }),
+      };
+      const response = await answered(`/api${path}`, { headers, signal: abort.signal, cache: "no-store" });
+      stood({ state: "open" });
+      delay = FIRST_DELAY_MS;
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => abort.abort(), SILENCE_MS);
+        const parsed = parseEvents(rest + value);
+        rest = parsed.rest;
+        for (const event of parsed.events) {
+          if (closed) return;
+          if (event.id !== null) last = event.id;
+          heard(JSON.parse(event.data));
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function run() {
+    stood({ state: "connecting" });
+    while (!closed) {
+      let problem = new Problem(0, UNREACHABLE);
+      try {
+        await read();
+      } catch (cause) {
+        if (cause instanceof Problem) problem = cause;
+        else if (!(cause instanceof TypeError) && cause.name !== "AbortError") console.error(cause);
+      }
+      if (closed) break;
+      if (FINAL.has(problem.status)) {
+        stood({ state: "refused", problem });
+        break;
+      }
+      stood({ state: "lost", problem });
+      await pause(delay * (0.75 + Math.random() / 2));
+      delay = Math.min(delay * 2, LONGEST_DELAY_MS);
+    }
+  }
+  run();
+
+  return {
+    close() {
+      closed = true;
+      removeEventListener("online", hurry);
+      document.removeEventListener("visibilitychange", hurry);
+      abort?.abort();
+      wake?.();
+    },
+  };
+}
+
+/**
+ * Follow a stream in one tab and tell the others of it: a browser allows six connections to one server, and a
+ * tab that only looks on must not use one up. When the tab that follows goes away, the next one takes over.
+ */
+export function followOnce(path, name, { heard, stood }) {
+  if (!navigator.locks || !globalThis.BroadcastChannel) return follow(path, { heard, stood });
+  const channel = new BroadcastChannel(name);
+  const tell = (kind, value) => channel.postMessage({ kind, value });
+  let following = null;
+  let standing = null;
+  channel.onmessage = ({ data }) => {
+    if (data.kind === "heard") heard(data.value);
+    else if (data.kind === "stood") stood(data.value);
+    else if (standing) tell("stood", standing);
+  };
+  tell("asks", null);
+  const leaving = new AbortController();
+  navigator.locks
+    .request(name, { signal: leaving.signal }, () => {
+      following = follow(path, {
+        heard(value) {
+          heard(value);
+          tell("heard", value);
+        },
+        stood({ state, problem }) {
+          standing = { state };
+          stood({ state, problem });
+          tell("stood", standing);
+        },
+      });
+      return new Promise((release) => leaving.signal.addEventListener("abort", release));
+    })
+    .catch(() => {});
+  return {
+    close() {
+      leaving.abort();
+      following?.close();
+      channel.close();
+    },
+  };
+}

@@ -1,0 +1,75 @@
+"""The page's files, from memory: compressed once, with tags by which a browser knows what it already has.
+
+A path is looked up among the files there are, so none can lead out of the folder.
+"""
+
+import gzip
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+SMALLEST = 500
+"""Bytes below which compressing is not worth it."""
+TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".webmanifest": "application/manifest+json"}
+HIDDEN = (".md", ".json", ".py", ".toml")
+"""Notes for people beside the files; not part of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    content: bytes
+    compressed: bytes
+    tag: str
+    kind: str
+    changed: int
+
+
+class PageFiles:
+    """Everything below one folder; `/` is its `index.html`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {
+            f"/{each.relative_to(folder).as_posix()}": each
+            for each in sorted(folder.rglob("*"))
+            if each.is_file() and each.suffix not in HIDDEN
+        }
+        if "/index.html" in self._paths:
+            self._paths["/"] = self._paths["/index.html"]
+        self._read: dict[str, PageFile] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._paths)
+
+    def has(self, path: str) -> bool:
+        return path in self._paths
+
+    async def answer(self, request: Request) -> Response:
+        """The file at the request's path, or that the browser's copy is still right."""
+        file = self._file(request.url.path)
+        headers = {"ETag": file.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        if file.tag in (each.strip() for each in request.headers.get("if-none-match", "").split(",")):
+            return Response(status_code=304, headers=headers)
+        content = file.content
+        if len(file.compressed) < len(content) and "gzip" in request.headers.get("accept-encoding", ""):
+            content = file.compressed
+            headers["Content-Encoding"] = "gzip"
+        return Response(content, headers=headers, media_type=file.kind)
+
+    def _file(self, path: str) -> PageFile:
+        place = self._paths[path]
+        changed = place.stat().st_mtime_ns
+        file = self._read.get(path)
+        if file is None or file.changed != changed:
+            content = place.read_bytes()
+            compressed = gzip.compress(content, mtime=0) if len(content) >= SMALLEST else content
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            kind = (
+                TYPES.get(place.suffix) or mimetypes.guess_type(place.name)[0] or "application/octet-stream"
+            )
+            file = self._read[path] = PageFile(content, compressed, tag, kind, changed)
+        return file

@@ -1,0 +1,192 @@
+"""Errors as problem details (RFC 9457): what happened and what was kept, and what to do next.
+
+One table maps errors to statuses; the first class that fits counts. Under `/v1` the same problem is written
+in the shape that OpenAI's clients read.
+"""
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.core.errors import (
+    BackupRefused,
+    DeliveryNotFound,
+    DiskFull,
+    HoldfastError,
+    HostClosed,
+    InvalidInput,
+    KeyRejected,
+    ModelBusy,
+    ModelFailure,
+    PoolSaturated,
+    Refused,
+    Retryable,
+    SessionElsewhere,
+    SessionEnded,
+    SessionNotFound,
+    StoreClosed,
+    StoreFailure,
+    TurnAlreadyRunning,
+    TurnNotFound,
+)
+
+AGAIN = "Try again in a moment."
+LOOK = "Read the session again: it has changed."
+STATUSES: tuple[tuple[type[HoldfastError], int, str], ...] = (
+    (SessionNotFound, 404, "List the sessions with GET /api/sessions."),
+    (TurnNotFound, 404, "Read the session's messages for the ids of its turns."),
+    (DeliveryNotFound, 404, "List what was set aside with GET /api/memory/set-aside."),
+    (HostClosed, 503, "Start Holdfast again, then repeat the request."),
+    (StoreClosed, 503, "Start Holdfast again, then repeat the request."),
+    (PoolSaturated, 503, AGAIN),
+    (DiskFull, 507, "Free some space on the disk, then repeat the request."),
+    (SessionElsewhere, 409, "Wait until it is idle there, or stop it there."),
+    (TurnAlreadyRunning, 409, "Wait for the turn to end, or interrupt it with POST …/interrupt."),
+    (SessionEnded, 409, "Go on in the session that is named, or begin a new one with POST /api/sessions."),
+    (BackupRefused, 409, LOOK),
+    (InvalidInput, 422, "Correct the request and send it again."),
+    (ModelBusy, 503, AGAIN),
+    (KeyRejected, 502, "Set a valid key for the model, then repeat the request."),
+    (ModelFailure, 502, "Look at the model's settings with `holdfast model`, then repeat the request."),
+    (Retryable, 503, AGAIN),
+    (Refused, 409, LOOK),
+    (StoreFailure, 500, "Look into the log, and check the store with `holdfast check`."),
+    (HoldfastError, 500, "Look into the log for the cause."),
+)
+NEXT = {
+    400: "Correct the request and send it again.",
+    404: "Look at /openapi.json for the paths there are.",
+    405: "Look at /openapi.json for the methods of this path.",
+    408: "Send the request again, faster.",
+    413: "Send less at once.",
+    415: "Send JSON, with the header Content-Type: application/json.",
+}
+
+
+class Problem(BaseModel):
+    """What went wrong: the body of every error."""
+
+    type: str = Field(description="a name for this kind of problem, as a URN")
+    title: str
+    status: int
+    detail: str = Field(description="what happened, and what was kept")
+    reason: str = Field(description="the kind of problem in one word")
+    next: str = Field(description="what to do next")
+    request_id: str = Field(description="under which it is found in the log")
+
+
+class ProblemRaised(HTTPException):
+    """A problem of the surface's own making."""
+
+    def __init__(
+        self, status: int, reason: str, detail: str, next_: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.reason = reason
+        self.next = next_
+
+
+def request_id(scope: Any) -> str:  # noqa: ANN401 - an ASGI scope
+    """The id that this request has in the log."""
+    return str(scope.get("state", {}).get("request_id", ""))
+
+
+def respond(
+    scope: Any,  # noqa: ANN401 - an ASGI scope
+    status: int,
+    reason: str,
+    detail: str,
+    next_: str,
+    *,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """The problem as a response, in the shape that this path's clients read."""
+    if scope.get("path", "").startswith("/v1/"):
+        return _as_openai(scope, status, reason, f"{detail} {next_}".strip(), headers)
+    problem = Problem(
+        type=f"urn:holdfast:problem:{reason}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        reason=reason,
+        next=next_,
+        request_id=request_id(scope),
+    )
+    return Response(problem.model_dump_json(), status, headers=headers, media_type="application/problem+json")
+
+
+def _as_openai(
+    scope: Any,  # noqa: ANN401 - an ASGI scope
+    status: int,
+    reason: str,
+    message: str,
+    headers: dict[str, str] | None,
+) -> Response:
+    body = openai_error(status, reason, message, request_id(scope))
+    return Response(json.dumps(body), status, headers=headers, media_type="application/json")
+
+
+def openai_error(status: int, reason: str, message: str, request: str) -> dict[str, Any]:
+    """A problem in the shape of OpenAI's errors."""
+    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    least = 500
+    kind = kinds.get(status, "server_error" if status >= least else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": reason, "request_id": request}}
+
+
+def status_of(error: type[HoldfastError]) -> tuple[int, str]:
+    """The status for a kind of error, and what to do next."""
+    return next((status, what) for kind, status, what in STATUSES if issubclass(error, kind))
+
+
+async def on_holdfast_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HoldfastError)  # noqa: S101 - registered for these alone
+    status, what = status_of(type(error))
+    wait = getattr(error, "retry_after", None)
+    headers = {"Retry-After": str(max(1, int(wait or 1)))} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return respond(request.scope, status, type(error).__name__, str(error), what, headers=headers)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for these alone
+    headers = dict(error.headers or {})
+    if isinstance(error, ProblemRaised):
+        return respond(
+            request.scope, error.status_code, error.reason, error.detail, error.next, headers=headers
+        )
+    reason = HTTPStatus(error.status_code).phrase.replace(" ", "")
+    what = NEXT.get(error.status_code, "Look at /openapi.json for what can be asked.")
+    detail = {
+        404: f"there is nothing at {request.url.path}",
+        405: f"{request.method} is not a method of {request.url.path}",
+    }.get(error.status_code, str(error.detail))
+    return respond(request.scope, error.status_code, reason, detail, what, headers=headers)
+
+
+async def on_invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for these alone
+    said = "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:10]
+    )
+    return respond(
+        request.scope,
+        422,
+        "InvalidRequest",
+        f"the request can't be understood: {said}. Nothing was changed.",
+        "Correct the request and send it again; /openapi.json describes it.",
+    )
+
+
+def said_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route can answer with, for the description."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    every = {401, 403, 429, 500, 503, *statuses}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content} for status in sorted(every)
+    }

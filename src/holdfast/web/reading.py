@@ -1,0 +1,75 @@
+"""Puts together what a view needs from the host's answers."""
+
+from collections.abc import Sequence
+
+from holdfast.host import Host, SessionChange
+from holdfast.sessions.contract import Session
+from holdfast.sessions.listing import Listed
+from holdfast.web.views import (
+    AskView,
+    LineageView,
+    SessionDetail,
+    SessionView,
+    UnfinishedView,
+    WaitingView,
+    milliseconds,
+)
+
+
+async def views_of(host: Host, listed: Sequence[Listed]) -> list[SessionView]:
+    """The conversations of a list, and how each stands now."""
+    standing = {each.root_id: each for each in await host.standing([each.root_id for each in listed])}
+    return [_view(each, standing[each.root_id]) for each in listed]
+
+
+async def view_of(host: Host, session_id: str) -> SessionView:
+    [view] = await views_of(host, [await host.session(session_id)])
+    return view
+
+
+def _view(listed: Listed, now: SessionChange) -> SessionView:
+    session = listed.session
+    return SessionView(
+        id=session.id,
+        root_id=listed.root_id,
+        title=session.title,
+        opening=listed.opening,
+        source=session.source,
+        pinned=listed.pinned,
+        archived=listed.archived,
+        started_at=milliseconds(session.started),
+        last_spoken=milliseconds(listed.last_spoken),
+        messages=listed.messages,
+        state=now.state,
+        waiting=now.waiting,
+        asking=now.asking,
+        parent_id=session.parent,
+    )
+
+
+async def detail_of(host: Host, session_id: str) -> SessionDetail:
+    """Everything that a reader needs to begin."""
+    view = await view_of(host, session_id)
+    status = await host.session_status(session_id)
+    unfinished = await host.unfinished(session_id)
+    return SessionDetail(
+        **view.model_dump(),
+        turn_id=status.turn_id,
+        context_tokens=status.context_tokens,
+        context_window=status.context_window,
+        lineage=[await _lineage(host, each) for each in await host.lineage(session_id)],
+        unfinished=UnfinishedView.of(unfinished) if unfinished else None,
+        waiting_messages=[WaitingView.of(each) for each in await host.waiting(session_id)],
+        asks=[AskView.of(each) for each in await host.asks(session_id)],
+    )
+
+
+async def _lineage(host: Host, session: Session) -> LineageView:
+    last = await host.messages(session.id, limit=1, exact=True)
+    return LineageView(
+        id=session.id,
+        started_at=milliseconds(session.started),
+        ended_at=None if session.ended is None else milliseconds(session.ended),
+        end_reason=session.end_reason,
+        messages=last[-1].seq + 1 if last else 0,
+    )

@@ -1,0 +1,102 @@
+"""Every request gets an id, a line in the log and the headers that keep a browser strict.
+
+The outermost layer: what nobody foresaw ends here as a problem, with its traceback in the log.
+"""
+
+import logging
+import re
+
+from starlette.datastructures import MutableHeaders
+
+from holdfast.core.contract import Clock
+from holdfast.core.ids import new_id
+from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
+from holdfast.web.metrics import Metrics
+from holdfast.web.problems import respond
+
+logger = logging.getLogger(__name__)
+
+GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+CONTENT_SECURITY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+STRICT = (
+    ("Content-Security-Policy", CONTENT_SECURITY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), microphone=(), geolocation=()"),
+)
+QUIET = ("/healthz", "/readyz", "/metrics")
+"""Asked every few seconds by machines; not worth a line each."""
+
+
+class RequestLog:
+    """Around everything else."""
+
+    def __init__(self, app: AsgiApp, clock: Clock, metrics: Metrics) -> None:
+        self._app = app
+        self._clock = clock
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"x-request-id", b"")
+        request_id = given.decode() if GIVEN_ID.fullmatch(given) else new_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send, request_id)
+        begun = self._clock.monotonic()
+        try:
+            await self._app(scope, receive, answer.send)
+        except Exception:
+            logger.exception("web.request_failed", extra={"request": request_id, "path": scope["path"]})
+            if answer.status:
+                raise  # half of an answer is out: the connection is closed
+            problem = respond(
+                scope,
+                500,
+                "Unforeseen",
+                "something went wrong that nobody foresaw; what was acknowledged before is kept.",
+                "Look into the log for this request's id, and report it.",
+            )
+            await problem(scope, receive, answer.send)
+        finally:
+            self._note(scope, answer.status, self._clock.monotonic() - begun)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "")
+        self._metrics.request(scope["method"], route, status, seconds)
+        # Never the query: a link's token is in it.
+        facts = {
+            "request": scope["state"]["request_id"],
+            "method": scope["method"],
+            "path": scope["path"][:200],
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "client": (scope.get("client") or ("", 0))[0],
+        }
+        logger.log(logging.DEBUG if scope["path"] in QUIET else logging.INFO, "web.request", extra=facts)
+
+
+class _Answer:
+    """Adds the headers, and knows how far the answer got."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status = 0
+
+    async def send(self, message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self._request_id
+            for name, value in STRICT:
+                headers.setdefault(name, value)
+        await self._send(message)

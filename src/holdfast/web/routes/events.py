@@ -1,0 +1,84 @@
+"""`…/events`: a conversation's events, and how all conversations stand, as server-sent events.
+
+A reader that comes back names the last number it has (`Last-Event-ID`, or `after`): it misses nothing and
+gets nothing twice. Pieces of text that wait together go out as one event, with the number of the last.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+
+from holdfast.web.contract import TheWeb, Web
+from holdfast.web.problems import ProblemRaised, said_of
+from holdfast.web.streaming import BEAT, EVENTS, Stream
+from holdfast.web.written import written
+
+router = APIRouter(prefix="/api", tags=["events"])
+
+HELLO = b"retry: 1000\n\n"
+SAID: dict[int | str, dict[str, Any]] = {
+    200: {"description": "the events", "content": {EVENTS: {"schema": {"type": "string"}}}}
+}
+
+
+@router.get("/sessions/{session_id}/events", response_class=Stream, responses={**said_of(404, 422), **SAID})
+async def read_events(
+    web: TheWeb,
+    session_id: str,
+    after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=100)] = None,
+) -> Stream:
+    """The events after a number, then live; without one, a snapshot first."""
+    await web.host.session(session_id)  # a session that is not there is said before the stream begins
+    place = after if last_event_id is None else _number(last_event_id)
+    return _stream(web, _events(web, session_id, place))
+
+
+@router.get("/events", response_class=Stream, responses={**said_of(), **SAID})
+async def read_changes(web: TheWeb) -> Stream:
+    """How every conversation stands that is not idle, then each one whenever it changes."""
+    return _stream(web, _changes(web))
+
+
+def _stream(web: Web, chunks: AsyncGenerator[bytes, None]) -> Stream:
+    if web.streams.full:
+        raise ProblemRaised(
+            503,
+            "TooManyStreams",
+            f"{web.streams.most} event streams are open already.",
+            "Close some of them; the setting web.streams is the limit.",
+            {"Retry-After": "5"},
+        )
+    return Stream(chunks, media_type=EVENTS, patience=web.settings.patience_s)
+
+
+def _number(given: str) -> int | None:
+    """The last number a reader has; what can't be one is taken for none, and a snapshot comes first."""
+    most = 18
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= most else None
+
+
+async def _events(web: Web, session_id: str, after: int | None) -> AsyncGenerator[bytes, None]:
+    yield HELLO
+    source = web.host.event_batches(session_id, after=after)
+    async with aclosing(web.streams.read(source)) as batches:
+        async for batch in batches:
+            if batch is None:
+                yield BEAT
+                continue
+            yield written(batch)
+            await web.streams.pause()
+
+
+async def _changes(web: Web) -> AsyncGenerator[bytes, None]:
+    yield HELLO
+    async with aclosing(web.streams.read(web.host.changes())) as changes:
+        async for change in changes:
+            if change is None:
+                yield BEAT
+            else:
+                yield f"event: SessionChange\ndata: {json.dumps(asdict(change))}\n\n".encode()

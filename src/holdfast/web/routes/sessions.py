@@ -1,0 +1,118 @@
+"""`/api/sessions`: list, begin, read, change and delete conversations, and move them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
+from holdfast.web.contract import TheHost
+from holdfast.web.problems import ProblemRaised, said_of
+from holdfast.web.reading import detail_of, view_of, views_of
+from holdfast.web.views import SessionDetail, SessionPage, SessionView
+
+router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+
+LINES = "application/x-ndjson"
+ANY = {"schema": {"type": "string"}}
+
+
+@router.get("", responses=said_of(422))
+async def list_sessions(
+    host: TheHost,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    archived: Annotated[bool | None, Query(description="true: those out of sight")] = False,
+    pinned: bool | None = None,
+) -> SessionPage:
+    """The conversations, the one last spoken in first."""
+    listed = await host.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
+    return SessionPage(
+        items=await views_of(host, listed[:limit]),
+        next_offset=offset + limit if len(listed) > limit else None,
+    )
+
+
+@router.post("", status_code=201, responses=said_of(404, 422))
+async def begin_session(host: TheHost, body: NewSession) -> SessionView:
+    """Begin a conversation. The memory of the one left behind is committed, in the background."""
+    return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+
+
+@router.post(
+    "/import",
+    status_code=201,
+    responses=said_of(413, 422),
+    openapi_extra={"requestBody": {"required": True, "content": {LINES: ANY}}},
+)
+async def import_session(host: TheHost, request: Request) -> SessionView:
+    """Store an exported conversation, all or nothing."""
+    content = await request.body()
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as cause:
+        raise ProblemRaised(
+            422,
+            "NotUtf8",
+            f"an export is lines of JSON in UTF-8, and byte {cause.start} is none. Nothing was stored.",
+            "Send the file as it was exported.",
+        ) from None
+    return await view_of(host, await host.import_session([line for line in lines if line.strip()]))
+
+
+@router.get("/{session_id}", responses=said_of(404))
+async def read_session(host: TheHost, session_id: str) -> SessionDetail:
+    """How a conversation stands. Any id of it may be named; the answer names its live end."""
+    return await detail_of(host, session_id)
+
+
+@router.patch("/{session_id}", responses=said_of(404, 422))
+async def change_session(host: TheHost, session_id: str, body: SessionChanges) -> SessionView:
+    """Rename, pin or archive a conversation; an empty title takes it away."""
+    if "title" in body.model_fields_set:
+        await host.rename(session_id, body.title)
+    if body.pinned is not None:
+        await host.pin(session_id, body.pinned)
+    if body.archived is not None:
+        await host.archive(session_id, body.archived)
+    return await view_of(host, session_id)
+
+
+@router.delete("/{session_id}", status_code=204, responses=said_of(404, 409))
+async def delete_session(
+    host: TheHost,
+    session_id: str,
+    force: Annotated[bool, Query(description="also what waits in it and what memory is owed for it")] = False,
+) -> None:
+    """Delete a whole conversation for good; branches that left it stay."""
+    await host.delete(session_id, force=force)
+
+
+@router.post("/{session_id}/clear", status_code=201, responses=said_of(404, 409))
+async def clear(host: TheHost, session_id: str) -> SessionView:
+    """End a conversation and begin an empty one. What was said stays on record."""
+    return await view_of(host, await host.clear(session_id))
+
+
+@router.post("/{session_id}/truncate", status_code=201, responses=said_of(404, 409, 422))
+async def truncate(host: TheHost, session_id: str, body: Place) -> SessionView:
+    """Go on as if nothing from a message on had been said; the original stays on record."""
+    return await view_of(host, await host.truncate(session_id, before=body.before))
+
+
+@router.post("/{session_id}/branch", status_code=201, responses=said_of(404, 409, 422))
+async def branch(host: TheHost, session_id: str, body: MaybePlace | None = None) -> SessionView:
+    """A new conversation that begins with what was said before a message, or with all of it."""
+    return await view_of(host, await host.branch(session_id, before=body.before if body else None))
+
+
+@router.get(
+    "/{session_id}/export",
+    response_class=Response,
+    responses={**said_of(404), 200: {"description": "the conversation", "content": {LINES: ANY}}},
+)
+async def export(host: TheHost, session_id: str) -> Response:
+    """The conversation with its whole lineage, as lines of JSON."""
+    lines = await host.export(session_id)
+    name = "".join(each for each in session_id if each.isascii() and (each.isalnum() or each in "-_"))[:80]
+    headers = {"Content-Disposition": f'attachment; filename="holdfast-{name or "session"}.ndjson"'}
+    return Response("".join(f"{line}\n" for line in lines), headers=headers, media_type=LINES)

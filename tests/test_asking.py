@@ -1,0 +1,76 @@
+"""Memory asks the model: on the model's loop, from a thread, one whole answer."""
+
+import asyncio
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import ModelBusy, ModelUnreachable
+from holdfast.memory.contract import Complete
+from holdfast.models.contract import ModelTraits
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from holdfast.wiring import build_memory, load_settings
+from holdfast.wiring.asking import answering
+
+
+def asked(model: ScriptedModel) -> str:
+    """What a thread of memory gets for an answer."""
+
+    async def run() -> str:
+        complete = answering(model, asyncio.get_running_loop())
+        assert complete is not None
+        pool = DaemonPool("asking", workers=1, backlog=0)
+        try:
+            return await off_loop(pool, complete, "system", "text")
+        finally:
+            pool.close(10)
+
+    return asyncio.run(run())
+
+
+def test_a_thread_gets_the_whole_answer() -> None:
+    model = ScriptedModel(["one two three"])
+    assert asked(model) == "one two three"
+    assert [(each.system, each.messages[0]["content"]) for each in model.requests] == [("system", "text")]
+
+
+def test_a_failure_of_the_model_reaches_the_thread() -> None:
+    with pytest.raises(ModelBusy):
+        asked(ScriptedModel([ModelBusy("scripted", "too many requests")]))
+
+
+def test_a_model_whose_extracts_are_worth_nothing_is_not_asked() -> None:
+    model = ScriptedModel(["never"], traits=ModelTraits("small", 2048, summarises=False))
+    with closing(asyncio.new_event_loop()) as loop:
+        assert answering(model, loop) is None
+
+
+def test_a_program_that_has_ended_its_loop_asks_nobody() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    complete = answering(ScriptedModel(["never"]), loop)
+    assert complete is not None
+    with pytest.raises(ModelUnreachable):
+        complete("system", "text")
+
+
+def test_a_provider_that_extracts_gets_the_model_and_others_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numpy")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    complete: Complete = lambda system, text: json.dumps({"facts": [{"content": "Ann keeps bees"}]})  # noqa: E731
+    names = "local,holographic"
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": names}), store, complete)
+        assert problems == []
+        memory.on_session_end([{"role": "user", "content": "Ann, who keeps bees, called"}], session_id="s")
+        assert memory.shutdown_all() == []
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        memory, _ = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": "holographic"}), store)
+        assert "Ann keeps bees" in memory.prefetch_all("Who keeps bees?", session_id="t", timeout=30)
+        memory.shutdown_all()

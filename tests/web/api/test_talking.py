@@ -1,0 +1,141 @@
+"""Speaking over HTTP: a message is kept, its turn is shown, and what was said can be read."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from holdfast.sessions import SessionDB
+from holdfast.testing import Call, Delay
+from holdfast.tools.contract import ApprovalRequest, ToolContext
+from tests.agent.company import Hold, a_tool, until
+from tests.web.api.served import served
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+def test_a_message_is_answered_and_both_are_on_record(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["hello there"]) as server:
+            session = await server.begin()
+            async with server.events(session) as events:
+                snapshot = await anext(events)
+                accepted = await server.send(session, "hi")
+                shown = [snapshot]
+                while shown[-1]["kind"] != "TurnCompleted":
+                    shown.append(await anext(events))
+            assert accepted["session_id"] == session
+            assert snapshot["kind"] == "SessionSnapshot"
+            assert "".join(each["text"] for each in shown if each["kind"] == "TextDelta") == "hello there"
+            assert [each["id"] for each in shown] == [str(each["number"]) for each in shown]
+            assert all(each["at"] > 1_700_000_000_000 for each in shown)
+            assert await server.said(session) == ["hi", "hello there"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_a_message_with_the_same_key_is_stored_once(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["one", "two"]) as server:
+            session = await server.begin()
+            first = await server.send(session, "hi", key="k")
+            again = await server.send(session, "hi", key="k")
+            await server.until(session, "TurnCompleted", after=0)
+            assert first["inbox_id"] == again["inbox_id"]
+            assert await server.said(session) == ["hi", "one"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I2")
+def test_an_interrupt_keeps_the_partial_text_and_its_message_comes_next(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, [["half an answer ", Delay(60)], "the next"]) as server:
+            session = await server.begin()
+            await server.send(session, "first")
+            await server.until(session, "TextDelta", after=0)
+            answer = await server.http.post(f"/api/sessions/{session}/interrupt", json={"text": "second"})
+            assert answer.json() == {"interrupted": True}
+            await server.until(session, "TurnCompleted", after=0)
+            said = await server.said(session)
+            assert said[0] == "first"
+            assert said[1].startswith("half an answer")
+            assert said[-2:] == ["second", "the next"]
+
+    wait(scenario())
+
+
+def test_what_waits_can_be_changed_and_taken_back_until_it_is_taken(db: SessionDB, wait: Wait) -> None:
+    hold = Hold()
+
+    async def scenario() -> None:
+        async with served(db, [hold, "to the changed one"]) as server:
+            session = await server.begin()
+            await server.send(session, "first")
+            await hold.reached.wait()
+            second = (await server.send(session, "second"))["inbox_id"]
+            third = (await server.send(session, "third"))["inbox_id"]
+            place = f"/api/sessions/{session}/waiting"
+            changed = await server.http.put(f"{place}/{second}", json={"text": "changed"})
+            assert changed.json()["message"]["content"] == "changed"
+            assert (await server.http.delete(f"{place}/{third}")).status_code == 204
+            gone = await server.http.delete(f"{place}/{third}")
+            assert (gone.status_code, gone.json()["reason"]) == (409, "NotWaiting")
+            hold.opened.set()
+            await until(lambda: _answers(db, session) == 2)
+            assert await server.said(session) == ["first", "held", "changed", "to the changed one"]
+
+    wait(scenario())
+
+
+def _answers(db: SessionDB, session: str) -> int:
+    return sum(each["role"] == "assistant" for each in db.get_messages(session))
+
+
+def test_an_approval_is_shown_and_decided(db: SessionDB, wait: Wait) -> None:
+    async def run(context: ToolContext, _: dict[str, Any]) -> str:
+        request = ApprovalRequest(kind="command", subject="rm -rf build", reason="it deletes files")
+        return "done" if await context.person.approve(request) else "refused"
+
+    async def scenario() -> None:
+        async with served(db, [Call("risky"), "finished"], tools=[a_tool("risky", run)]) as server:
+            session = await server.begin()
+            async with server.events(session) as events:
+                await anext(events)
+                await server.send(session, "clean up")
+                async for event in events:
+                    if event["kind"] == "ApprovalAsked":
+                        detail = (await server.http.get(f"/api/sessions/{session}")).json()
+                        assert detail["asking"] == 1
+                        assert detail["asks"][0]["subject"] == "rm -rf build"
+                        place = f"/api/sessions/{session}/approvals/{event['ask_id']}"
+                        decided = await server.http.post(place, json={"decision": "yes"})
+                        assert decided.json() == {"counted": True}
+                        late = await server.http.post(place, json={"decision": "yes"})
+                        assert late.json() == {"counted": False}
+                    if event["kind"] == "TurnCompleted":
+                        break
+            assert "done" in str(db.get_messages(session))
+
+    wait(scenario())
+
+
+def test_messages_are_read_in_pages_in_both_directions(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            session = await server.begin()
+            db.append_messages(session, [{"role": "user", "content": str(each)} for each in range(10)])
+
+            async def page(**params: int) -> tuple[list[int], bool]:
+                answer = await server.http.get(f"/api/sessions/{session}/messages", params=params)
+                found = answer.json()
+                return [each["seq"] for each in found["items"]], found["has_more"]
+
+            assert await page(limit=3) == ([7, 8, 9], True)
+            assert await page(limit=3, before=7) == ([4, 5, 6], True)
+            assert await page(limit=5, before=4) == ([0, 1, 2, 3], False)
+            assert await page(limit=3, after=6) == ([7, 8, 9], False)
+            assert await page(limit=2, after=-1) == ([0, 1], True)
+
+    wait(scenario())
