@@ -21,10 +21,10 @@ from typing import Any
 VENDOR = Path(__file__).resolve().parent.parent / "src/holdfast/web/page/vendor"
 MANIFEST = "manifest.json"
 JOINED = "base.js"
-LANGUAGES = (
-    "bash c cpp csharp css diff dockerfile go ini java javascript json kotlin lua makefile markdown php "
-    "powershell python ruby rust shell sql swift typescript xml yaml"
-).split()
+LANGUAGES = """
+bash c cpp csharp css diff dockerfile go ini java javascript json kotlin lua makefile markdown php powershell
+python ruby rust shell sql swift typescript xml yaml
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ PACKAGES = (
         "BSD-3-Clause",
         {
             "es/core.min.js": "highlight/core.js",
-            **{f"es/languages/{each}.min.js": f"highlight/{each}.js" for each in LANGUAGES},
+            **{f"es/languages/{each}.min.js": f"highlight/{each}.js" for each in LANGUAGES.split()},
         },
     ),
     Package(

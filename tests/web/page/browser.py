@@ -31,7 +31,11 @@ def a_browser() -> Iterator[Browser]:
 
 def _launched(driver: Playwright) -> tuple[Browser | None, list[str]]:
     tried: list[str] = []
-    for name, path in (("the path", _on_path), ("the system's packages", _installed), ("the driver", _downloaded)):
+    for name, path in (
+        ("the path", _on_path),
+        ("the system's packages", _installed),
+        ("the driver", _downloaded),
+    ):
         try:
             found = path()
             return driver.chromium.launch(executable_path=found, args=FLAGS), tried
@@ -61,5 +65,8 @@ def _installed() -> str:
 
 def _downloaded() -> None:
     subprocess.run(
-        [sys.executable, "-m", "playwright", "install", "chromium"], check=True, capture_output=True, timeout=240
+        [sys.executable, "-m", "playwright", "install", "chromium"],
+        check=True,
+        capture_output=True,
+        timeout=240,
     )

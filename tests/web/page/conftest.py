@@ -61,7 +61,10 @@ def context(chromium: Browser) -> Iterator[BrowserContext]:
     wrong: list[str] = []
 
     def look(request: Request) -> None:
-        if urlsplit(request.url).scheme in ("http", "https") and urlsplit(request.url).hostname not in LOOPBACK:
+        if (
+            urlsplit(request.url).scheme in ("http", "https")
+            and urlsplit(request.url).hostname not in LOOPBACK
+        ):
             left.append(request.url)
 
     context.on("request", look)

@@ -100,12 +100,19 @@ class GatedModel:
 
     async def _handle(self, request: HttpRequest, answer: Answer) -> None:
         if request.path == "/v1/models":
-            listed = {"id": "gated", "object": "model", "created": 0, "owned_by": "test", "context_length": 128_000}
+            listed = {
+                "id": "gated",
+                "object": "model",
+                "created": 0,
+                "owned_by": "test",
+                "context_length": 128_000,
+            }
             await answer.reply(200, {"object": "list", "data": [listed]})
             return
         place = len(self.asked)
         self.asked.append(request.json())
-        parts = self.script[place] if place < len(self.script) else ["The script is over."]
+        over: list[Part] = ["The script is over."]
+        parts = self.script[place] if place < len(self.script) else over
         await self._play(parts, answer)
 
     async def _play(self, parts: list[Part], answer: Answer) -> None:
@@ -134,12 +141,20 @@ def _deltas(part: str | Thought | Call, index: int) -> list[dict[str, Any]]:
     if isinstance(part, Thought):
         return [{"reasoning_content": word} for word in words(part.text)]
     function = {"name": part.name, "arguments": json.dumps(part.arguments)}
-    return [{"tool_calls": [{"index": index, "id": f"call_{id(part)}", "type": "function", "function": function}]}]
+    return [
+        {"tool_calls": [{"index": index, "id": f"call_{id(part)}", "type": "function", "function": function}]}
+    ]
 
 
 async def _send(answer: Answer, delta: dict[str, Any], reason: str | None = None) -> None:
     if not answer.started:
         await answer.start({"content-type": "text/event-stream"})
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "gated", "choices": [choice]}
+    chunk = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "gated",
+        "choices": [choice],
+    }
     await answer.send(b"data: " + json.dumps(chunk).encode() + b"\n\n")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Dialog, Page, Request, expect
 
 from tests.web.page.gated_model import Call, GatedModel
 from tests.web.page.seeing import answers, entries, say, see_answer, see_idle, session_id
@@ -19,15 +19,15 @@ HARMFUL = """() => {
   const root = document.querySelector('#app');
   for (const node of root.querySelectorAll('*')) {
     const tag = node.tagName.toLowerCase();
-    if (['script', 'iframe', 'object', 'embed', 'base', 'meta', 'link', 'style', 'animate', 'set', 'foreignobject']
+    if (['script', 'iframe', 'object', 'embed', 'base', 'meta', 'link', 'style', 'animate', 'set']
       .includes(tag)) bad.push(tag);
     for (const attribute of node.attributes) {
       if (/^on/i.test(attribute.name)) bad.push(`${tag} ${attribute.name}`);
       if (['href', 'src', 'action', 'formaction', 'xlink:href'].includes(attribute.name)
-          && /^\\s*(javascript|vbscript|data:text)/i.test(attribute.value)) bad.push(`${tag} ${attribute.value}`);
+          && /^\\s*(javascript|vbscript|data:text)/i.test(attribute.value)) bad.push(attribute.value);
     }
     if (tag === 'img' && !/^(data:image|blob:)/.test(node.src)) bad.push('img ' + node.src);
-    if (tag === 'form' && !['composer', 'reply'].some((name) => node.classList.contains(name))) bad.push('form');
+    if (tag === 'form' && !node.matches('.composer, .reply')) bad.push('form');
     if (node.id && !['app', 'search', 'help-title'].includes(node.id)) bad.push('id ' + node.id);
   }
   return bad;
@@ -42,7 +42,12 @@ def harmless(page: Page) -> None:
 def no_dialog(page: Page) -> list[str]:
     """What dialogs were opened by scripts."""
     opened: list[str] = []
-    page.on("dialog", lambda dialog: (opened.append(dialog.message), dialog.dismiss()))
+
+    def note(dialog: Dialog) -> None:
+        opened.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
     return opened
 
 
@@ -61,7 +66,7 @@ def test_a_models_words_are_only_text(page: Page, model: GatedModel, no_dialog: 
 
 
 def test_each_attack_alone_is_only_text(page: Page, model: GatedModel, no_dialog: list[str]) -> None:
-    model.will_answer(*([words, f"\n\nEND-{place}."] for place, words in enumerate(CORPUS)))
+    model.will_answer(*(f"{words}\n\nEND-{place}." for place, words in enumerate(CORPUS)))
     for place in range(len(CORPUS)):
         say(page, "next")
         see_answer(page, f"END-{place}.")
@@ -69,7 +74,9 @@ def test_each_attack_alone_is_only_text(page: Page, model: GatedModel, no_dialog
     assert no_dialog == []
 
 
-def test_a_tools_output_is_only_text(page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]) -> None:
+def test_a_tools_output_is_only_text(
+    page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]
+) -> None:
     (server.folder / "attack.txt").write_text("\n".join(CORPUS), encoding="utf-8")
     wrong = Call("read_file", {"path": "attack.txt", "<img src=x onerror=window.pwned=41>": "x"})
     model.will_answer([Call("read_file", {"path": "attack.txt"}), wrong], "Read.")
@@ -109,11 +116,13 @@ def test_a_picture_elsewhere_is_a_link_and_is_not_fetched(page: Page, model: Gat
     assert asked == []
 
 
-def test_a_title_is_only_text(page: Page, model: GatedModel, no_dialog: list[str]) -> None:
+def test_a_title_is_only_text(
+    page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]
+) -> None:
     model.will_answer("Yes.")
     say(page, "hello")
     see_answer(page, "Yes.")
-    page.request.patch(f"/api/sessions/{session_id(page)}", data={"title": CORPUS[0]})
+    page.request.patch(f"{server.url}api/sessions/{session_id(page)}", data={"title": CORPUS[0]})
     page.reload()
     expect(entries(page).first).to_contain_text(CORPUS[0])
     harmless(page)

@@ -1,4 +1,4 @@
-"""`WebServer`: the real `holdfast web` as a process, with folders of its own, over a model that a test plays."""
+"""`WebServer`: the real `holdfast web` as a process, with its own folders, over a model that a test plays."""
 
 import os
 import signal
@@ -80,7 +80,9 @@ class WebServer:
     def _environment(self) -> dict[str, str]:
         dropped = ("HOLDFAST_", "OPENAI_", "ANTHROPIC_", "XDG_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        folders = {f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("DATA", "CONFIG", "STATE")}
+        folders = {
+            f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("DATA", "CONFIG", "STATE")
+        }
         return {
             **kept,
             **folders,

@@ -25,8 +25,11 @@ function Left({ until }) {
   return html`<span class="muted">${left ? `${told} left; no answer means no` : "the time is up"}</span>`;
 }
 
+const ARMED_MS = 700;
+
 function Ask({ ask, session, act }) {
   const [busy, setBusy] = useState(false);
+  const [armed, setArmed] = useState(false);
   const [text, setText] = useState("");
   const [problem, setProblem] = useState(null);
   const card = useRef(null);
@@ -34,6 +37,9 @@ function Ask({ ask, session, act }) {
     // Whoever is writing is not disturbed; anybody else is brought here, and no key press can answer by itself.
     const writing = document.activeElement?.matches?.("textarea, input") && document.activeElement.value;
     if (!writing) card.current?.focus({ preventScroll: false });
+    // A key that was meant for something else must not answer an ask that has just come.
+    const timer = setTimeout(() => setArmed(!ask.destructive), ARMED_MS);
+    return () => clearTimeout(timer);
   }, []);
   const run = async (work) => {
     setBusy(true);
@@ -51,7 +57,7 @@ function Ask({ ask, session, act }) {
   const onKeyDown = (event) => {
     if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey) return;
     const decision = { y: "yes", n: "no", a: "always" }[event.key];
-    if (ask.kind === "approval" && decision && !busy) {
+    if (decision && armed && !busy) {
       event.preventDefault();
       event.stopPropagation();
       decide(decision);
@@ -63,7 +69,10 @@ function Ask({ ask, session, act }) {
       <h2>The agent asks</h2>
       <p class="told">${ask.question}</p>
       ${ask.choices?.length > 0 && html`<div class="buttons">${ask.choices.map((choice) => html`<button type="button" disabled=${busy} onClick=${() => reply(choice)}>${choice}</button>`)}</div>`}
-      <form class="reply" onSubmit=${(event) => { event.preventDefault(); reply(text); }}>
+      <form class="reply" onSubmit=${(event) => {
+        event.preventDefault();
+        reply(text);
+      }}>
         <input aria-label="Your answer" placeholder="Your answer" value=${text} onInput=${(event) => setText(event.target.value)} />
         <button class="primary" disabled=${busy || !text.trim()}>Answer</button>
       </form>
@@ -75,9 +84,9 @@ function Ask({ ask, session, act }) {
     <pre class="subject" tabindex="0">${ask.subject}</pre>
     ${ask.reason && html`<p class="muted">${ask.reason}</p>`}
     <div class="buttons">
-      <button type="button" class="primary" disabled=${busy} onClick=${() => decide("yes")}>Allow <kbd>y</kbd></button>
-      <button type="button" disabled=${busy} onClick=${() => decide("always")}>Always <kbd>a</kbd></button>
-      <button type="button" disabled=${busy} onClick=${() => decide("no")}>Refuse <kbd>n</kbd></button>
+      <button type="button" class="primary" disabled=${busy} onClick=${() => decide("yes")}>Allow${armed && html` <kbd>y</kbd>`}</button>
+      <button type="button" disabled=${busy} onClick=${() => decide("always")}>Always${armed && html` <kbd>a</kbd>`}</button>
+      <button type="button" disabled=${busy} onClick=${() => decide("no")}>Refuse${armed && html` <kbd>n</kbd>`}</button>
       <${Left} until=${ask.until} />
     </div>${failed}
   </section>`;
@@ -116,14 +125,19 @@ function One({ waiting, session, act, idle }) {
       ${editing === null && editable && html`<button type="button" class="quiet" onClick=${() => setEditing(textOf(message.content))}>Change</button>`}
       ${editing === null && html`<button type="button" class="quiet" onClick=${() => run(() => session.withdraw(id))}>Take back</button>`}
     </div>
-    ${editing === null
-      ? html`<${Said} content=${message.content} />`
-      : html`<form onSubmit=${(event) => { event.preventDefault(); run(() => session.change(id, editing.trim(), mode)); }}>
+    ${
+      editing === null
+        ? html`<${Said} content=${message.content} />`
+        : html`<form onSubmit=${(event) => {
+            event.preventDefault();
+            run(() => session.change(id, editing.trim(), mode));
+          }}>
           <textarea aria-label="Change the waiting message" value=${editing} onInput=${(event) => setEditing(event.target.value)}
             onKeyDown=${(event) => event.key === "Escape" && (event.stopPropagation(), setEditing(null))}></textarea>
           <div class="buttons"><button class="primary" disabled=${!editing.trim()}>Save</button>
             <button type="button" onClick=${() => setEditing(null)}>Cancel</button></div>
-        </form>`}
+        </form>`
+    }
     ${problem && html`<p class="problem" role="alert">${problem.message} ${problem.next}</p>`}
   </div>`;
 }
