@@ -3,14 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.core.transport import Response
+from schemathesis.schemas import APIOperation
 
 from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
@@ -50,6 +53,12 @@ def a_server(folder: Path) -> Iterator[str]:
         loop.close()
 
 
+@schemathesis.serializer("application/x-ndjson")
+def as_lines(_: object, value: object) -> bytes:
+    """An import is text; what doesn't fit the description is sent as its words."""
+    return str(value).encode("utf-8", "replace")
+
+
 @pytest.mark.slow
 def test_no_request_that_the_description_suggests_breaks_the_server(tmp_path: Path) -> None:
     with a_server(tmp_path) as url:
@@ -57,7 +66,7 @@ def test_no_request_that_the_description_suggests_breaks_the_server(tmp_path: Pa
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json", headers=BEARER)
         tried = 0
         for result in schema.get_all_operations():
-            operation = result.ok()
+            operation: APIOperation[Any, Any, Any, Any] = cast(Any, result).ok()
             if operation.path in UNENDING:
                 continue
             tried += 1
@@ -66,13 +75,10 @@ def test_no_request_that_the_description_suggests_breaks_the_server(tmp_path: Pa
         assert tried > 40
 
 
-def _try(operation: Any, mode: Any, url: str, session: str) -> None:
-    try:
-        cases = operation.as_strategy(generation_mode=mode)
-    except Exception:  # noqa: BLE001 - there may be no way not to fit this one
-        return
-
-    from hypothesis import given
+def _try(
+    operation: APIOperation[Any, Any, Any, Any], mode: schemathesis.GenerationMode, url: str, session: str
+) -> None:
+    cases = operation.as_strategy(generation_mode=mode)
 
     @settings(
         max_examples=EXAMPLES,
@@ -82,15 +88,16 @@ def _try(operation: Any, mode: Any, url: str, session: str) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(case=cases)
-    def answered(case: Any) -> None:
+    def answered(case: schemathesis.Case[Any]) -> None:
         if case.path_parameters and "session_id" in case.path_parameters:
             case.path_parameters["session_id"] = session
         answer = case.call(base_url=url, headers=BEARER, timeout=20)
         assert answer.status_code < SERVER_ERROR or _is_honest(answer), (operation.label, answer.text)
 
-    answered()
+    with suppress(Unsatisfiable):  # there may be no way not to fit this one
+        answered()
 
 
-def _is_honest(answer: Any) -> bool:
+def _is_honest(answer: Response) -> bool:
     """The model failed, or something is not there just now: said by name, and no bug."""
     return answer.status_code in (502, 503, 507)

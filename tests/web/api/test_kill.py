@@ -56,9 +56,7 @@ def test_a_server_that_is_killed_in_mid_stream_and_started_again_has_lost_nothin
         with a_process(tmp_path, port) as (_, url):
             async with httpx.AsyncClient(base_url=url, headers=BEARER, timeout=20) as http:
                 headers = {"Last-Event-ID": last}
-                async with http.stream(
-                    "GET", f"/api/sessions/{session}/events", headers=headers
-                ) as answer:
+                async with http.stream("GET", f"/api/sessions/{session}/events", headers=headers) as answer:
                     first = await anext(frames(answer))
                 # The number is of the server's earlier life: where the session stands comes first.
                 assert first["kind"] == "SessionSnapshot"
