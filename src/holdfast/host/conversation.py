@@ -59,6 +59,8 @@ P = ParamSpec("P")
 PASSING = (Retryable, OutcomeUnknown, StoreFault)
 """Troubles after which the runner looks again by itself."""
 LONGEST_PAUSE = 5.0
+LONGEST_REST = 15.0
+"""How long a conversation that nothing happens to is left alone, even if no pulse wakes it."""
 REVIEW_SECONDS = 0.5
 """How long a review that is cut off at the end may take to stop."""
 INTERRUPTED = "the person interrupted"
@@ -91,6 +93,7 @@ class Conversation:
         self._agents = agents
         self._holder = holder
         self._follower = Follower(parts, self.stream)
+        self._pulse = changes.pulse
         self._review = parts.make_review() if parts.make_review else None
         self._wishes = Wishes()
         self._woken = asyncio.Event()
@@ -235,7 +238,11 @@ class Conversation:
             return False
         # Another process runs it, or a reader here wants to know when one does.
         await self._look_elsewhere()
-        await self._rest(self._parts.options.poll_seconds)
+        if message is None and not self._elsewhere and not self._wishes and not self._unended:
+            async with self._pulse.resting(self.root_id, self._woken):
+                await self._rest(LONGEST_REST)
+        else:
+            await self._rest(self._parts.options.poll_seconds)
         return True
 
     def _may_take(self, message: InboxMessage) -> bool:

@@ -13,6 +13,7 @@ from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts, SessionChange
 from holdfast.host.conversation import Conversation
 from holdfast.host.holders import holder_name, living_holder
+from holdfast.host.pulse import Pulse
 from holdfast.host.standing import asked_elsewhere, change_of, gone
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import off_loop
@@ -34,7 +35,8 @@ class Conversations:
         self._opened: dict[str, Conversation] = {}
         self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
-        self.changes = Changes(self.standing, self._news, LOOKS * parts.options.poll_seconds)
+        poll = parts.options.poll_seconds
+        self.changes = Changes(self.standing, self._news, LOOKS * poll, Pulse(self._news, poll))
 
     @property
     def opened(self) -> Mapping[str, Conversation]:
