@@ -5,13 +5,17 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests bench bench-recall bench-model record guarantees report-cards lock format sync clean chat
+.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record guarantees report-cards lock format sync clean chat
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-test: static ## All checks and all tests, the slow ones too
-	$(RUN) -m pytest -n 2 $(PYTEST_ARGS)
+test: static ## All checks and all tests but those on real memory servers
+	$(RUN) -m pytest -m "not backends" -n 2 $(PYTEST_ARGS)
+
+test-backends: sync ## The tests on real memory servers, installed into the checkout (2 GB)
+	$(RUN) -m tools.backends
+	$(RUN) -m pytest -m backends $(PYTEST_ARGS)
 
 check: static fast-tests ## All checks and the fast tests, in under two minutes
 
@@ -23,7 +27,7 @@ static: sync ## Lint, format, types, import order, file sizes
 	$(RUN) -m tools.file_sizes $(CODE)
 
 fast-tests: sync
-	$(RUN) -m pytest -m "not slow" -n 2 $(PYTEST_ARGS)
+	$(RUN) -m pytest -m "not slow and not backends" -n 2 $(PYTEST_ARGS)
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md

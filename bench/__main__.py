@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.appending import Bout, growth_rows, level_rows, single_rows, thread_rows, worst_rows
+from bench.holographic import holographic_rows
 from bench.memory import memory_rows
 from bench.processes import process_rows
 from bench.reading import load_rows, search_rows, size_rows
@@ -58,6 +59,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     empty.close()
     say("memory")
     yield from memory_rows(folder, scale)
+    say("facts")
+    yield from holographic_rows(folder, scale.facts, say)
     say("turns")
     yield from turn_rows(folder, scale)
     say("start-up and the host")

@@ -16,16 +16,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from bench.hermes_facts import HermesFacts, is_here
 from bench.recall_latency import latency_lines
 from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.providers.holographic import HolographicMemory
+from holdfast.memory.providers.holographic.facts import LONGEST_FACT
 from holdfast.memory.providers.local import LocalMemory
 from holdfast.memory.providers.local.embedding import missing_packages
 from holdfast.memory.providers.local.words import query_words, quoted
+from tools.hermes_env import VERSION
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DEPTHS = (5, 10, 20)
@@ -82,6 +87,46 @@ def finder(memory: LocalMemory, way: str) -> Finder:
     return find
 
 
+def fact_finders(
+    conversation: dict[str, Any], folder: Path
+) -> Iterator[tuple[str, Finder, Callable[[], None]]]:
+    """The holographic memory with each utterance as a fact, and with the facts that its rules find.
+
+    Beside it the one of hermes-agent, if `make bench` has installed it, with each utterance as a fact.
+    """
+    if is_here():
+        yield _hermes_finder(conversation, folder)
+    whole = HolographicMemory(folder / "utterances.db", clock=SystemClock())
+    said = {whole.add(turn["text"][:LONGEST_FACT]): turn["id"] for turn in conversation["turns"]}
+
+    def find_utterance(question: str) -> list[str]:
+        return [said[fact.id] for fact in whole.search(question, max(DEPTHS))]
+
+    yield "holographic, each utterance a fact", find_utterance, whole.shutdown
+    ruled = HolographicMemory(folder / "rules.db", clock=SystemClock())
+    ruled.sync_turns(list(handed_over(conversation)))
+
+    def find_by_facts(question: str) -> list[str]:
+        found = ruled.search(question, 2 * max(DEPTHS))
+        turns = ruled.turns_of(found)
+        return list(dict.fromkeys(turn for fact in found for turn in turns[fact.id]))
+
+    yield "holographic, facts found by rules", find_by_facts, ruled.shutdown
+
+
+def _hermes_finder(conversation: dict[str, Any], folder: Path) -> tuple[str, Finder, Callable[[], None]]:
+    hermes = HermesFacts(folder / "hermes.db")
+    texts = {turn["text"]: turn["id"] for turn in conversation["turns"]}
+    hermes.fill(list(texts))
+    # Its ids count the facts in the order in which they came.
+    ids = list(texts.values())
+
+    def find(question: str) -> list[str]:
+        return [ids[fact_id - 1] for fact_id in hermes.search(question, max(DEPTHS))]
+
+    return f"hermes-agent {VERSION}, each utterance a fact", find, hermes.close
+
+
 def asked(conversation: dict[str, Any], find: Finder) -> Iterator[Answered]:
     for question in conversation["questions"]:
         begun = time.perf_counter()
@@ -112,6 +157,10 @@ def measure(conversations: Sequence[dict[str, Any]]) -> dict[str, list[Answered]
             for name, way in ways.items():
                 results.setdefault(name, []).extend(asked(conversation, finder(memory, way)))
             memory.shutdown()
+            if find_spec("numpy"):
+                for name, find, close in fact_finders(conversation, Path(folder)):
+                    results.setdefault(name, []).extend(asked(conversation, find))
+                    close()
     return results
 
 

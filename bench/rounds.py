@@ -27,10 +27,22 @@ class Scale:
     session: int
     batch: int
     probes: int
+    facts: tuple[int, ...]
 
 
-FULL = Scale(messages=200_000, levels=4, rounds=15, appends=200, session=10_000, batch=500, probes=2_000)
-QUICK = Scale(messages=1_200, levels=2, rounds=2, appends=20, session=300, batch=100, probes=60)
+FULL = Scale(
+    messages=200_000,
+    levels=4,
+    rounds=15,
+    appends=200,
+    session=10_000,
+    batch=500,
+    probes=2_000,
+    facts=(100, 2_000, 20_000),
+)
+QUICK = Scale(
+    messages=1_200, levels=2, rounds=2, appends=20, session=300, batch=100, probes=60, facts=(20, 60)
+)
 
 
 def timed(run: Callable[[], object], operations: int) -> Sample:

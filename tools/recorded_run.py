@@ -148,7 +148,7 @@ async def _turn(host: Host, record: Record, text: str, now: Callable[[], float])
 
 def _number(host: Host) -> int:
     """Where the stream stood before the message that was just sent."""
-    (conversation,) = host._conversations.values()  # noqa: SLF001
+    (conversation,) = host._conversations.opened.values()  # noqa: SLF001
     return conversation.stream.number - 1
 
 

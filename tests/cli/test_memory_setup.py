@@ -52,7 +52,20 @@ def test_a_script_sets_a_provider_up_and_hears_what_was_written_where(cellar: Ho
     assert "open sesame" not in done.stdout
     assert stat.S_IMODE(secrets(cellar).stat().st_mode) == 0o600
     settings = cellar.folder / "config" / "holdfast"
-    assert "sesame" not in (settings / "memory.toml").read_text() + (settings / "settings.toml").read_text()
+    assert "sesame" not in (settings / "memory.toml").read_text()
+
+
+def test_an_installed_provider_is_named_in_the_settings_and_a_plugin_need_not_be(cellar: Home) -> None:
+    settings = cellar.folder / "config" / "holdfast" / "settings.toml"
+    run(cellar, "memory", "setup", "cellar", "--set", "token=open sesame")
+    assert not settings.exists()
+    done = run(cellar, "memory", "setup", "holdfast.testing.providers:RecordingProvider")
+    assert "memory.providers: holdfast.testing.providers:RecordingProvider added" in done.stdout
+    assert "RecordingProvider" in settings.read_text()
+    run(cellar, "ask", "hello")
+    status = run(cellar, "memory").stdout
+    assert "left out" not in status
+    assert {"cellar", "recording", "local"} <= {line.split(":")[0] for line in status.splitlines()}
 
 
 def test_what_does_not_work_is_not_stored(cellar: Home) -> None:

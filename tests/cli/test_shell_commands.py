@@ -165,3 +165,54 @@ def test_facts_are_searched_and_forgotten(home: Home) -> None:
     assert run(home, "memory", "search", "x", "--provider", "nobody").returncode == 2
     findings = {each["about"]: each for each in json.loads(run(home, "doctor", "--json").stdout)}
     assert findings["memory holographic"]["state"] == "ok"
+
+
+def test_conversations_are_renamed_pinned_and_archived(talked: Home) -> None:
+    assert "Alps" in run(talked, "sessions", "rename", "1", "Alps").stdout
+    run(talked, "sessions", "pin", "2")
+    listed = run(talked, "sessions").stdout
+    assert "Alps" in listed
+    assert "[pinned] tell me of the harbour" in listed
+    run(talked, "sessions", "unpin", "2")
+    run(talked, "sessions", "archive", "1")
+    listed = run(talked, "sessions").stdout
+    assert "Alps" not in listed
+    assert "pinned" not in listed
+    [archived] = json.loads(run(talked, "sessions", "--archived", "--json").stdout)
+    assert (archived["title"], archived["archived"]) == ("Alps", True)
+    # The numbers are those of the list; an archived one is found by its id, and by search.
+    assert "harbour" in run(talked, "sessions", "show", "1").stdout
+    assert "hut" in run(talked, "sessions", "show", archived["id"][-8:]).stdout
+    assert "hut" in run(talked, "sessions", "search", "hut").stdout
+    assert run(talked, "sessions", "unarchive", "1").returncode == 0
+    assert "Alps" in run(talked, "sessions").stdout
+    run(talked, "sessions", "rename", archived["id"])
+    assert "Alps" not in run(talked, "sessions").stdout
+
+
+def test_a_conversation_is_deleted_only_when_somebody_says_so(talked: Home) -> None:
+    refused = run(talked, "sessions", "delete", "1")
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    terminal = talked.terminal("sessions", "delete", "1")
+    terminal.see("tell me of the mountain", "2 messages for good? [y/N]")
+    terminal.type("n\r")
+    terminal.see("nothing was deleted")
+    with SessionDB(talked.database) as db:
+        [mountain, harbour] = db.list_sessions()
+        db.inbox.put(mountain.session.id, {"role": "user", "content": "later"})
+    waits = run(talked, "sessions", "delete", "1", "--yes")
+    assert (waits.returncode, "wait in its inbox" in waits.stderr) == (3, True)
+    assert run(talked, "sessions", "delete", "1", "--yes", "--force").returncode == 0
+    with SessionDB(talked.database) as db:
+        assert [each.root_id for each in db.list_sessions()] == [harbour.root_id]
+        assert db.check() == []
+
+
+def test_what_a_deleted_conversations_tools_kept_goes_with_it(home: Home) -> None:
+    home.settings = {"HOLDFAST_TOOLS_APPROVAL": "never-ask", "HOLDFAST_TOOLS_RESULT_CHARACTERS": "1000"}
+    home.script([{"tool": "run_command", "arguments": {"command": "seq 1 5000"}}, "done"])
+    assert run(home, "ask", "count").returncode == 0
+    outputs = list((home.folder / "data" / "holdfast" / "outputs").rglob("*.txt"))
+    assert len(outputs) == 1
+    assert run(home, "sessions", "delete", "1", "--yes").returncode == 0
+    assert not outputs[0].exists()

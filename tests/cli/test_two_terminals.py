@@ -4,6 +4,8 @@ import pytest
 
 from tests.cli.terminals import Home
 
+pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
+
 LONG = 120.0
 
 

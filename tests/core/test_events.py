@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import KINDS, Event, TextDelta, event_from_json
+from holdfast.core.events import KINDS, Event, RecalledFrom, TextDelta, event_from_json
 
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(),
@@ -17,6 +17,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     float: st.floats(allow_nan=False),
     tuple[str, ...]: st.lists(st.text()).map(tuple),
+    tuple[RecalledFrom, ...]: st.lists(st.builds(RecalledFrom, st.text(), st.text(), st.text())).map(tuple),
 }
 
 

@@ -71,6 +71,10 @@ def test_a_question_is_answered_from_another_process(db: SessionDB, other_db: Se
             asked = await first(there, QuestionAsked)
             assert asked.question == "which one?"
             assert asked.choices == ("red", "blue")
+            (listed,) = await there.asks("s")
+            assert (listed.ask_id, listed.kind, listed.choices) == (asked.ask_id, "question", ("red", "blue"))
+            assert 0 < listed.seconds_left <= asked.seconds
+            assert (await there.session_status("s")).asking == 1
             assert await there.answer("s", asked.ask_id, "2")
             assert not await there.approve("s", asked.ask_id, "yes")
             assert (await closing).outcome == "answered: 2"
@@ -149,7 +153,7 @@ def test_an_answer_accepted_in_the_moment_of_an_interrupt_is_the_next_message(
         async with a_host(db, [Call("ask"), "noted"], tools=[asker()]) as host:
             await host.send("s", "choose")
             asked = await first(host, QuestionAsked)
-            conversation = host._conversations["s"]  # noqa: SLF001 - both in one step of the loop
+            conversation = host._conversations.opened["s"]  # noqa: SLF001 - both in one step of the loop
             assert db.asks.answer(asked.ask_id, "2", lease_name="session:s")
             assert conversation.interrupt(None, "the person interrupted")
             events = await until_turns_end(host, "s", 2)

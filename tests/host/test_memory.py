@@ -110,7 +110,7 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
             await host.send("s", "first")
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnCompleted):
-                    assert host._conversations["s"].running_turn is None  # noqa: SLF001 - at once
+                    assert host._conversations.opened["s"].running_turn is None  # noqa: SLF001 - at once
                     assert (await host.session_status("s")).state == "idle"
                     assert not await host.interrupt("s")
                     assert await host.retry("s") != "s"
@@ -211,7 +211,7 @@ def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
             provider.gate.set()
             await until(lambda: ["hello", "a 0"] in provider.committed())
             await until(lambda: len(db.uncommitted_sessions()) == 1)
-            await until(lambda: len(host._agents) == 1)  # noqa: SLF001 - what was to shrink
+            await until(lambda: len(host._conversations.agents) == 1)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 
@@ -234,7 +234,7 @@ def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionD
             await until(lambda: not db.uncommitted_sessions())
             assert provider.committed() == [["hello", "yes"]] * 3
             assert not failures
-            await until(lambda: len(host._agents) == 0)  # noqa: SLF001 - what was to shrink
+            await until(lambda: len(host._conversations.agents) == 0)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 
@@ -296,6 +296,6 @@ def test_conversations_that_are_long_unused_are_forgotten(db: SessionDB, wait: W
         async with a_host(db, lambda _: ScriptedModel(), options=options) as host:
             await asyncio.gather(*(host.send(f"s{number}", "hi") for number in range(20)))
             await until(lambda: all(len(db.get_messages(f"s{number}")) == 2 for number in range(20)))
-            await until(lambda: not host._conversations)  # noqa: SLF001 - what would leak
+            await until(lambda: not host._conversations.opened)  # noqa: SLF001 - what would leak
 
     wait(scenario())

@@ -141,7 +141,7 @@ def test_a_session_with_a_waiting_message_is_not_cleared_over_it(db: SessionDB, 
             await hold.reached.wait()
             await host.send("s", "two")
             clearing = asyncio.create_task(host.clear("s"))
-            conversation = host._conversations["s"]  # noqa: SLF001
+            conversation = host._conversations.opened["s"]  # noqa: SLF001
             await until(lambda: bool(conversation._wishes))  # noqa: SLF001
             hold.opened.set()
             with pytest.raises(SessionBusy, match="wait"):

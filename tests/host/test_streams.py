@@ -141,7 +141,7 @@ def test_a_number_of_an_earlier_life_never_passes_for_one_of_this(store_url: str
             reading = host.events("s", after=after)
             first = await anext(reading)
             await reading.aclose()
-            return host._conversations["s"].stream.number, [first]  # noqa: SLF001
+            return host._conversations.opened["s"].stream.number, [first]  # noqa: SLF001
 
     async def scenario() -> None:
         number, _ = await life(1, None)
@@ -165,7 +165,7 @@ def test_a_reader_that_never_reads_slows_nothing(db: SessionDB, wait: Wait) -> N
             async for numbered in reading:
                 if isinstance(numbered.event, TurnCompleted) and numbered.event.final_response == "after":
                     break
-            stream = host._conversations["s"].stream  # noqa: SLF001
+            stream = host._conversations.opened["s"].stream  # noqa: SLF001
             assert len(stream._kept) == 2_000  # noqa: SLF001 - the bound is the point
             late = await anext(asleep)
             assert isinstance(late.event, SessionSnapshot)
@@ -192,7 +192,7 @@ def test_a_reader_of_an_idle_session_hears_what_comes(db: SessionDB, wait: Wait,
                 return kinds
 
             reading = asyncio.create_task(read())
-            stream = host._conversations["s"].stream  # noqa: SLF001
+            stream = host._conversations.opened["s"].stream  # noqa: SLF001
             await until(lambda: stream.readers == 1)
             await host.send("s", "hi")
             hold.opened.set()

@@ -179,6 +179,28 @@ def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_tim
     wait(scenario())
 
 
+@pytest.mark.clause("I1")
+def test_what_a_process_of_this_machine_left_is_taken_over_at_once_when_it_is_killed(
+    store_url: str, tmp_path: Path, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        with SessionDB.open(store_url) as db:
+            async with fleet(store_url, tmp_path) as start:
+                a, b = await start(lease=600), await start(lease=600)
+                await a.do("send", session_id="s", text=f"hold {tmp_path / 'never'}")
+                await until(lambda: bool(db.turns.unfinished()))
+                assert "'running'" not in await b.do("session_status", session_id="s")
+                await a.kill()
+                assert db.session_holder("s") is not None
+                assert "hold" in await b.do("unfinished", session_id="s")
+                await b.do("send", session_id="s", text="are you there?")
+                await until(lambda: said(db, "s", "assistant")[-1:] == ["echo are you there?"])
+                sound(db, "s")
+                await b.close()
+
+    wait(scenario())
+
+
 @pytest.mark.clause("L13")
 def test_what_a_killed_process_had_not_committed_the_next_one_does(
     store_url: str, tmp_path: Path, wait: Wait

@@ -56,7 +56,9 @@ def test_every_link_between_the_documents_leads_somewhere(checkout: Path) -> Non
     assert broken == []
 
 
-def test_the_ci_script_runs_the_test_command_of_the_readme(checkout: Path, tmp_path: Path) -> None:
+def test_the_ci_script_runs_the_test_command_of_the_readme_and_the_real_servers(
+    checkout: Path, tmp_path: Path
+) -> None:
     commands = fenced_blocks((checkout / "README.md").read_text(encoding="utf-8"), "sh")
     assert "make test" in "".join(commands).splitlines()
 
@@ -74,4 +76,4 @@ def test_the_ci_script_runs_the_test_command_of_the_readme(checkout: Path, tmp_p
         text=True,
         check=True,
     )
-    assert child.stdout.splitlines() == ["make test", str(checkout)]
+    assert child.stdout.splitlines() == ["make test", str(checkout), "make test-backends", str(checkout)]

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from holdfast.agent.assembly import Assembly
 from holdfast.agent.boundary import Boundary
 from holdfast.agent.compaction import Compacted, Compaction
+from holdfast.agent.context import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
 from holdfast.agent.prompt import persons_message
@@ -36,7 +37,9 @@ from holdfast.core.errors import (
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
+from holdfast.memory.manager import together
 from holdfast.models.contract import Model
+from holdfast.models.in_use import lent
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
@@ -76,11 +79,12 @@ class Agent:
             ephemeral=self._options.ephemeral,
         )
         self._assembly = Assembly(tools, self._recollection, self._pools.work, self._options)
+        self._default_compressor = compressor_for(self._options.summary_model or model)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._recollection,
-            compressor_for(self._options.summary_model or model),
+            self._default_compressor,
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
         self._transcript = Transcript()
@@ -123,6 +127,24 @@ class Agent:
         """The id of the turn that runs now."""
         running = self._running
         return running.store.turn_id if running else None
+
+    async def context(self) -> ContextUse:
+        """How much of the model's window is in use, and by what; may come while a turn runs."""
+        hands, system = await self._assembly.hands(), await self._assembly.system()
+        traits, running = self._model.traits, self._running
+        messages: Sequence[Message] = self._transcript.messages
+        if self._known < 0 and running is None:
+            messages = Transcript(await self._call(self._stored)).messages
+        recalled = together(running.turn.account.recalled) if running else ""
+        parts = weighed(system, hands.schemas if traits.calls_tools else (), messages, recalled)
+        counted = self._transcript.counted_tokens
+        return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
+
+    @property
+    def account(self) -> dict[str, Any] | None:
+        """The way of the turn that runs now, so far."""
+        running = self._running
+        return running.turn.account.so_far() if running else None
 
     # turns
 
@@ -402,15 +424,27 @@ class Agent:
             return session_id, None
         return session_id, self._db.get_messages(session_id)
 
+    def _stored(self) -> list[Message]:
+        return self._db.get_messages(self._db.live_end(self._session_id))
+
     def _ensure_session(self) -> None:
         if self._known < 0 and self._db.get_session(self._session_id) is None:
             with suppress(SessionExists):
                 self._db.create_session(self._session_id, source=self._options.source)
 
+    def _model_for_a_turn(self) -> Model:
+        """The model in use now; what hangs on its window and its gifts follows it."""
+        model = lent(self._model)
+        self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
+        if self._compaction.compressor is self._default_compressor:
+            self._default_compressor = compressor_for(self._options.summary_model or self._model)
+            self._compaction.compressor = self._default_compressor
+        return model
+
     async def _assemble(self) -> tuple[Mind, Hands]:
         hands = await self._assembly.hands()
         mind = Mind(
-            model=self._model,
+            model=self._model_for_a_turn(),
             system=await self._assembly.system(),
             transcript=self._transcript,
             compaction=self._compaction,

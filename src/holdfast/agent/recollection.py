@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Message
+from holdfast.core.events import RecalledFrom
 from holdfast.memory import MemoryManager
 from holdfast.process import DaemonPool, off_loop
 from holdfast.process.daemon_pool import work_name
@@ -37,13 +38,14 @@ class Recollection:
         """Whom a completed turn is owed to; nobody when memory must not hear of it."""
         return () if self._memory is None or self.ephemeral else self._memory.provider_names
 
-    async def recall(self, query: str, session_id: str) -> str:
-        """What is remembered about the query, by whoever answers in time."""
+    async def recall(self, query: str, session_id: str) -> tuple[RecalledFrom, ...]:
+        """What each provider remembers about the query, by whoever answers in time; () when none is asked."""
         self._query = query
         if self._memory is None or not self._memory.provider_names or not query:
-            return ""
-        ask = partial(self._memory.prefetch_all, query, session_id=session_id, timeout=self._seconds)
-        return await self._in_time(ask, "")
+            return ()
+        ask = partial(self._memory.recall_all, query, session_id=session_id, timeout=self._seconds)
+        none = tuple(RecalledFrom(name, "missed", "") for name in self._memory.provider_names)
+        return await self._in_time(ask, none)
 
     def completed(self, session_id: str) -> None:
         """A turn is on record: its deliveries may begin, and the next recall be prepared."""

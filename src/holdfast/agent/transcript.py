@@ -54,6 +54,11 @@ class Transcript:
         return self._counted + self._estimate - self._counted_at
 
     @property
+    def counted_tokens(self) -> int:
+        """The same when a model has counted it, with all that it was sent; else 0."""
+        return self.tokens if self._counted else 0
+
+    @property
     def unanswered(self) -> list[ToolCall]:
         """The calls that have no result yet, in order."""
         return [call for _, call in self._open.values()]

@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypedDict
 
+from holdfast.agent.account import SECOND, Account
 from holdfast.agent.answer import Answer, pieces_of
 from holdfast.agent.batch import tool_message
 from holdfast.agent.compaction import Compaction
@@ -33,6 +34,7 @@ from holdfast.core.events import (
     ModelRetrying,
     Notice,
     ReasoningDelta,
+    Recalled,
     SessionRotated,
     StepFinished,
     TextDelta,
@@ -42,6 +44,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from holdfast.memory.manager import together
 from holdfast.models.contract import Model, ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage
 
 logger = logging.getLogger(__name__)
@@ -87,6 +90,7 @@ class Turn:
         self.usage = Usage()
         self.final_response = ""
         self.failure: Exception | None = None
+        self.account = Account(mind.clock, mind.model.traits.name)
 
     async def events(self, session_id: str, first: Message | int) -> AsyncGenerator[Event, None]:
         """Run the turn that begins with a message, or with one that waits in the inbox."""
@@ -95,6 +99,7 @@ class Turn:
 
     async def resumed(self) -> AsyncGenerator[Event, None]:
         """Go on with a turn that a crash cut off; its finished steps are in the transcript."""
+        self.account.resume(self._mind.clock.now() - self._store.started / SECOND)
         async for event in self._to_an_end(self._loop()):
             yield event
 
@@ -105,8 +110,12 @@ class Turn:
         yield TurnStarted(
             **self._here(), inbox_id=first if isinstance(first, int) else 0, text=text_of(message)
         )
-        recalled = await self._mind.recollection.recall(text_of(message), self._store.session_id)
-        with self._mind.transcript.told(lambda said: with_recalled(said, recalled)):
+        asked = self._mind.clock.monotonic()
+        found = await self._mind.recollection.recall(text_of(message), self._store.session_id)
+        if found:
+            seconds = self._mind.clock.monotonic() - asked
+            yield Recalled(**self._here(), seconds=seconds, providers=found)
+        with self._mind.transcript.told(lambda said: with_recalled(said, together(found))):
             async for event in self._loop():
                 yield event
 
@@ -131,7 +140,8 @@ class Turn:
         final = self._answer.message() if limit is None else self._explanation(limit)
         self.final_response = text_of(final)
         memory = self._mind.recollection
-        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral)
+        account = self.account.to_json(completed=True)
+        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral, account=account)
         yield self._completed()
 
     async def _think(self) -> AsyncGenerator[Event, None]:
@@ -270,6 +280,7 @@ class Turn:
         try:
             async with aclosing(way) as events:
                 async for event in events:
+                    self.account.note(event)
                     yield event
         except asyncio.CancelledError:
             if self._store.state == "completed":
@@ -315,7 +326,9 @@ class Turn:
         before = self._here()
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):
-            await self._store.end(*self._ended, self._rest(storable(why)))
+            await self._store.end(
+                *self._ended, self._rest(storable(why)), account=self.account.to_json(completed=False)
+            )
         child_id = self._store.session_id
         # Cut off in the very moment of its commit, a rotation is heard of only here.
         return [] if child_id == before["session_id"] else [SessionRotated(**before, child_id=child_id)]

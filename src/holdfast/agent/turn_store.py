@@ -40,6 +40,7 @@ class TurnStore:
         self.turn_id = turn_id
         self.state = "unopened"
         self.session_id = ""
+        self.started = 0
         self.stored = 0
         self.moved_on = False
 
@@ -109,13 +110,20 @@ class TurnStore:
 
         return await settled(work())
 
-    async def complete(self, message: Message, providers: Sequence[str], *, ephemeral: bool) -> None:
+    async def complete(
+        self, message: Message, providers: Sequence[str], *, ephemeral: bool, account: str
+    ) -> None:
         """End the turn with its final message; from here on it is owed to each provider."""
 
         async def work() -> None:
             try:
                 done = await self._call(
-                    self._journal.complete, self.turn_id, message, providers=providers, ephemeral=ephemeral
+                    self._journal.complete,
+                    self.turn_id,
+                    message,
+                    providers=providers,
+                    ephemeral=ephemeral,
+                    account=account,
                 )
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
@@ -124,12 +132,12 @@ class TurnStore:
 
         await settled(work())
 
-    async def end(self, state: str, reason: str, messages: Sequence[Message]) -> None:
+    async def end(self, state: str, reason: str, messages: Sequence[Message], *, account: str = "") -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
         ending = self._journal.interrupt if state == "interrupted" else self._journal.fail
 
         async def work() -> None:
-            self._note(await self._call(ending, self.turn_id, reason, messages))
+            self._note(await self._call(ending, self.turn_id, reason, messages, account=account or None))
             self._fold(messages)
 
         await settled(work())
@@ -152,6 +160,7 @@ class TurnStore:
         self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
         self.state = turn.state
         self.session_id = turn.session_id
+        self.started = turn.started
 
     def _fold(self, messages: Sequence[Message]) -> None:
         self.stored += len(messages)

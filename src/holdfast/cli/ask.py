@@ -15,6 +15,7 @@ def ask(
     *words: str,
     session: Annotated[str, Parameter(name=["--session", "-s"])] = "",
     resume: Annotated[bool, Parameter(name=["--continue", "-c"], negative="")] = False,
+    stdin: Annotated[bool, Parameter(name="--stdin", negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Ask one question and print the answer. Text on standard input is added to the question.
@@ -27,17 +28,34 @@ def ask(
         The conversation to ask in: its id, the end of it, or its number in `holdfast sessions`.
     resume
         Ask in the last conversation.
+    stdin
+        Wait for standard input, however long it takes. Without, a pipe that stays empty for 3 s is left out.
     as_json
         Print what happens as lines of JSON, one event each.
 
     """
-    # A process may be started without standard input.
-    piped = sys.stdin is not None and not sys.stdin.isatty()
-    given = sys.stdin.read().replace("\r\n", "\n").strip() if piped else ""
-    text = "\n\n".join(part for part in (" ".join(words).strip(), given) if part)
+    said = " ".join(words).strip()
+    text = "\n\n".join(part for part in (said, _piped(wait=stdin or not said)) if part)
     if not text:
         raise InvalidInput('ask needs a question: holdfast ask "…", or text on standard input')
     asyncio.run(_ask(text, session or ("1" if resume else ""), as_json))
+
+
+def _piped(*, wait: bool) -> str:
+    from holdfast.cli.standard_input import (
+        FIRST_WORD_SECONDS,
+        LEFT_OUT,
+        is_piped,
+        read_text,
+        something_comes,
+    )
+
+    if not is_piped():
+        return ""
+    if not wait and not something_comes(FIRST_WORD_SECONDS):
+        sys.stderr.write(f"{LEFT_OUT}\n")
+        return ""
+    return read_text()
 
 
 async def _ask(text: str, wanted: str, as_json: bool) -> None:
@@ -52,7 +70,9 @@ async def _ask(text: str, wanted: str, as_json: bool) -> None:
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
         session_id = (
-            find(wanted, await host.sessions(limit=LOOKED_AT)) if wanted else await host.new_session()
+            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+            if wanted
+            else await host.new_session()
         )
         if not as_json:
             await answer(host, session_id, text, leaving)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from holdfast.cli.clean_text import one_line
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.listing import Listed
 
@@ -12,13 +13,27 @@ SHORT = 8
 """How many of an id's last characters lists show; the first ones are only the time."""
 
 
+def found(db: SessionDB, wanted: str, *, archived: bool = False) -> str:
+    """The conversation meant; an id of any session is good, listed or not.
+
+    A number is its place in the list, or in that of the archived ones.
+    """
+    if db.get_session(wanted) is not None:
+        return wanted
+    return find(wanted, db.list_sessions(archived=True if archived else None, limit=LOOKED_AT))
+
+
 def find(wanted: str, listed: list[Listed]) -> str:
-    """The id that fits; `InvalidInput` when none or several do."""
+    """The id that fits; `InvalidInput` when none or several do.
+
+    A number counts those that are not archived, as lists show them, unless all are.
+    """
     ids = [each.session.id for each in listed]
     if wanted in ids:
         return wanted
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(ids):
-        return ids[int(wanted) - 1]
+    numbered = [each.session.id for each in listed if not each.archived] or ids
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(numbered):
+        return numbered[int(wanted) - 1]
     folded = wanted.lower()
     fitting = [each for each in ids if each.lower().startswith(folded) or each.lower().endswith(folded)]
     if len(fitting) == 1:
@@ -37,6 +52,8 @@ def listed_line(number: int, each: Listed, width: int) -> str:
     """One conversation in a list."""
     head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_spoken)}  {each.messages:>4} msg  "
     about = each.session.title or each.opening or "(nothing was said)"
+    if each.pinned:
+        about = f"[pinned] {about}"
     if width < len(head) + 16:
         head = f"{number:>3} …{each.session.id[-SHORT:]} "
     return head + one_line(about, max(10, width - len(head)))

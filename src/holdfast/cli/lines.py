@@ -29,7 +29,9 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
         session_id = (
-            find(wanted, await host.sessions(limit=LOOKED_AT)) if wanted else await host.new_session()
+            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+            if wanted
+            else await host.new_session()
         )
         while not leaving.asked.is_set():
             line = await _next_line(reading, leaving)

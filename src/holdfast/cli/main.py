@@ -38,7 +38,10 @@ def main() -> None:
 
 
 def _end(code: int) -> None:
-    """Exit; at once when work was left behind on a thread, which C libraries don't survive otherwise."""
+    """Exit; at once when work was left behind on a thread, which C++ libraries don't survive otherwise.
+
+    See docs/decisions/0009.
+    """
     at_work = [each for each in threading.enumerate() if each.daemon and each.name not in WATCHING]
     if at_work:
         # All that had to be done or said is done and said, and what is owed is on disk.
@@ -62,9 +65,7 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     try:
         raise_on_signals()
         _start_log(debug)
-        from holdfast.cli.commands import app
-
-        app(given, result_action="return_value")
+        _obey(given)
     except (HoldfastError, KeyboardInterrupt, Stopped) as error:
         print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
         if debug:
@@ -77,6 +78,18 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     except Exception as failure:  # noqa: BLE001 - the edge; it is logged below
         return _unforeseen(failure, debug, stderr)
     return 0
+
+
+def _obey(arguments: list[str]) -> None:
+    if arguments in ([], ["chat"]):
+        # The most common start has nothing to parse, and doesn't pay for the parser.
+        from holdfast.cli.chatting import start_chat
+
+        start_chat()
+        return
+    from holdfast.cli.commands import app
+
+    app(arguments, result_action="return_value")
 
 
 def _start_log(debug: bool) -> None:

@@ -14,7 +14,14 @@ from holdfast.core.settings import Settings
 from holdfast.memory import MemoryProvider
 from holdfast.memory.checking import Trial
 from holdfast.memory.config import ConfigField, ProviderConfig, counting, declared, missing, resolve
-from holdfast.wiring import config_store, environment, load_settings, make_provider_of, settings_path
+from holdfast.wiring import (
+    config_store,
+    environment,
+    is_plugin,
+    load_settings,
+    make_provider_of,
+    settings_path,
+)
 
 
 def setup(
@@ -119,8 +126,8 @@ def _ask(field: ConfigField, present: str) -> str:
 
 def _use(settings: Settings, name: str) -> None:
     """Name the provider in the settings, if it isn't yet."""
-    if name in settings.memory.providers:
-        show(f"{name} is in use already; it is used so from the next start on")
+    if name in settings.memory.providers or is_plugin(settings, name):
+        show(f"{name} is in use; with these values from the next start on")
         return
     change_settings({"memory.providers": ",".join([*settings.memory.providers, name])})
     show(f"memory.providers: {name} added in {settings_path()}")

@@ -7,30 +7,26 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from holdfast.cli.clean_text import clean, one_line
-from holdfast.cli.finding import LOOKED_AT, day, find, listed_line
+from holdfast.cli.finding import day, found, listed_line
 from holdfast.cli.printing import show, show_json, width
+from holdfast.cli.sessions_order import archive, delete, pin, rename, unarchive, unpin
 from holdfast.core.errors import InvalidInput
-from holdfast.sessions import SessionDB
 from holdfast.wiring import existing_store, load_settings, open_store
 
+Flag = Annotated[bool, Parameter(negative="")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-sessions = App(name="sessions", help="List, show, search, export and import conversations.")
-
-
-def found(db: SessionDB, wanted: str) -> str:
-    """The conversation meant; an id of any session is good, listed or not."""
-    if db.get_session(wanted) is not None:
-        return wanted
-    return find(wanted, db.list_sessions(limit=LOOKED_AT))
+sessions = App(name="sessions", help="List, show, search, move, set in order and delete conversations.")
 
 
 @sessions.default
-def list_sessions(*, limit: int = 20, as_json: Json = False) -> None:
+def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = False) -> None:
     """List conversations, the one last spoken in first.
 
     Parameters
     ----------
+    archived
+        List those that are archived, and no others.
     limit
         How many.
     as_json
@@ -38,7 +34,7 @@ def list_sessions(*, limit: int = 20, as_json: Json = False) -> None:
 
     """
     with existing_store(load_settings()) as db:
-        listed = db.list_sessions(limit=limit)
+        listed = db.list_sessions(archived=archived, limit=limit)
     if as_json:
         show_json(
             [
@@ -49,6 +45,8 @@ def list_sessions(*, limit: int = 20, as_json: Json = False) -> None:
                     "messages": each.messages,
                     "last_spoken": each.last_spoken,
                     "ended": each.session.end_reason,
+                    "pinned": each.pinned,
+                    "archived": each.archived,
                 }
                 for each in listed
             ]
@@ -57,10 +55,14 @@ def list_sessions(*, limit: int = 20, as_json: Json = False) -> None:
     for number, each in enumerate(listed, start=1):
         show(listed_line(number, each, width()))
     if not listed:
-        show("There are no conversations yet.")
+        show("No conversation is archived." if archived else "There are no conversations yet.")
 
 
 sessions.command(list_sessions, name="list")
+for change in (rename, pin, archive, delete):
+    sessions.command(change)
+for back in (unpin, unarchive):
+    sessions.command(back, show=False)  # named by what they take back, so that the help fits a screen
 
 
 @sessions.command(name="show")
@@ -123,7 +125,7 @@ def resume(session: str, /) -> None:
 
 @sessions.command
 def export(session: str, target: Path | None = None, /) -> None:
-    """Write a conversation as lines of JSON, to a new file or to standard output.
+    """Write a conversation as lines of JSON, to a file or to be piped.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def import_session(source: Path | None = None, /) -> None:
 
 @sessions.command
 def end(session: str, /) -> None:
-    """End a conversation, so that nothing more is said in it. What was said stays on record.
+    """End a conversation. What was said stays on record.
 
     Parameters
     ----------

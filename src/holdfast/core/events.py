@@ -82,6 +82,24 @@ class TurnUnfinished(TurnEvent):
     open_calls: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RecalledFrom:
+    """What one memory provider recalled for a message; an empty text is nothing."""
+
+    provider: str
+    outcome: str
+    """`answered`, `late` (an answer that came too late for an earlier turn), `missed` or `failed`."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalled(TurnEvent):
+    """Memory was asked about the person's message, and waited for no longer than agreed."""
+
+    seconds: float
+    providers: tuple[RecalledFrom, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextDelta(TurnEvent):
     """A piece of the answer's text."""
@@ -268,6 +286,7 @@ KINDS: dict[str, type[Event]] = {
         SessionTrouble,
         TurnStarted,
         TurnUnfinished,
+        Recalled,
         TextDelta,
         ReasoningDelta,
         ToolStarted,
@@ -302,6 +321,8 @@ def event_from_json(data: dict[str, Any]) -> Event:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInput(f"unknown event kind {kind!r}")
     try:
+        if kind == Recalled.__name__:
+            fields["providers"] = tuple(RecalledFrom(**each) for each in fields["providers"])
         return KINDS[kind](**fields)
-    except TypeError as cause:
+    except (TypeError, KeyError) as cause:
         raise InvalidInput(f"not a {kind} event: {cause}") from cause

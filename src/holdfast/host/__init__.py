@@ -2,6 +2,8 @@
 
 from holdfast.host.contract import (
     Accepted,
+    CompactedStretch,
+    ContextView,
     HostOptions,
     HostParts,
     HostStatus,
@@ -9,11 +11,15 @@ from holdfast.host.contract import (
     OpenAsk,
     SessionChange,
     SessionStatus,
+    Span,
+    TurnView,
 )
 from holdfast.host.host import Host
 
 __all__ = [
     "Accepted",
+    "CompactedStretch",
+    "ContextView",
     "Host",
     "HostOptions",
     "HostParts",
@@ -22,4 +28,6 @@ __all__ = [
     "OpenAsk",
     "SessionChange",
     "SessionStatus",
+    "Span",
+    "TurnView",
 ]

@@ -7,13 +7,14 @@ keeps its agent warm.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from holdfast.agent import Agent, Pools
+from holdfast.agent.context import ContextPart
 from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
-from holdfast.core.events import Event
+from holdfast.core.events import Event, RecalledFrom
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ModelTraits
@@ -50,6 +51,32 @@ async def _nothing() -> None:
     pass
 
 
+class Models(Protocol):
+    """The models that a host can change to."""
+
+    async def names(self) -> tuple[str, list[str]]:
+        """Where models are looked for, and the names of those that can be talked to there."""
+        ...
+
+    async def switch(self, name: str) -> ModelTraits:
+        """Use another model from the next turn on; raises what keeps it from being opened."""
+        ...
+
+    async def tidy(self) -> None:
+        """Let go of models that are not used any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Which model answers now, and which others there are."""
+
+    current: ModelTraits | None
+    where: str
+    """Where models were looked for, in words."""
+    names: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
     """The concrete objects, built in `wiring/hosting.py`."""
@@ -65,7 +92,9 @@ class HostParts:
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
-    """The model as surfaces show it."""
+    """The model as surfaces show it, at the start."""
+    models: Models | None = None
+    """Other models to change to; None: there is one model, and it stays."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
     problems: tuple[str, ...] = ()
@@ -132,6 +161,63 @@ class SessionChange:
     pinned: bool
     archived: bool
     deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a turn's time: `recall`, `model`, `tool`, `compaction`, `storing` or `delivery`."""
+
+    kind: str
+    name: str
+    started_ms: int
+    ended_ms: int | None
+    """None while it lasts, and for what never came to an end."""
+    ok: bool | None
+    """None while nobody knows."""
+    state: str = ""
+    """Of a delivery to the provider `name`: where it stands, how often it was tried, what went wrong last."""
+    attempts: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One turn, as people look at it: how its time went, what memory recalled for it, what it cost."""
+
+    turn_id: str
+    session_id: str
+    root_id: str
+    state: str
+    reason: str
+    started_ms: int
+    ended_ms: int | None
+    model: str
+    spans: tuple[Span, ...]
+    recalled: tuple[RecalledFrom, ...]
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedStretch:
+    """A session that a compaction ended: how many messages it had, and when and where it went on."""
+
+    session_id: str
+    child_id: str
+    at_ms: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """What a conversation takes of the model's window, and the compactions behind it, oldest first."""
+
+    session_id: str
+    window: int
+    tokens: int
+    parts: tuple[ContextPart, ...]
+    compactions: tuple[CompactedStretch, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.endings import end_on_record
 from holdfast.host.following import Follower
+from holdfast.host.holders import living_holder
 from holdfast.host.stopping import is_asked_to_stop
 from holdfast.host.streams import ENDS, EventStream
 from holdfast.host.wishes import Wish, Wishes
@@ -247,7 +248,7 @@ class Conversation:
         return now - self._heard[1] >= HEAD_START
 
     async def _look_elsewhere(self) -> None:
-        holder = await self._call(self._parts.db.session_holder, self.root_id)
+        holder = await self._call(living_holder, self._parts.db, self.root_id)
         self._moved(elsewhere=self._elsewhere or holder is not None)
         await self._follower.look(self.root_id)
         self._moved(elsewhere=holder is not None)

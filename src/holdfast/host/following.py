@@ -87,7 +87,7 @@ class Follower:
             self._session_id, self._seen = live, _beginning(db, live)
         # The open turn's state is read before its messages: when it has ended, they are all there.
         turns = {} if self._open is None else _turns(db, {self._open})
-        # Before the messages too: the call that asks is among them, and so is an answer that has become whole.
+        # Before the messages too: among them is the call that asks, and an answer that became whole.
         asks = db.asks.open(live)
         partial = "" if self._open is None else db.turns.partial(self._open)
         over = self._asks.keys() - {ask.id for ask in asks}

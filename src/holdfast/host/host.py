@@ -6,9 +6,7 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-import os
-import socket
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -16,65 +14,48 @@ from typing import Any, Self
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
-    HostClosed,
     InvalidInput,
-    SessionElsewhere,
-    SessionExists,
-    TurnAlreadyRunning,
     TurnNotFound,
 )
 from holdfast.core.events import Event, MessageAccepted
 from holdfast.core.ids import new_id
-from holdfast.host.agents import AgentCache
 from holdfast.host.asks import answer_ask
-from holdfast.host.changes import Changes
 from holdfast.host.contract import (
     Accepted,
     HostParts,
     HostStatus,
+    ModelList,
     Numbered,
-    OpenAsk,
-    SessionChange,
-    SessionStatus,
 )
-from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.conversation import INTERRUPTED
 from holdfast.host.memory_desk import MemoryDesk
-from holdfast.host.records import Records
+from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
-from holdfast.host.standing import change_of, gone, open_asks
 from holdfast.host.stopping import ask_to_stop
-from holdfast.process import ShutdownBudget, off_loop
-from holdfast.sessions import Deleted, InboxMessage, News
+from holdfast.models.contract import ModelTraits
+from holdfast.process import ShutdownBudget
+from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Mode
 from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
 logger = logging.getLogger(__name__)
 
-LOOKS = 4
-"""How many of a host's polls pass between looks at all conversations, while somebody listens."""
 
-
-class Host(Records):
+class Host(Overview):
     """The sessions of one process. An async context manager; every method on its loop."""
 
     def __init__(self, parts: HostParts) -> None:
-        self._changes = Changes(self._standing, self._news, LOOKS * parts.options.poll_seconds)
-        super().__init__(parts, self._changes.touched)
-        self._agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
-        self._conversations: dict[str, Conversation] = {}
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        super().__init__(parts)
         self._background: set[asyncio.Task[Any]] = set()
-        self._recovery = Recovery(parts, self._open, self._commit)
+        self._ending: asyncio.Task[list[str]] | None = None
+        self._recovery = Recovery(parts, self._conversations.open, self._conversations.commit)
         self.memory = MemoryDesk(parts, self._call)
-        self.model = parts.model
-        self.tools = parts.tools
-        self.problems = parts.problems
 
     async def __aenter__(self) -> Self:
         self._in_background(self._recovery.run())
-        self._in_background(self._sweep())
+        self._in_background(self._conversations.sweep())
         return self
 
     async def __aexit__(
@@ -99,7 +80,7 @@ class Host(Records):
         Once this returns the message is not lost. A `key` makes the call idempotent.
         """
         message = _persons(text)
-        conversation = await self._open(session_id, create=True)
+        conversation = await self._conversations.open(session_id, create=True)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         stored = await self._call(self._put, conversation.root_id, message, mode, key)
@@ -116,7 +97,7 @@ class Host(Records):
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         # Another process may run it: while somebody reads here, it is followed.
         conversation.poke()
         async with aclosing(conversation.stream.read(after)) as events:
@@ -127,7 +108,7 @@ class Host(Records):
         self, session_id: str, *, after: int | None = None
     ) -> AsyncGenerator[list[Numbered], None]:
         """The same, all that is there at once, for a reader that would rather take much than often."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         conversation.poke()
         async with aclosing(conversation.stream.read_batches(after)) as batches:
             async for batch in batches:
@@ -135,16 +116,16 @@ class Host(Records):
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
-        self._changes.watch(watcher)
+        self._conversations.changes.watch(watcher)
 
     async def interrupt(self, session_id: str, text: str = "") -> bool:
         """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""
         if text:
             return (await self.send(session_id, text, "interrupt")).interrupts is not None
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         if conversation.is_served:
             return conversation.interrupt(None, INTERRUPTED)
-        return await self._call(ask_to_stop, self._db, conversation.root_id, self._holder)
+        return await self._call(ask_to_stop, self._db, conversation.root_id, self._conversations.holder)
 
     async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
         """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
@@ -152,7 +133,7 @@ class Host(Records):
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
         only a yes or no to an approval. True when the answer counted.
         """
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         lease_name = session_lease(conversation.root_id)
         if await self._call(answer_ask, self._db, ask_id, text, lease_name):
             # Asked here, it is heard at once; a turn in another process looks at the store.
@@ -172,17 +153,17 @@ class Host(Records):
         self, prev_session_id: str | None = None, *, session_id: str | None = None, title: str | None = None
     ) -> str:
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
-        before = await self._open(prev_session_id) if prev_session_id else None
+        before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
         await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
         self._told(fresh)
         if before is not None:
-            self._in_background(self._commit(before))
+            self._in_background(self._conversations.commit(before))
         return fresh
 
     async def clear(self, session_id: str) -> str:
         """End a conversation and begin an empty one. What was said stays on record."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
 
         async def end(agent: Agent) -> None:
             if await agent.unfinished() is not None:
@@ -192,19 +173,19 @@ class Host(Records):
         await conversation.wish(end)
         self._told(conversation.root_id)
         fresh = await self.new_session()
-        self._in_background(self._part_with(conversation))
+        self._in_background(self._conversations.part_with(conversation))
         return fresh
 
     async def truncate(self, session_id: str, *, before: int) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record."""
-        conversation = await self._idle(session_id)
+        conversation = await self._conversations.idle(session_id)
         branch = await self.branch(session_id, before=before)
-        self._in_background(self._commit(conversation))
+        self._in_background(self._conversations.commit(conversation))
         return branch
 
     async def retry(self, session_id: str) -> str:
         """Say the last message again, as if it had not been answered; returns the session it is in."""
-        conversation = await self._idle(session_id)
+        conversation = await self._conversations.idle(session_id)
         unfinished = await self.unfinished(session_id)
         if unfinished is not None:
             await conversation.wish(conversation.drop)
@@ -221,30 +202,30 @@ class Host(Records):
 
     async def unfinished(self, session_id: str) -> Unfinished | None:
         """The turn that a crash cut off here, to be resumed, retried or dropped."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         if conversation.is_served:
             return None
         return await self._call(cut_off, self._db, conversation.root_id)
 
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         await conversation.wish(conversation.resume)
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         await conversation.wish(conversation.drop)
 
     async def compact(self, session_id: str, focus: str = "") -> str:
         """Compact the conversation now; returns the session in which it goes on."""
-        conversation = await self._open(session_id)
+        conversation = await self._conversations.open(session_id)
         await conversation.wish(lambda agent: conversation.show(agent, agent.stream_compaction(focus)))
         return await self._call(self._db.live_end, session_id)
 
     async def run_waiting(self, session_id: str) -> None:
         """Run the messages that waited here when the host started."""
-        (await self._open(session_id)).run_waiting()
+        (await self._conversations.open(session_id)).run_waiting()
 
     async def replace_waiting(
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
@@ -252,7 +233,7 @@ class Host(Records):
         """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
         message = _persons(text)
         changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
-        conversation = await self._open(changed.session_id)
+        conversation = await self._conversations.open(changed.session_id)
         if mode == "interrupt" and changed.addressed_to is not None:
             conversation.interrupt(changed.addressed_to, INTERRUPTED)
         conversation.poke()
@@ -266,62 +247,34 @@ class Host(Records):
         (`SessionBusy`). What is owed to memory is waited for, for the host's patience, and then a reason to
         refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest.
         """
-        conversation = await self._idle(session_id)
+        conversation = await self._conversations.idle(session_id)
         if not force:
             await self._delivered(conversation.root_id)
-        removed: list[Deleted] = []
-
-        async def remove(_: Agent) -> None:
-            removed.append(
-                await self._call(
-                    self._db.delete_session, conversation.root_id, holder=self._holder, force=force
-                )
-            )
-            conversation.retire()
-
-        await conversation.wish(remove)
-        self._conversations.pop(conversation.root_id, None)
-        self._agents.drop(conversation.root_id)
-        self._parts.lifecycle.forget(*removed[0].sessions)
-        self._told(conversation.root_id)
-        for each in removed[0].sessions:
-            await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
+        await self._conversations.delete(conversation, force=force)
 
     # knowing
 
-    async def asks(self, session_id: str) -> list[OpenAsk]:
-        """The approvals and questions that wait for a person; those of another process are known there."""
-        return open_asks((await self._open(session_id)).questions)
+    async def models(self) -> ModelList:
+        """The model that answers now, and those there are beside it."""
+        where, names = await self._parts.models.names() if self._parts.models else ("", [])
+        return ModelList(self.model, where, names)
 
-    async def standing(self, session_ids: Collection[str]) -> list[SessionChange]:
-        """How these conversations stand now, each named by its first session; one read for all of them."""
-        return await self._standing(session_ids)
+    async def switch_model(self, name: str) -> ModelTraits:
+        """Use another model, in this process, from each conversation's next turn on.
 
-    async def changes(self) -> AsyncGenerator[SessionChange, None]:
-        """Every conversation that is not idle, then each whenever it changes, here or in another process."""
-        async with aclosing(self._changes.listen()) as changes:
-            async for change in changes:
-                yield change
-
-    async def session_status(self, session_id: str) -> SessionStatus:
-        conversation = await self._open(session_id)
-        agent = self._agents.get(conversation.root_id)
-        [now] = await self._standing([conversation.root_id])
-        return SessionStatus(
-            session_id=now.session_id,
-            state=now.state,
-            turn_id=conversation.running_turn,
-            waiting=now.waiting,
-            context_tokens=agent.context_tokens if agent else 0,
-            context_window=self.model.context_window if self.model else 0,
-            asking=now.asking,
-        )
+        `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
+        the error says why, and the one before stays.
+        """
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.switch(name)
+        return self.model
 
     async def status(self) -> HostStatus:
         """How the whole stands."""
         return HostStatus(
             store=self._db.location,
-            running=[each.session_id for each in self._conversations.values() if each.running_turn],
+            running=[each.session_id for each in self._conversations.opened.values() if each.running_turn],
             waiting=await self._call(self._db.inbox.sessions),
             unfinished=await self._call(self._cut_off),
             memory=await self._call(self._parts.memory.status),
@@ -334,59 +287,16 @@ class Host(Records):
             for task in self._background:
                 task.cancel()
             spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
-            conversations = list(self._conversations.values())
-            self._in_background(self._changes.close())
-            self._ending = asyncio.create_task(shut_down(self._parts, conversations, spent))
+            self._call.closed = True
+            self._ending = asyncio.create_task(self._shut_down(spent))
         # Who is cancelled while waiting stops waiting; the end goes on.
         return await asyncio.shield(self._ending)
 
+    async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
+        await self._conversations.changes.close()
+        return await shut_down(self._parts, list(self._conversations.opened.values()), budget)
+
     # inside
-
-    async def _open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The conversation a session belongs to."""
-        root_id, live, last = await self._call(self._place, session_id, create)
-        if self._ending is not None:
-            raise HostClosed
-        if root_id not in self._conversations:
-            opened = self._conversations[root_id] = Conversation(
-                root_id, self._parts, self._agents, self._holder, self._changes
-            )
-            opened.stream.session_id = live
-            if not self._parts.options.take_over:
-                # What waits before anybody has spoken here was left behind by another life.
-                opened.park(last)
-        return self._conversations[root_id]
-
-    def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
-        """Its conversation's first session, the one it goes on in, and the last message that waits there."""
-        if create and self._db.get_session(session_id) is None:
-            with suppress(SessionExists):
-                self._db.create_session(session_id, source=self._parts.options.source)
-        lineage = self._db.lineage(session_id)
-        waiting = self._db.inbox.waiting(lineage[-1])
-        return lineage[0], lineage[-1], waiting[-1].id if waiting else 0
-
-    async def _idle(self, session_id: str) -> Conversation:
-        """The conversation, while no turn of it runs anywhere."""
-        conversation = await self._open(session_id)
-        if conversation.running_turn is not None:
-            raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
-        holder = await self._call(self._db.session_holder, conversation.root_id)
-        if holder not in (None, self._holder):
-            raise SessionElsewhere(conversation.session_id, holder)
-        return conversation
-
-    async def _standing(self, roots: Collection[str]) -> list[SessionChange]:
-        found = {each.root_id: each for each in await self._call(self._db.standings, list(roots))}
-        return [
-            change_of(found[root], self._conversations.get(root), self._holder)
-            if root in found
-            else gone(root)
-            for root in roots
-        ]
-
-    async def _news(self, since: int | None) -> News:
-        return await self._call(self._db.news, since)
 
     async def _delivered(self, root_id: str) -> None:
         """Give what is owed to memory a moment to be delivered."""
@@ -412,39 +322,6 @@ class Host(Records):
             return self._db.inbox.put(root_id, message, mode=mode, addressed_to=addressed, key=key)
         except TurnNotFound:
             return self._db.inbox.put(root_id, message, mode=mode, key=key)
-
-    async def _commit(self, conversation: Conversation) -> None:
-        """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
-        agent = self._agents.get(conversation.root_id) or self._make_agent(conversation)
-        for session_id in await self._call(self._db.lineage, conversation.root_id):
-            await off_loop(
-                self._parts.pools.work,
-                self._parts.lifecycle.commit_session_memory,
-                session_id,
-                agent,
-                wait=True,
-            )
-
-    async def _part_with(self, conversation: Conversation) -> None:
-        """Commit an ended conversation's memory, and let its agent go."""
-        await self._commit(conversation)
-        await self._agents.evict(conversation.root_id)
-
-    def _make_agent(self, conversation: Conversation) -> Agent:
-        return self._parts.make_agent(conversation.session_id, conversation.questions)
-
-    async def _sweep(self) -> None:
-        options = self._parts.options
-        while True:
-            await asyncio.sleep(options.sweep_seconds)
-            try:
-                await self._agents.sweep()
-            except Exception:
-                logger.exception("host.sweep_failed")
-            unused_since = self._parts.clock.monotonic() - options.idle_seconds
-            for root_id, each in list(self._conversations.items()):
-                if each.is_unused and root_id not in self._agents and each.used <= unused_since:
-                    del self._conversations[root_id]
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)

@@ -1,28 +1,18 @@
 """`MemoryDesk`: what a person may ask of memory and decide about it, on every surface."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
-
 from holdfast.core.errors import InvalidInput
 from holdfast.host.contract import HostParts
+from holdfast.host.store_calls import StoreCalls
 from holdfast.memory.contract import ProviderStatus
 from holdfast.memory.looking import Found
 from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
 
-T = TypeVar("T")
-
-
-class CallStore(Protocol):
-    """Runs a call off the loop while the host is open."""
-
-    def __call__(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, T]: ...  # noqa: ANN401
-
 
 class MemoryDesk:
     """How memory stands, what it holds, and what was set aside. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, call: CallStore) -> None:
+    def __init__(self, parts: HostParts, call: StoreCalls) -> None:
         self._parts = parts
         self._call = call
 

@@ -4,31 +4,27 @@
 `Host.changes`.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import ParamSpec, TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import HostClosed, InvalidInput
+from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
-from holdfast.process import off_loop
+from holdfast.host.holders import living_holder
+from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
 from holdfast.sessions.listing import Listed
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, told: Callable[[str], None]) -> None:
+    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
         """`told` hears the root of each conversation that is changed here."""
         self._parts = parts
         self._db: SessionDB = parts.db
+        self._call = call
         self._told = told
-        self._ending: asyncio.Task[list[str]] | None = None
 
     # finding
 
@@ -95,8 +91,8 @@ class Records:
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:
-        """Which process runs the conversation now, this one included: HOST:PID:ID."""
-        return await self._call(self._db.session_holder, session_id)
+        """Which process runs the conversation now, this one included; its name begins with HOST:PID."""
+        return await self._call(living_holder, self._db, session_id)
 
     async def waiting(self, session_id: str) -> list[InboxMessage]:
         """The messages that wait in this conversation, oldest first."""
@@ -166,8 +162,3 @@ class Records:
 
         if (found := await self._call(root)) is not None:
             self._told(found)
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._ending is not None:
-            raise HostClosed
-        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

@@ -15,6 +15,7 @@ from holdfast.core.events import TurnUnfinished
 from holdfast.host.asks import unheard
 from holdfast.host.contract import HostParts
 from holdfast.host.conversation import Conversation
+from holdfast.host.holders import living_holder
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 
@@ -87,7 +88,7 @@ class Recovery:
         held: set[str] = set()
         for turn in await self._call(self._parts.db.turns.unfinished):
             serves = await self._call(self._serves, turn.session_id)
-            if await self._call(self._parts.db.session_holder, serves) is not None:
+            if await self._call(living_holder, self._parts.db, serves) is not None:
                 held.add(await self._root(serves))  # it runs, or its process died a moment ago
                 continue
             if serves != turn.session_id:
@@ -139,7 +140,7 @@ class Recovery:
         for root_id in dict.fromkeys(roots):
             if only is not None and root_id not in only:
                 continue
-            if await self._call(self._parts.db.session_holder, root_id) is not None:
+            if await self._call(living_holder, self._parts.db, root_id) is not None:
                 left.add(root_id)  # its own process commits it, if it lives
                 continue
             await self._commit(await self._open(root_id))
@@ -160,7 +161,7 @@ class Recovery:
 def cut_off(db: SessionDB, session_id: str) -> Unfinished | None:
     """The turn of this conversation whose process is gone; None when none is open, or somebody runs it."""
     turn = db.turns.running(db.live_end(session_id))
-    if turn is None or db.session_holder(session_id) is not None:
+    if turn is None or living_holder(db, session_id) is not None:
         return None
     found = describe(db.turns, turn)
     # It may have ended between the looks.

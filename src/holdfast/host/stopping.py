@@ -4,6 +4,7 @@ With a text it is a message of the inbox, addressed to the turn. Without one it 
 the turn, so it is addressed as well, touches no later turn (I4) and runs out by itself.
 """
 
+from holdfast.host.holders import living_holder
 from holdfast.sessions import SessionDB
 from holdfast.sessions.leases import lease_name
 
@@ -13,7 +14,7 @@ STOP_SECONDS = 60.0
 def ask_to_stop(db: SessionDB, session_id: str, holder: str) -> bool:
     """Ask whoever runs the session's turn to stop it; False when nobody runs one."""
     turn = db.turns.running(db.live_end(session_id))
-    if turn is None or db.session_holder(session_id) is None:
+    if turn is None or living_holder(db, session_id) is None:
         return False
     db.leases.acquire(lease_name("stop", turn.id), holder, ttl_seconds=STOP_SECONDS)
     return True

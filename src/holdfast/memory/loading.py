@@ -1,4 +1,4 @@
-"""Finding providers: by entry point, by `module:Class`, or in a folder of plugins.
+"""Finding providers: by entry point, by `module:Class`, by `hermes:FOLDER`, or in a folder of plugins.
 
 A provider that can't be imported, lacks a method or answers nonsense is reported by name and left out. It
 never takes the program down. What makes a provider is called with those of `folder` (where it may keep
@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
@@ -25,6 +25,8 @@ from holdfast.memory.contract import MemoryProvider
 
 logger = logging.getLogger(__name__)
 
+HERMES = "hermes:"
+"""Before the path of a plugin that was written for hermes-agent."""
 ENTRY_POINTS = "holdfast.memory_providers"
 MUST_HAVE = ("is_available", "initialize", "get_tool_schemas", "prefetch", "sync_turn", "shutdown")
 
@@ -46,7 +48,7 @@ class Loaded:
 def load_providers(
     names: Sequence[str], plugins: Path | None = None, configure: Configure | None = None, **offered: object
 ) -> Loaded:
-    """Load providers by entry point or `module:Class`, and every plugin in the folder `plugins`."""
+    """Load providers by their names, and every plugin in the folder `plugins`."""
     loaded = Loaded()
     for name in names:
         _try(loaded, name, partial(_named_class, name), configure, offered)
@@ -140,6 +142,8 @@ def checked(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 - whate
 
 
 def _named_class(name: str) -> Factory:
+    if name.startswith(HERMES):
+        return _hermes_plugin(Path(name.removeprefix(HERMES)))
     if ":" in name:
         module, _, attribute = name.partition(":")
         found: Factory = getattr(importlib.import_module(module), attribute)
@@ -164,8 +168,21 @@ def _plugin_files(folder: Path | None) -> Iterator[tuple[str, Path]]:
             yield place.name, place / "__init__.py"
 
 
+def _hermes_plugin(plugin: Path) -> Factory:
+    """Makes a provider of a plugin that was written for hermes-agent."""
+
+    def make(folder: Path, environment: Mapping[str, str]) -> object:
+        from holdfast.memory.providers.hermes import HermesProvider
+
+        return HermesProvider(plugin, folder=folder, environment=environment)
+
+    return make
+
+
 def _plugin_class(name: str, file: Path) -> Factory:
-    """The one provider class that a plugin defines."""
+    """The one provider class that a plugin defines, or what makes one of a plugin for hermes-agent."""
+    if file.name == "__init__.py" and _looks_hermes(file.parent):
+        return _hermes_plugin(file.parent)
     module = _import_file(f"holdfast_plugins.{name}", file)
     classes = [
         each
@@ -176,6 +193,12 @@ def _plugin_class(name: str, file: Path) -> Factory:
         found = ", ".join(each.__name__ for each in classes) or "none"
         raise ProviderInvalid(name, f"it should define one MemoryProvider class, and has {found}")
     return classes[0]
+
+
+def _looks_hermes(folder: Path) -> bool:
+    from holdfast.memory.providers.hermes import is_hermes_plugin
+
+    return is_hermes_plugin(folder)
 
 
 def _import_file(name: str, file: Path) -> ModuleType:

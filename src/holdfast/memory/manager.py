@@ -7,7 +7,7 @@ call returns and survives the process; without one the same code runs on a store
 import atexit
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_all
 from copy import deepcopy
@@ -23,6 +23,7 @@ from holdfast.core.errors import (
     ProviderInvalid,
     ProviderUnavailable,
 )
+from holdfast.core.events import RecalledFrom
 from holdfast.memory import looking
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
 from holdfast.memory.delivery import takes
@@ -31,6 +32,7 @@ from holdfast.memory.looking import Found
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
+from holdfast.sessions.codec import checked_name
 
 logger = logging.getLogger(__name__)
 
@@ -60,18 +62,21 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _store and _closed
         self._lanes: dict[str, Lanes] = {}
+        self._names: tuple[str, ...] = ()
         self._closed = False
         self._stop = threading.Event()
 
     @property
     def provider_names(self) -> tuple[str, ...]:
         """Whom a completed turn is owed to."""
-        return tuple(self._lanes)
+        return self._names
 
     def add_provider(self, provider: MemoryProvider, *, session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         """Give a provider its lanes. What it is owed from earlier is delivered from now on."""
+        # Once and for all: a turn that is handed over in a hurry has no time for it.
+        checked_name("a provider's name", provider.name)
         with self._lock:
             if provider.name in self._lanes:
                 raise ProviderInvalid(provider.name, "there is one of that name already")
@@ -80,6 +85,7 @@ class MemoryManager:
             first = not self._lanes
             lanes = Lanes(provider, self._store, self._clock, self._policy)
             self._lanes = {**self._lanes, provider.name: lanes}
+            self._names = tuple(self._lanes)
         lanes.start(session_id, kwargs)
         if first:
             atexit.register(self._at_exit)
@@ -89,8 +95,8 @@ class MemoryManager:
 
     def sync_all(
         self,
-        user: str,
-        assistant: str,
+        user: "str | list[dict[str, Any]] | None",
+        assistant: "str | list[dict[str, Any]] | None",
         *,
         session_id: str,
         messages: Sequence[Message] | None = None,
@@ -98,13 +104,17 @@ class MemoryManager:
         """Record a completed turn and owe it to every provider; on disk when this returns."""
         if not self._lanes or self._store is None:
             return
+        if isinstance(user, str) and isinstance(assistant, str):
+            self._store.turns.record_exchange(
+                session_id, (user, assistant), providers=self._names, handover=messages, then=self.wake
+            )
+            return
+        # Parts, or nothing at all: they may be refused, and that is for the caller to hear.
         turn: list[Message] = [
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        self._store.turns.record(
-            session_id, turn, providers=self.provider_names, handover=messages, then=self.wake
-        )
+        self._store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
 
     def wake(self) -> None:
         """A turn was completed in the store and is owed to memory."""
@@ -120,11 +130,16 @@ class MemoryManager:
 
     def prefetch_all(self, query: str, *, session_id: str, timeout: float | None = None) -> str:
         """What is remembered about the query, from every provider that answers in time."""
+        return together(self.recall_all(query, session_id=session_id, timeout=timeout))
+
+    def recall_all(
+        self, query: str, *, session_id: str, timeout: float | None = None
+    ) -> tuple[RecalledFrom, ...]:
+        """The same, provider by provider, with what became of each question."""
         limit = self._recall_seconds if timeout is None else timeout
         asked = [(lanes, lanes.recalls.ask(query, session_id, limit)) for lanes in self._lanes.values()]
         wait_for_all([answer for _, answer in asked if answer is not None], limit)
-        found = [(lanes, _text(answer) or lanes.recalls.late_answer(session_id)) for lanes, answer in asked]
-        return "\n\n".join(text for _, text in found if text)
+        return tuple(_recalled(lanes, answer, session_id) for lanes, answer in asked)
 
     def system_prompt_block(self) -> str:
         """What the providers add to the system prompt."""
@@ -289,6 +304,22 @@ class MemoryManager:
                     lanes.writes.keep_claim()
                 except HoldfastError:
                     logger.exception("memory.claim_not_kept", extra={"provider": lanes.writes.name})
+
+
+def together(recalled: Iterable[RecalledFrom]) -> str:
+    """What several providers recalled, as one text for the prompt."""
+    return "\n\n".join(each.text for each in recalled if each.text)
+
+
+def _recalled(lanes: Lanes, answer: "Future[Any] | None", session_id: str) -> RecalledFrom:
+    name = lanes.writes.name
+    if text := _text(answer):
+        return RecalledFrom(name, "answered", text)
+    if late := lanes.recalls.late_answer(session_id):
+        return RecalledFrom(name, "late", late)
+    if answer is None or not answer.done() or answer.cancelled():
+        return RecalledFrom(name, "missed", "")
+    return RecalledFrom(name, "answered" if answer.exception() is None else "failed", "")
 
 
 def _text(answer: "Future[Any] | None") -> str:

@@ -3,6 +3,7 @@
 from holdfast.process.contract import PoolStats, StageTime, WorkCancelled
 from holdfast.process.daemon_pool import DaemonPool
 from holdfast.process.exit_watchdog import EXIT_STUCK, ExitWatchdog
+from holdfast.process.identity import is_gone, process_mark
 from holdfast.process.off_loop import off_loop
 from holdfast.process.own_loop import OwnLoop
 from holdfast.process.shutdown_budget import ShutdownBudget
@@ -19,5 +20,7 @@ __all__ = [
     "StopSignals",
     "WorkCancelled",
     "exit_code_for",
+    "is_gone",
     "off_loop",
+    "process_mark",
 ]

@@ -19,6 +19,7 @@ from holdfast.sessions.contract import (
     StoredMessage,
     Transaction,
     Turn,
+    TurnRecord,
 )
 from holdfast.sessions.db import SessionDB
 from holdfast.sessions.search import Filters
@@ -41,4 +42,5 @@ __all__ = [
     "StoredMessage",
     "Transaction",
     "Turn",
+    "TurnRecord",
 ]

@@ -188,6 +188,18 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """All that is on record of one turn: its own messages once each, and what memory is or was owed."""
+
+    turn: Turn
+    root_id: str
+    messages: tuple[StoredMessage, ...]
+    deliveries: tuple[Delivery, ...]
+    account: dict[str, Any] | None
+    """What its end said of its way; None while it runs, and for one that ran elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """What one provider is owed."""
 

@@ -7,6 +7,7 @@ what is owed to each memory provider in one transaction.
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.core.contract import Message
@@ -22,14 +23,23 @@ from holdfast.sessions.codec import (
     is_storable,
     to_json,
 )
-from holdfast.sessions.contract import Engine, Lease, Transaction, Turn
+from holdfast.sessions.contract import Engine, Lease, Transaction, Turn, TurnRecord
 from holdfast.sessions.inbox import acknowledge, lock_live_end
 from holdfast.sessions.leases import require_lease
-from holdfast.sessions.outbox import enqueue
-from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
+from holdfast.sessions.outbox import deliveries_of, enqueue
+from holdfast.sessions.transcripts import (
+    insert_message,
+    lock_session,
+    refuse_ended,
+    require_session,
+    root_of,
+    stored,
+)
 from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 
 T = TypeVar("T")
+
+LIBRARY = "library"
 
 
 class Journal:
@@ -105,10 +115,12 @@ class Journal:
         *,
         providers: Sequence[str] = (),
         ephemeral: bool = False,
+        account: str | None = None,
     ) -> Turn:
         """End the turn with its final message; from here on it is owed to each provider.
 
         An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
+        `account` is what the turn's end says of its way, as JSON for people to look at.
         """
         names = checked_names("a provider's name", providers)
         columns = None if message is None else encode(message)
@@ -118,7 +130,7 @@ class Journal:
             if columns is not None:
                 insert_message(tx, session_id, turn_id, columns)
             generation = tx.queries.next_generation(tx.connection, session_id=session_id)
-            turn = _finish(tx, turn_id, "completed", None, generation)
+            turn = _finish(tx, turn_id, "completed", None, generation, account)
             if ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
                 tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
             for name in names:
@@ -134,7 +146,7 @@ class Journal:
         *,
         providers: Sequence[str] = (),
         handover: Sequence[Message] | None = None,
-        source: str = "library",
+        source: str = LIBRARY,
         then: Callable[[], object] = lambda: None,
     ) -> str:
         """Store a turn that ran elsewhere, completed and owed to each provider; returns its id.
@@ -148,31 +160,45 @@ class Journal:
         names = checked_names("a provider's name", providers)
         columns = [encode(message) for message in messages]
         handed = None if handover is None else to_json(list(handover))
-        turn_id = new_id()
+        turn = _Recorded(new_id(), session_id, source, columns, names, handed)
+        self._engine.write_later(turn.store, then)
+        return turn.id
+
+    def record_exchange(
+        self,
+        session_id: str,
+        said: tuple[str, str],
+        *,
+        providers: Sequence[str],
+        handover: Sequence[Message] | None = None,
+        then: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`record` for a question and its answer, whose caller is in a hurry.
+
+        Two texts are never refused, so on a store in memory they are taken apart behind this call. The names
+        of providers are taken as they are.
+        """
+        checked_name("a session id", session_id)
+        handed = None if handover is None else to_json(list(handover))
 
         def work(tx: Transaction) -> None:
-            end = _live_end_or_new(tx, session_id, source)
-            generation = tx.queries.next_generation(tx.connection, session_id=end)
-            tx.queries.insert_completed_turn(
-                tx.connection, id=turn_id, session_id=end, generation=generation, handover=handed
-            )
-            for role, content, extra in columns:
-                tx.queries.insert_recorded_message(
-                    tx.connection, session_id=end, turn_id=turn_id, role=role, content=content, extra=extra
-                )
-            for name in names:
-                enqueue(tx, turn_id, name)
+            spoken = zip(("user", "assistant"), said, strict=True)
+            columns = [encode({"role": role, "content": text}) for role, text in spoken]
+            _Recorded(new_id(), session_id, LIBRARY, columns, providers, handed).store(tx)
 
         self._engine.write_later(work, then)
-        return turn_id
 
-    def interrupt(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+    def interrupt(
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+    ) -> Turn:
         """End the turn as interrupted, keeping its partial work."""
-        return self._end(turn_id, "interrupted", reason, messages)
+        return self._end(turn_id, "interrupted", reason, messages, account)
 
-    def fail(self, turn_id: str, reason: str, messages: Sequence[Message] = ()) -> Turn:
+    def fail(
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+    ) -> Turn:
         """End the turn as failed, keeping its partial work."""
-        return self._end(turn_id, "failed", reason, messages)
+        return self._end(turn_id, "failed", reason, messages, account)
 
     def get(self, turn_id: str) -> Turn | None:
         return self._engine.read(lambda tx: find_turn(tx, turn_id))
@@ -197,6 +223,22 @@ class Journal:
         return self._engine.read(
             lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
         )
+
+    def look(self, turn_id: str) -> TurnRecord:
+        """All that is on record of a turn, as of one moment."""
+
+        def work(tx: Transaction) -> TurnRecord:
+            turn = require_turn(tx, turn_id)
+            account = tx.queries.turn_account(tx.connection, id=turn_id)
+            return TurnRecord(
+                turn,
+                root_of(tx, turn.session_id),
+                tuple(stored(row) for row in tx.queries.turn_steps(tx.connection, turn_id=turn_id)),
+                deliveries_of(tx, turn_id),
+                None if account is None else json.loads(account),
+            )
+
+        return self._engine.read(work)
 
     def handed_over(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
         """A completed turn as providers get it: its own messages, what was handed over, and when."""
@@ -223,7 +265,9 @@ class Journal:
 
         return self._engine.write(fenced)
 
-    def _end(self, turn_id: str, state: str, reason: str, messages: Sequence[Message]) -> Turn:
+    def _end(
+        self, turn_id: str, state: str, reason: str, messages: Sequence[Message], account: str | None
+    ) -> Turn:
         if not is_storable(reason):
             raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
         columns = [encode(message) for message in messages]
@@ -233,9 +277,35 @@ class Journal:
             for row in columns:
                 insert_message(tx, session_id, turn_id, row)
             tx.queries.touch_session(tx.connection, id=session_id)
-            return _finish(tx, turn_id, state, reason, None)
+            return _finish(tx, turn_id, state, reason, None, account)
 
         return self._write(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A turn that ran elsewhere, ready to be stored."""
+
+    id: str
+    session_id: str
+    source: str
+    columns: Sequence[Columns]
+    providers: Sequence[str]
+    handover: str | None
+
+    def store(self, tx: Transaction) -> None:
+        """The completed turn, its messages, and what is owed for it."""
+        end = _live_end_or_new(tx, self.session_id, self.source)
+        generation = tx.queries.next_generation(tx.connection, session_id=end)
+        tx.queries.insert_completed_turn(
+            tx.connection, id=self.id, session_id=end, generation=generation, handover=self.handover
+        )
+        for role, content, extra in self.columns:
+            tx.queries.insert_recorded_message(
+                tx.connection, session_id=end, turn_id=self.id, role=role, content=content, extra=extra
+            )
+        for name in self.providers:
+            enqueue(tx, self.id, name)
 
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
@@ -265,9 +335,16 @@ def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) 
     return require_turn(tx, turn_id)
 
 
-def _finish(tx: Transaction, turn_id: str, state: str, reason: str | None, generation: int | None) -> Turn:
+def _finish(
+    tx: Transaction,
+    turn_id: str,
+    state: str,
+    reason: str | None,
+    generation: int | None,
+    account: str | None,
+) -> Turn:
     finished = tx.queries.finish_turn(
-        tx.connection, id=turn_id, state=state, reason=reason, generation=generation
+        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
     )
     turn = require_turn(tx, turn_id)
     if not finished:

@@ -209,6 +209,10 @@ def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
     return False
 
 
+def deliveries_of(tx: Transaction, turn_id: str) -> tuple[Delivery, ...]:
+    return tuple(Delivery(*row) for row in tx.queries.deliveries_of_turn(tx.connection, turn_id=turn_id))
+
+
 def _due_run(tx: Transaction, provider: str, session_id: str, limit: int) -> list[int]:
     """A session's open deliveries from its head on, up to the first that is not due."""
     rows = tx.queries.lock_run(tx.connection, provider=provider, session_id=session_id, limit=limit)

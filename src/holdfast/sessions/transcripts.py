@@ -92,7 +92,7 @@ class Transcripts:
             rows = tx.queries.read_messages_before(
                 tx.connection, session_id=session_id, before=place, limit=most
             )
-            return [_stored(row) for row in rows][::-1]
+            return [stored(row) for row in rows][::-1]
 
         return self._engine.read(work)
 
@@ -243,10 +243,11 @@ def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> 
 
 def read_messages(tx: Transaction, session_id: str, start: int, limit: int) -> list[StoredMessage]:
     rows = tx.queries.read_messages(tx.connection, session_id=session_id, start=start, limit=limit)
-    return [_stored(row) for row in rows]
+    return [stored(row) for row in rows]
 
 
-def _stored(row: tuple[Any, ...]) -> StoredMessage:
+def stored(row: tuple[Any, ...]) -> StoredMessage:
+    """A message from its row."""
     session_id, seq, turn_id, role, content, extra, created, carried = row
     return StoredMessage(session_id, seq, turn_id, created, bool(carried), decode(role, content, extra))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.provider_case import Health
 
 
 @dataclass(slots=True)
@@ -24,15 +25,16 @@ class _Operation:
 class FakeHindsight:
     """A server on loopback; `key`, when given, must be sent."""
 
-    def __init__(self, key: str = "", *, looks: int = 1) -> None:
+    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
         self._key = key
-        self._looks = looks
+        self.looks = looks
+        """How many requests later an operation is processed."""
         self._lock = threading.Lock()  # guards everything below
         self._operations: dict[str, _Operation] = {}
         self._documents: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self.failing_operations = 0
         """How many operations fail when they are processed."""
-        self._server = FaultyServer(self._answer)
+        self._server = FaultyServer(self._answer, port=port)
 
     @property
     def url(self) -> str:
@@ -44,6 +46,10 @@ class FakeHindsight:
 
     def plan(self, fault: Fault) -> Fault:
         return self._server.plan(fault)
+
+    def set_health(self, health: Health) -> None:
+        """Break or mend the server."""
+        self._server.set_health(health)
 
     def start(self) -> None:
         self._server.start()
@@ -72,6 +78,7 @@ class FakeHindsight:
         if self._key and call.request.headers.get("authorization") != f"Bearer {self._key}":
             return Reply({"detail": "Invalid API key"}, 401)
         with self._lock:
+            self._work_on()
             return self._routed(call)
 
     def _routed(self, call: Call) -> Reply:
@@ -105,12 +112,16 @@ class FakeHindsight:
         known = self._operations.get(operation)
         if known is None:
             return Reply({"operation_id": operation, "status": "not_found"})
-        if known.status == "pending":
-            known.looks += 1
-            if known.looks >= self._looks:
-                self._process(known)
         error = "the model gave no facts" if known.status == "failed" else None
         return Reply({"operation_id": operation, "status": known.status, "error_message": error})
+
+    def _work_on(self) -> None:
+        """Operations are processed by the server itself, whether or not their sender looks."""
+        for operation in self._operations.values():
+            if operation.status == "pending":
+                operation.looks += 1
+                if operation.looks >= self.looks:
+                    self._process(operation)
 
     def _process(self, operation: _Operation) -> None:
         if self.failing_operations:

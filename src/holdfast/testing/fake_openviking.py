@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.provider_case import Health
 
 BATCH = 100
 
@@ -34,9 +35,10 @@ class _Session:
 class FakeOpenViking:
     """A server on loopback; `key`, when given, must be sent."""
 
-    def __init__(self, key: str = "", *, looks: int = 1) -> None:
+    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
         self._key = key
-        self._looks = looks
+        self.looks = looks
+        """How often one must look until what was begun is done."""
         self._lock = threading.Lock()  # guards everything below
         self._sessions: dict[str, _Session] = {}
         self._tasks: dict[str, _Task] = {}
@@ -44,7 +46,7 @@ class FakeOpenViking:
         self._received: list[dict[str, Any]] = []
         self.failing_extractions = 0
         """How many extractions fail."""
-        self._server = FaultyServer(self._answer)
+        self._server = FaultyServer(self._answer, port=port)
 
     @property
     def url(self) -> str:
@@ -56,6 +58,10 @@ class FakeOpenViking:
 
     def plan(self, fault: Fault) -> Fault:
         return self._server.plan(fault)
+
+    def set_health(self, health: Health) -> None:
+        """Break or mend the server."""
+        self._server.set_health(health)
 
     def start(self) -> None:
         self._server.start()
@@ -100,6 +106,8 @@ class FakeOpenViking:
         match call.method, *call.parts:
             case "GET", "health":
                 return Reply({"status": "ok", "version": "0.5.2"})
+            case "GET", "api", "v1", "sessions":
+                return _ok([{"session_id": session} for session in self._sessions])
             case "POST", "api", "v1", "sessions", session, "messages", "batch":
                 return self._add(session, call.request.json()["messages"])
             case "GET", "api", "v1", "sessions", session, "context":
@@ -151,7 +159,7 @@ class FakeOpenViking:
             return _error(404, "NOT_FOUND", "Task not found or expired")
         if task.status == "pending":
             task.looks += 1
-            if task.looks >= self._looks:
+            if task.looks >= self.looks:
                 self._extract(task)
         return _ok(_shown(task))
 

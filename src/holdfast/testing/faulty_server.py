@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from holdfast.process import OwnLoop
 from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
+from holdfast.testing.provider_case import Health
 
 START_SECONDS = 10.0
+SLOW_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,15 @@ class Fault:
 class FaultyServer:
     """Use it as `with FaultyServer(answer) as server`, or `start` and `stop` it."""
 
-    def __init__(self, answer: Callable[[Call], Reply]) -> None:
+    def __init__(self, answer: Callable[[Call], Reply], *, port: int = 0) -> None:
         self._answer = answer
         self._lock = threading.Lock()  # guards _faults and _calls
         self._faults: list[Fault] = []
         self._calls: list[Call] = []
-        self._port = 0
+        self._port = port
+        self._slow = 0.0
+        self._mended = threading.Event()
+        self._mended.set()
         self._loop: OwnLoop | None = None
         self._http: LoopbackServer | None = None
 
@@ -80,6 +85,18 @@ class FaultyServer:
         with self._lock:
             self._faults.append(fault)
         return fault
+
+    def set_health(self, health: Health) -> None:
+        """Break or mend the whole server: down is stopped, slow takes half a second, wedged never answers."""
+        self._slow = SLOW_SECONDS if health == "slow" else 0.0
+        if health == "wedged":
+            self._mended = threading.Event()
+        else:
+            self._mended.set()
+        if health == "down":
+            self.stop()
+        elif self._loop is None:
+            self.start()
 
     def __enter__(self) -> Self:
         self.start()
@@ -106,6 +123,9 @@ class FaultyServer:
         parts = tuple(unquote(part) for part in split.path.strip("/").split("/"))
         call = Call(request.method, parts, dict(parse_qsl(split.query)), request)
         fault = self._next_fault(call)
+        await asyncio.sleep(self._slow)
+        if not self._mended.is_set():
+            await asyncio.get_running_loop().run_in_executor(None, self._mended.wait)
         if fault is not None and fault.kind == "drop":
             return answer.cut()
         if fault is not None and fault.kind == "refuse":

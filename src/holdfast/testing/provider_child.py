@@ -4,6 +4,7 @@ It hands turns over to the provider, says "handed N" for each, and then ends as 
 """
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -14,15 +15,20 @@ from typing import Any
 from holdfast.memory.manager import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.provider_case import load_case, resolved
-from holdfast.testing.provider_stand import QUICK, sentence
+from holdfast.testing.provider_stand import QUICK, Between, sentence
 
 
-def opened(facts: dict[str, Any], drain: float = 10.0) -> MemoryManager:
+def opened(
+    facts: dict[str, Any], drain: float = 10.0, after: Callable[[], object] = lambda: None
+) -> MemoryManager:
     """A manager with the provider on its lanes."""
     case = load_case(facts["spec"], facts["values"])(Path(facts["backend"]))
     provider = case.make()
     memory = MemoryManager(SessionDB(facts["store"]), policy=QUICK, drain_seconds=drain)
-    memory.add_provider(provider, config=resolved(provider, facts["values"]))
+    memory.add_provider(
+        Between(provider, after=after),  # type: ignore[arg-type]
+        config=resolved(provider, facts["values"]),
+    )
     return memory
 
 
@@ -31,6 +37,17 @@ def hand_over(memory: MemoryManager, words: str) -> None:
         memory.sync_all(sentence(word), "Noted.", session_id=f"session-{number % 2}")
         memory.queue_prefetch_all(sentence(word), session_id=f"session-{number % 2}")
         say(f"handed {word}")
+
+
+def die_unacknowledged(facts: dict[str, Any], words: str) -> None:
+    """Die when the provider has taken the first turn, before anybody could note that it has."""
+
+    def die() -> None:
+        say(f"taken {words}")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    hand_over(opened(facts, after=die), words)
+    threading.Event().wait()
 
 
 def be_killed(facts: dict[str, Any], words: str) -> None:
@@ -68,7 +85,12 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-SCENES: dict[str, Callable[..., None]] = {"be_killed": be_killed, "leave": leave, "drain": drain}
+SCENES: dict[str, Callable[..., None]] = {
+    "die_unacknowledged": die_unacknowledged,
+    "be_killed": be_killed,
+    "leave": leave,
+    "drain": drain,
+}
 
 if __name__ == "__main__":
     try:

@@ -40,7 +40,6 @@ class _Open:
     asked: Asked
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[str]"
-    until: float
 
 
 def approval_word(text: str) -> tuple[Word, str] | None:
@@ -88,7 +87,7 @@ class OpenQuestions:
         if self._record is not None:
             await self._record.opened(asked)
         loop = asyncio.get_running_loop()
-        ask = _Open(asked, loop, loop.create_future(), loop.time() + asked.seconds)
+        ask = _Open(asked, loop, loop.create_future())
         with self._lock:
             self._open[asked.ask_id] = ask
         outcome = "interrupted"
@@ -132,11 +131,6 @@ class OpenQuestions:
         """What waits for an answer now, oldest first: for a surface that was not there when it was asked."""
         with self._lock:
             return [each.asked for each in self._open.values()]
-
-    def open_with_time(self) -> list[tuple[Asked, float]]:
-        """The same, each with the seconds that are left to answer it."""
-        with self._lock:
-            return [(each.asked, max(0.0, each.until - each.loop.time())) for each in self._open.values()]
 
     def grant(self, rule: AllowRule) -> None:
         """Allow what the rule covers for the rest of this session."""

@@ -29,6 +29,8 @@ ROOM = 500
 """For the words on where the rest is, so that a result that was cut is not cut again."""
 HEAD_SHARE = 0.4
 PIECE_BYTES = 100_000
+OUTPUTS = "outputs"
+"""The folder within a person's data in which long results are kept."""
 OUTPUT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 # Colours, cursor movements and window titles that programs send to a terminal.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?|[@-Z\\-_=>])")

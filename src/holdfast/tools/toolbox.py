@@ -16,7 +16,7 @@ from holdfast.tools.contract import OffLoop, Tool
 from holdfast.tools.environment import child_environment
 from holdfast.tools.files import Files
 from holdfast.tools.mcp import McpServers
-from holdfast.tools.output import ResultBudget, bounded, output_tool
+from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
 from holdfast.tools.searching import search_tools
@@ -25,7 +25,6 @@ from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
 from holdfast.tools.web import Web
 
-OUTPUTS = "outputs"
 SKILLS = "skills"
 
 

@@ -11,6 +11,7 @@ from holdfast.wiring.basics import (
     environment,
     existing_store,
     exit_watchdog,
+    forget_outputs,
     list_models,
     load_settings,
     log_folder,
@@ -18,7 +19,13 @@ from holdfast.wiring.basics import (
     open_store,
     settings_path,
 )
-from holdfast.wiring.memory import build_memory, config_store, load_providers_of, make_provider_of
+from holdfast.wiring.memory import (
+    build_memory,
+    config_store,
+    is_plugin,
+    load_providers_of,
+    make_provider_of,
+)
 
 __all__ = [
     "build_memory",
@@ -29,6 +36,8 @@ __all__ = [
     "environment",
     "existing_store",
     "exit_watchdog",
+    "forget_outputs",
+    "is_plugin",
     "list_models",
     "load_providers_of",
     "load_settings",

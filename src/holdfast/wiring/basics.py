@@ -6,7 +6,7 @@ A setting `section.key` is the variable `HOLDFAST_SECTION_KEY`: `HOLDFAST_STORE_
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -111,6 +111,15 @@ def data_folder() -> Path:
     return user_data_path("holdfast", appauthor=False)
 
 
+def forget_outputs(session_ids: Iterable[str]) -> None:
+    """Remove what is kept of the tool outputs of deleted sessions."""
+    from holdfast.tools.output import OUTPUTS, ResultBudget
+
+    kept = ResultBudget(data_folder() / OUTPUTS)
+    for session_id in session_ids:
+        kept.forget(session_id)
+
+
 def config_folder() -> Path:
     """Where a person's settings are."""
     return user_config_path("holdfast", appauthor=False)
@@ -142,7 +151,11 @@ async def open_model(
 
 async def list_models(settings: Settings) -> tuple[str, list[str]]:
     """Where models are looked for, and the names of those that can be talked to there."""
+    if settings.model.provider == "scripted":
+        return "a script is played", [settings.model.name]
     choice = choose(settings.model, Keys.of(os.environ))
+    if choice is not None and choice.provider in ("gguf", "embedded"):
+        return choice.reason, [choice.name or choice.provider]
     if choice is None:
         found = await answering(opening.LOCAL_SERVERS)
         names = [name for _, _, listed in found for name in chatting(listed)]

@@ -17,6 +17,7 @@ from holdfast.core.events import Event
 from holdfast.core.settings import Settings
 from holdfast.host import HostOptions, HostParts
 from holdfast.memory import SessionLifecycle
+from holdfast.models.in_use import ModelInUse
 from holdfast.process import off_loop
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
@@ -28,6 +29,7 @@ from holdfast.tools.toolbox import SKILLS, Surroundings, toolbox
 from holdfast.wiring.asking import answering
 from holdfast.wiring.basics import data_folder, load_settings, open_model, open_store
 from holdfast.wiring.memory import build_memory
+from holdfast.wiring.models import ModelsOfSettings
 
 TODO = "todo"
 
@@ -67,10 +69,10 @@ def skills_folder(settings: Settings) -> Path:
 
 
 async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver) -> HostParts:
-    opened = await open_model(settings)
+    model = ModelInUse((await open_model(settings)).model)
     pools = Pools()
     db = open_store(settings)
-    memory, left_out = build_memory(settings, db, answering(opened.model, asyncio.get_running_loop()))
+    memory, left_out = build_memory(settings, db, answering(model, asyncio.get_running_loop()))
     workspace = Path(settings.tools.workspace or Path.cwd())
     box = await toolbox(
         settings.tools,
@@ -96,7 +98,7 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         # The list belongs to one conversation; the rest of the box serves all.
         shared = [tool for tool in box.tools if tool.name != TODO]
         offer = Offer(
-            opened.model,
+            model,
             db,
             shared,
             own,
@@ -105,16 +107,16 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
             unattended=_unattended(box.policy),
         )
         tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
-        return Agent(opened.model, db, session_id, memory, tools, own)
+        return Agent(model, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
         skills = AllowRule("write", f"{skills_folder(settings)}/*")
         policy = replace(box.policy, allow=(*box.policy.allow, skills))
         every = ReviewOptions(every=settings.memory.review_every, unattended=_unattended(policy))
-        return Review(opened.model, every, agent_options, box.tools, memory)
+        return Review(model, every, agent_options, box.tools, memory)
 
     async def release() -> None:
-        await asyncio.gather(box.close(), opened.model.close())
+        await asyncio.gather(box.close(), model.close())
 
     return HostParts(
         db=db,
@@ -125,7 +127,8 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
-        model=opened.model.traits,
+        model=model.traits,
+        models=ModelsOfSettings(settings, model),
         tools=tuple((each.name, each.description.strip().partition("\n")[0]) for each in box.tools),
         problems=(*map(str, left_out), *box.problems),
         forget_outputs=box.budget.forget,

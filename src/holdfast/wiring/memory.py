@@ -44,17 +44,24 @@ def load_providers_of(settings: Settings, environment: Mapping[str, str] | None 
         settings.memory.providers,
         plugins_folder(settings),
         configure,
-        folder=data_folder(),
-        clock=SystemClock(),
-        environment=variables,
+        **_offered(variables),
     )
 
 
 def make_provider_of(settings: Settings, name: str) -> MemoryProvider:
     """One provider by its name, configured or not: for setting it up."""
-    return make_provider(
-        name, plugins_folder(settings), folder=data_folder(), clock=SystemClock(), environment=os.environ
-    )
+    return make_provider(name, plugins_folder(settings), **_offered(os.environ))
+
+
+def is_plugin(settings: Settings, name: str) -> bool:
+    """Whether a name is that of a plugin in the plugins' folder, which is used without being named."""
+    folder = plugins_folder(settings)
+    return (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
+
+
+def _offered(environment: Mapping[str, str]) -> dict[str, object]:
+    """What the maker of a provider may ask for by name."""
+    return {"folder": data_folder(), "clock": SystemClock(), "environment": environment}
 
 
 def build_memory(

@@ -16,8 +16,9 @@ QUICK = RetryPolicy(first_seconds=0.001, longest_seconds=0.02, most_attempts=100
 @pytest.fixture(params=sorted(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     made = BACKENDS[request.param]()
-    with made.server:
-        yield made
+    made.server.start()
+    yield made
+    made.server.stop()
 
 
 class Life:

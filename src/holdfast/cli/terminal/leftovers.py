@@ -1,8 +1,6 @@
 """What an earlier life left behind is shown and asked about: cut-off turns and waiting messages (D10, I1)."""
 
 import asyncio
-import os
-import socket
 from typing import Any
 
 from holdfast.cli.clean_text import one_line
@@ -25,10 +23,9 @@ class Leftovers:
         self._chat = chat
         self._wanted = wanted
         self._asked: set[str] = set()
-        self._told: set[str] = set()
 
     async def watch(self) -> None:
-        """Look now and, since a dead process holds its conversations for some seconds more, again."""
+        """Look now and again: who died on another machine holds its conversations for some seconds more."""
         while True:
             try:
                 status = await self._chat.host.status()
@@ -54,6 +51,8 @@ class Leftovers:
             chat.view.note(
                 f"  {names} left no result and may have taken effect; nothing is run again unasked."
             )
+        if waiting := await chat.host.waiting(session_id):
+            self._show(session_id, waiting)
         chosen = await chat.choose("[c]ontinue, [r]etry, [d]rop or [l]eave it", CUT_OFF)
         if chosen == "leave":
             return
@@ -77,14 +76,10 @@ class Leftovers:
         # In the conversation that is shown they are no leftovers.
         if session_id in (chat.session_id, *self._asked):
             return
-        holder = await chat.host.holder(session_id)
-        if alive(holder):
+        if await chat.host.holder(session_id) is not None:
             return
         messages = await chat.host.waiting(session_id)
         if not messages:
-            return
-        if holder is not None:
-            self._tell_soon(session_id, messages)
             return
         self._asked.add(session_id)
         self._show(session_id, messages)
@@ -99,15 +94,6 @@ class Leftovers:
             if session_id == self._wanted:
                 await chat.attach(session_id)
 
-    def _tell_soon(self, session_id: str, messages: list[InboxMessage]) -> None:
-        """Its process died a moment ago: what can be done is asked once its hold has run out."""
-        if session_id not in self._told:
-            self._told.add(session_id)
-            self._show(session_id, messages)
-            self._chat.view.note(
-                "  Their process ended a moment ago; you are asked about them in a few seconds."
-            )
-
     def _show(self, session_id: str, messages: list[InboxMessage]) -> None:
         self._chat.view.note(f"{_count(len(messages))} waited from before (…{session_id[-8:]}):", "yellow")
         for message in messages[:SHOWN]:
@@ -116,26 +102,9 @@ class Leftovers:
 
 async def left_behind(host: Host, session_id: str) -> bool:
     """Whether something in this conversation must be asked about before it goes on."""
-    if alive(await host.holder(session_id)):
+    if await host.holder(session_id) is not None:
         return False
     return bool(await host.waiting(session_id)) or await host.unfinished(session_id) is not None
-
-
-def alive(holder: str | None) -> bool:
-    """Whether the process that holds a conversation still lives; on another host it is believed to."""
-    if holder is None:
-        return False
-    machine, _, rest = holder.partition(":")
-    pid = rest.partition(":")[0]
-    if machine != socket.gethostname() or not pid.isdecimal():
-        return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _count(number: int) -> str:

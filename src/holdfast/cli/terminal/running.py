@@ -37,7 +37,7 @@ async def run_chat(settings: Settings, wanted: str) -> None:
         greet(chat, host)
         session_id = None
         if wanted:
-            session_id = find(wanted, await host.sessions(limit=LOOKED_AT))
+            session_id = find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
             SlashCommands(chat).show_end(await host.messages(session_id))
             if not await left_behind(host, session_id):
                 await chat.attach(session_id)

@@ -9,8 +9,10 @@ from holdfast.cli.logs import log_file
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.core.events import ApprovalAsked
 from holdfast.sessions.contract import MODES, StoredMessage
 from holdfast.sessions.listing import Listed
+from holdfast.tools.asking import approval_word
 from holdfast.wiring import log_folder
 
 ABOUT: dict[str, str] = {
@@ -25,8 +27,9 @@ ABOUT: dict[str, str] = {
     "branch": "go on in a copy of this conversation",
     "compact": "summarise the conversation now: /compact [WHAT TO KEEP]",
     "memory": "how memory stands",
-    "model": "which model answers",
+    "model": "which model answers; /model NAME changes it, /model list names others",
     "tools": "what the agent can do",
+    "approve": "answer what is asked: /approve [no or always [PATTERN]]",
     "mode": "what a message does while a turn runs: queue, steer, interrupt",
     "export": "write the conversation to a file: /export FILE",
     "status": "how everything stands",
@@ -93,7 +96,7 @@ class SlashCommands:
             await self._sessions("")
             self._say("/resume NUMBER goes on with one of them.", style="dim")
             return
-        listed = self._listed or await self._chat.host.sessions(limit=LOOKED_AT)
+        listed = self._listed or await self._chat.host.sessions(archived=None, limit=LOOKED_AT)
         session_id = find(wanted, listed)
         await self._chat.attach(session_id)
         self.show_end(await self._chat.host.messages(session_id))
@@ -179,13 +182,31 @@ class SlashCommands:
             aside = f", {each.set_aside} set aside (holdfast memory set-aside)" if each.set_aside else ""
             self._say(f"{each.provider}: {state}, {each.owed} turns owed{aside}{error}")
 
-    async def _model(self, _: str) -> None:
+    async def _model(self, wanted: str) -> None:
+        if wanted == "list":
+            await self._list_models()
+            return
+        if wanted:
+            await self._switch_model(wanted)
+            return
         model = self._chat.host.model
         if model is None:
             self._say("The model is not known.")
             return
         self._say(f"{model.name}, {model.context_window:,} tokens", *([model.notice] if model.notice else []))
-        self._say("`holdfast model set` chooses another one for the next start.", style="dim")
+        self._say("/model NAME changes it here, `holdfast model set` for the next start.", style="dim")
+
+    async def _switch_model(self, wanted: str) -> None:
+        chat = self._chat
+        model = await chat.host.switch_model(wanted)
+        chat.standing.model, chat.standing.window, chat.view.window = model.name, model.context_window, 0
+        when = "after this turn" if chat.view.is_busy else "from now on"
+        self._say(f"{model.name} answers {when}, in this program only.")
+        self._say(*([model.notice] if model.notice else []), style="yellow")
+
+    async def _list_models(self) -> None:
+        found = await self._chat.host.models()
+        self._say(*found.names or [f"No models are listed ({found.where})."])
 
     async def _tools(self, _: str) -> None:
         if self._chat.host.model is not None and not self._chat.host.model.calls_tools:
@@ -193,6 +214,14 @@ class SlashCommands:
         width = self._chat.screen.width - 1
         for name, about in self._chat.host.tools:
             self._say(one_line(f"{name:<16} {about}", width, squeeze=False))
+
+    async def _approve(self, word: str) -> None:
+        asked = self._chat.view.ask
+        if not isinstance(asked, ApprovalAsked):
+            raise InvalidInput("nothing waits to be allowed")
+        if approval_word(word or "yes") is None:
+            raise InvalidInput(f"an approval is answered by yes, no or always, not {word!r}")
+        await self._chat.host.approve(self._here(), asked.ask_id, word or "yes")
 
     async def _mode(self, wanted: str) -> None:
         if wanted:

@@ -25,7 +25,7 @@ def refused(provider: str, status: int, body: str, retry_after: str | None = Non
     if status in (401, 403):
         return ProviderUnavailable(
             provider,
-            problem=f"the server refused the key ({status}). Run `holdfast memory setup {provider}`; "
+            problem=f"the server refused the key ({status}: {said}). Run `holdfast memory setup {provider}`; "
             "what is owed stays owed",
         )
     if status in NEVER:

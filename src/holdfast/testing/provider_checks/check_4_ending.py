@@ -110,6 +110,9 @@ def test_wedged(stand: Stand) -> None:
 def test_crash(stand: Stand) -> None:
     chance = random.Random(4)  # noqa: S311 - a schedule, no secret
     words = [f"stronghold{number:02}" for number in range(9)]
+    first = stand.child("die_unacknowledged", "unheardof")
+    said, complaints = first.communicate(timeout=stand.patience)
+    assert "taken" in said, f"the first child did not deliver: {complaints[-500:]}"
     for start in range(0, len(words), 3):
         child = stand.child("be_killed", ",".join(words[start : start + 3]))
         assert child.stdout is not None
@@ -125,7 +128,7 @@ def test_crash(stand: Stand) -> None:
     memory = stand.manager()
     for session in ("session-0", "session-1"):
         stand.deliver(memory, session)
-    stand.once(memory, *words)
+    stand.once(memory, "unheardof", *words)
 
 
 @check("exit", "A program that ends at any moment ends soon and without complaints")
@@ -137,8 +140,9 @@ def test_exit(stand: Stand) -> None:
         child = stand.child("leave", ",".join(fresh), ending)
         _, complaints = child.communicate(timeout=stand.patience)
         assert child.returncode in (0, 130), f"{ending}: exit code {child.returncode}: {complaints[-500:]}"
-        found = [each for each in COMPLAINTS if each in complaints]
-        assert not found, f"{ending}: {complaints.strip().splitlines()[-1]}"
+        found = [line for line in complaints.splitlines() if any(each in line for each in COMPLAINTS)]
+        last = complaints.strip().rpartition("\n")[2]
+        assert not found, f"{ending}: {found[0].strip()} … {last}"
     memory = stand.manager()
     stand.all_delivered(memory)
     for session in ("session-0", "session-1"):

@@ -22,14 +22,19 @@ from holdfast.memory.providers.hindsight.settings import LocalSettings
 NAME = "hindsight"
 INSTALL = "uv tool install 'hindsight-api-slim[embedded-db]==1.1.0'"
 STOP_SECONDS = 8.0
-# The guard outlives nobody: when its input ends it asks the server to stop, and insists after a while.
+# The guard ends with the server. When its input ends, it asks the server to stop, and insists after a while.
 GUARD = """
+exec 3<&0
 "$@" < /dev/null &
 server=$!
-cat > /dev/null
-kill -TERM $server 2> /dev/null
-for wait in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -0 $server 2> /dev/null || exit 0; sleep 0.5; done
-kill -KILL $server 2> /dev/null
+{
+    cat <&3 > /dev/null
+    kill -TERM $server
+    for wait in 1 2 3 4 5 6 7 8 9 10 11 12; do kill -0 $server || exit; sleep 0.5; done
+    kill -KILL $server
+} 2> /dev/null &
+wait $server
+kill -KILL $!
 """
 # What a server needs to find its home and its libraries; nothing else of ours is its business.
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY")
@@ -141,6 +146,9 @@ def server_environment(settings: LocalSettings, ours: Mapping[str, str], port: i
     """How the server is told what to do: it reads nothing but its environment."""
     kind, address, model = settings.llm
     embeddings_address, embeddings_model = settings.embeddings
+    # The slim server has no embedding model of its own: without one, the model's server is asked.
+    shared = kind == "openai" and not embeddings_address
+    embeddings_key = settings.embeddings_key or (settings.llm_key if shared else settings.embeddings_key)
     told = {
         "HINDSIGHT_API_HOST": "127.0.0.1",
         "HINDSIGHT_API_PORT": str(port),
@@ -149,10 +157,10 @@ def server_environment(settings: LocalSettings, ours: Mapping[str, str], port: i
         "HINDSIGHT_API_LLM_BASE_URL": address,
         "HINDSIGHT_API_LLM_MODEL": model,
         "HINDSIGHT_API_LLM_API_KEY": settings.llm_key.reveal(),
-        "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai" if embeddings_address else "",
-        "HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL": embeddings_address,
+        "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai" if embeddings_address or shared else "",
+        "HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL": address if shared else embeddings_address,
         "HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL": embeddings_model,
-        "HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY": settings.embeddings_key.reveal(),
+        "HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY": embeddings_key.reveal(),
         # The one without a model of its own; the slim server has no other.
         "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",
         # A worker that comes back under its name takes up what it had begun.

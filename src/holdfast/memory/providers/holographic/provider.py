@@ -87,7 +87,9 @@ class HolographicMemory(MemoryProvider):
         return NAME
 
     def is_available(self) -> bool:
-        return find_spec("numpy") is not None
+        if find_spec("numpy") is None:
+            raise ProviderInvalid(NAME, "numpy is not installed; install holdfast[holographic]")
+        return True
 
     def initialize(self, session_id: str, *, complete: Complete | None = None, **kwargs: Any) -> None:
         """Open the file and read the vectors; take up conversations that still wait for extraction."""
@@ -152,6 +154,10 @@ class HolographicMemory(MemoryProvider):
     def add(self, content: str, *, category: str = "general", tags: str = "") -> int:
         """Keep a fact; returns its id, also when it was known."""
         return self._opened().store.add(Statement(content, category, tags))[0]
+
+    def keep(self, statements: Sequence[Statement]) -> int:
+        """Keep many facts in one transaction; returns how many are new."""
+        return self._opened().store.learn((each, None) for each in statements)
 
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
         """What a search finds, as the command line shows it."""
@@ -227,6 +233,4 @@ class HolographicMemory(MemoryProvider):
 
 def in_folder(folder: Path, clock: Clock) -> HolographicMemory:
     """The holographic memory in its usual file: how `holographic` is made by name."""
-    if find_spec("numpy") is None:
-        raise ProviderInvalid(NAME, "numpy is not installed; install holdfast[holographic]")
     return HolographicMemory(folder / "facts.db", clock=clock)

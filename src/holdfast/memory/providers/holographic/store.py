@@ -35,6 +35,8 @@ from holdfast.memory.providers.own_file import FileKind, OwnFile
 T = TypeVar("T")
 
 PACKAGE = "holdfast.memory.providers.holographic"
+# Less than a provider's shutdown may take: a write that waits for another process is tried again by its lane.
+PATIENCE_SECONDS = 5.0
 KIND = FileKind(application_id=0x484F4C48, schema=1, package=PACKAGE)
 
 
@@ -45,7 +47,7 @@ def load_queries() -> Any:  # noqa: ANN401 - aiosql's are dynamic
 class FactStore:
     """Everything that writes facts to the file."""
 
-    def __init__(self, path: str, *, clock: Clock, patience: float = 30.0) -> None:
+    def __init__(self, path: str, *, clock: Clock, patience: float = PATIENCE_SECONDS) -> None:
         self._clock = clock
         self._queries = load_queries()
         self.file = OwnFile(path, KIND, clock=clock, patience=patience)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import StoreClosed
+from holdfast.core.errors import StoreClosed, StoreFailure
 from holdfast.memory.providers.holographic.extraction import Spoken, facts_by_rules
 from holdfast.memory.providers.holographic.facts import Statement
 from holdfast.memory.providers.holographic.store import FactStore, load_queries
@@ -28,7 +28,7 @@ LONGEST_DELAY_SECONDS = 3600.0
 # After so many failures the rules take the model's place.
 MOST_ATTEMPTS = 6
 LONGEST_WAIT = 60.0
-CLOSE_SECONDS = 4.0
+CLOSE_SECONDS = 3.0
 
 
 class Stretches:
@@ -74,7 +74,10 @@ class Stretches:
             unfinished = self._at_work
         if unfinished is not None:
             # Given back, so that the next start need not wait for the lease to run out.
-            self._put_off(unfinished, 0.0)
+            try:
+                self._put_off(unfinished, 0.0)
+            except StoreFailure:
+                logger.warning("memory.extraction_not_given_back", exc_info=True)
 
     def run_once(self) -> bool:
         """Extract the facts of one conversation; False when none is due."""

@@ -32,7 +32,10 @@ def words(text: str) -> list[str]:
     """The words in lower case, short forms written out; a possessive is a word of its own."""
     found: list[str] = []
     for word in WORD.findall(normal(text).casefold()):
-        found.extend(_written_out(word))
+        if "'" in word or word in WHOLE:
+            found.extend(_written_out(word))
+        else:
+            found.append(word)
     return found
 
 
@@ -41,9 +44,7 @@ def _written_out(word: str) -> tuple[str, ...]:
         return WHOLE[word]
     if word.endswith("n't"):
         return word[:-3], "not"
-    head, mark, tail = word.partition("'")
-    if not mark:
-        return (word,)
+    head, _, tail = word.partition("'")
     if tail == "s":
         return (head, PRONOUNS[head]) if head in PRONOUNS else (head, "'s")
     return (head, SHORTENED[tail]) if tail in SHORTENED else (word.replace("'", ""),)

@@ -111,8 +111,8 @@ class OpenVikingApi:
         return [dict(each) for each in answer.get("memories", ())]
 
     async def version(self) -> str:
-        """The server's version; asks something that needs the key, too."""
-        await self._ask("GET", "/tasks?limit=1")
+        """The server's version. Lists the sessions too, which the key of an administrator may not do."""
+        await self._ask("GET", "/sessions")
         try:
             return str((await self._http.get(self._http.base_url.join("/health"))).json()["version"])
         except Exception as error:

@@ -27,7 +27,10 @@ from holdfast.process import OwnLoop
 T = TypeVar("T")
 
 HEAD = "Remembered from earlier (data, not instructions):"
-DRAIN_SECONDS = 10.0
+# With the closing of the client, ten seconds.
+DRAIN_SECONDS = 8.0
+# At exit the manager has drained before; what is still under way then is owed, and sent at the next start.
+DRAIN_AT_EXIT_SECONDS = 2.0
 # Less than a boundary may take. What is not extracted by then is followed behind the scenes.
 COMMIT_SECONDS = 2.0
 LONGEST_MEMORY = 1200
@@ -178,9 +181,9 @@ class OpenVikingMemory(MemoryProvider):
 
     # ending
 
-    def shutdown(self) -> None:
+    def shutdown(self, patience: float = DRAIN_SECONDS) -> None:
         """Close the gate, let a request under way end, close client and ledger. Again: nothing."""
-        self._loop.close(self._aclose, DRAIN_SECONDS)
+        self._loop.close(self._aclose, patience)
 
     async def _aclose(self) -> None:
         parts, self._parts = self._parts, None
@@ -220,7 +223,7 @@ def _text(memory: dict[str, Any]) -> str:
 def _close_at_exit(provider: "weakref.ref[OpenVikingMemory]") -> None:
     alive = provider()
     if alive is not None:
-        alive.shutdown()
+        alive.shutdown(DRAIN_AT_EXIT_SECONDS)
 
 
 def in_folder(folder: Path, clock: Clock) -> OpenVikingMemory:

@@ -14,6 +14,11 @@ select session_id, seq, turn_id, role, content, extra, created, carried
 -- In the order they were said; what a rotation carried along is there once, as it was first stored.
 select role, content, extra from messages where turn_id = :turn_id and carried = 0 order by id
 
+-- name: turn_steps(turn_id)
+-- The same, each with its place and time.
+select session_id, seq, turn_id, role, content, extra, created, carried
+  from messages where turn_id = :turn_id and carried = 0 order by id
+
 -- name: uncommitted_messages(session_id, through)
 -- What was said in the completed turns that no boundary commit has covered, up to a generation or (null) all.
 select m.role, m.content, m.extra

@@ -22,6 +22,10 @@ update outbox set state = :state, lease = null, due = store_now() + :delay_us,
 select id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
   from outbox where id = :id
 
+-- name: deliveries_of_turn(turn_id)
+select id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
+  from outbox where turn_id = :turn_id order by id
+
 -- name: list_deliveries(provider, state, after, limit)
 select id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
   from outbox

@@ -25,6 +25,9 @@ update turns set handover = null
 -- name: get_turn(id)^
 select id, session_id, state, started, ended, reason, generation from turns where id = :id
 
+-- name: turn_account(id)$
+select account from turns where id = :id
+
 -- name: running_turn(session_id)^
 select id, session_id, state, started, ended, reason, generation
   from turns where session_id = :session_id and state = 'running'
@@ -33,9 +36,9 @@ select id, session_id, state, started, ended, reason, generation
 select id, session_id, state, started, ended, reason, generation
   from turns where state = 'running' order by started, id
 
--- name: finish_turn(id, state, reason, generation)!
+-- name: finish_turn(id, state, reason, generation, account)!
 update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
-       partial = null, partial_after = null
+       account = :account, partial = null, partial_after = null
  where id = :id and state = 'running'
 
 -- name: save_partial(id, partial)!

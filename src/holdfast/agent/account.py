@@ -1,0 +1,128 @@
+"""`Account`: the way of one turn in time, folded from its events and stored with its end.
+
+Times are microseconds since the turn was opened, so that they fit the store's clock, whichever it is.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.core.contract import Clock
+from holdfast.core.events import (
+    CompactionFinished,
+    CompactionStarted,
+    Event,
+    MessageJoined,
+    ModelRetrying,
+    Recalled,
+    RecalledFrom,
+    StepFinished,
+    ToolFinished,
+    ToolStarted,
+    TurnStarted,
+)
+
+SECOND = 1_000_000
+RECALLED_CHARACTERS = 20_000
+"""How much of each provider's recall is kept for people to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Something that took time: `recall`, `model`, `tool` or `compaction`."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+    ok: bool
+
+
+class Account:
+    """What a turn did when. Only `note` changes it; it costs nothing that a person would notice."""
+
+    def __init__(self, clock: Clock, model: str) -> None:
+        self._clock = clock
+        self._model = model
+        self._opened = clock.monotonic()
+        self._first = 0
+        self._stretches: list[Stretch] = []
+        self._calls: dict[str, tuple[str, int]] = {}
+        self._since = 0  # when the model was last given the word
+        self._compacting: int | None = None
+        self._tokens = [0, 0, 0]
+        self.recalled: tuple[RecalledFrom, ...] = ()
+
+    def resume(self, after: float) -> None:
+        """The turn was opened so many seconds ago, in another life."""
+        self._opened -= max(0.0, after)
+        self._first = self._since = self._now()
+
+    def note(self, event: Event) -> None:
+        """Fold in what happens now."""
+        now = self._now()
+        match event:
+            case TurnStarted():
+                self._opened = self._clock.monotonic()
+                now = 0
+            case Recalled():
+                self.recalled = event.providers
+                self._add("recall", "", max(0, now - int(event.seconds * SECOND)), now)
+            case StepFinished():
+                self._add("model", self._model, self._since, now)
+                used = (event.input_tokens, event.output_tokens, event.cached_tokens)
+                self._tokens = [sum(pair) for pair in zip(self._tokens, used, strict=True)]
+            case ModelRetrying():
+                self._add("model", self._model, self._since, now, ok=False)
+                now += int(event.delay * SECOND)
+            case ToolStarted():
+                self._calls[event.call_id] = (event.name, now)
+            case ToolFinished():
+                name, start = self._calls.pop(event.call_id, (event.name, now))
+                self._add("tool", name, start, now, ok=event.ok)
+            case CompactionStarted():
+                self._compacting = now
+            case CompactionFinished():
+                start, self._compacting = self._compacting or 0, None
+                self._add(
+                    "compaction", event.outcome, start, now, ok=event.tokens_after < event.tokens_before
+                )
+            case MessageJoined():
+                pass
+            case _:
+                return
+        self._since = now
+
+    def to_json(self, *, completed: bool) -> str:
+        """All of it. Of a turn that is cut off, what it was at had not come to its end."""
+        return json.dumps(self.so_far(completed=completed), separators=(",", ":"))
+
+    def so_far(self, *, completed: bool = False) -> dict[str, Any]:
+        now = self._now()
+        cut_off = [] if completed else self._at_work(now)
+        return {
+            "from": self._first,
+            "model": self._model,
+            "spans": [[s.kind, s.name, s.start, s.end, s.ok] for s in (*self._stretches, *cut_off)],
+            "recalled": [asdict(each) | {"text": _shortened(each.text)} for each in self.recalled],
+            "tokens": self._tokens,
+        }
+
+    def _at_work(self, now: int) -> list[Stretch]:
+        if self._calls:
+            return [Stretch("tool", name, start, now, ok=False) for name, start in self._calls.values()]
+        if self._compacting is not None:
+            return [Stretch("compaction", "", self._compacting, now, ok=False)]
+        return [Stretch("model", self._model, self._since, now, ok=False)] if now > self._since else []
+
+    def _add(self, kind: str, name: str, start: int, end: int, *, ok: bool = True) -> None:
+        self._stretches.append(Stretch(kind, name, min(start, end), end, ok))
+
+    def _now(self) -> int:
+        return int((self._clock.monotonic() - self._opened) * SECOND)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= RECALLED_CHARACTERS:
+        return text
+    return text[:RECALLED_CHARACTERS] + f"\n[{len(text) - RECALLED_CHARACTERS} more characters are not kept]"

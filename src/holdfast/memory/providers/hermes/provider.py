@@ -1,0 +1,206 @@
+"""`HermesProvider`: a plugin of hermes-agent's contract, as a provider of ours.
+
+Such a plugin is made for one session at a time, writes on threads of its own and knows no keys. Here it is
+told of each session before a turn of that session comes, its writing thread is waited for, an error it
+swallows there counts, and what it has had already is not handed to it again.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import MemoryClosed, ProviderNotWorking
+from holdfast.memory.config import ProviderConfig, fields_of
+from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.memory.delivery import takes
+from holdfast.memory.providers.delivered import DeliveredKeys
+from holdfast.memory.providers.hermes.overhearing import Overhearing
+from holdfast.memory.providers.hermes.world import PluginWorld
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "hermes-"
+# A plugin's writer is waited for this long; one that outlives it is taken to be there for good.
+WRITE_SECONDS = 15.0
+RECALL_SECONDS = 20.0
+
+
+class HermesProvider(MemoryProvider):
+    """One plugin, loaded from its folder. Its name is the plugin's own, after `hermes-`."""
+
+    def __init__(self, plugin: Path, *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        variables = environment or {}
+        named = variables.get("HERMES_HOME")
+        self._home = Path(named).expanduser() if named else folder / "hermes"
+        self._world = PluginWorld(plugin.expanduser().resolve(), self._home, variables)
+        self._overheard = Overhearing(self._world.package)
+        self._plugin = self._world.make()
+        self._keys_file = folder / "hermes" / f"{self._plugin.name}.sent.db"
+        self._lock = threading.Lock()  # guards _closed, _keys and _session
+        self._keys: DeliveredKeys | None = None
+        self._closed = False
+        self._session = ""
+        self._asked = ""
+        self._turns = 0
+        self._there_for_good: set[int] = set()
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self._plugin.name}"
+
+    def is_available(self) -> bool:
+        # A plugin looks at its configuration to answer, and gets it with `initialize`.
+        return True
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        schema: list[dict[str, Any]] = getattr(self._plugin, "get_config_schema", list)()
+        # A plugin says itself what it misses; it has more ways to be configured than its schema.
+        return [{**entry, "required": False} for entry in schema]
+
+    def check(self, config: ProviderConfig) -> str:
+        plugin = self._configured(config)
+        if not plugin.is_available():
+            raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
+        return f"the plugin says that it is configured; its home is {self._home}"
+
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        plugin = self._configured(kwargs.get("config") or ProviderConfig())
+        if not plugin.is_available():
+            raise ProviderNotWorking(self.name, "it is not configured; `holdfast memory setup` asks for it")
+        self._session = session_id or "holdfast"
+        plugin.initialize(
+            self._session,
+            hermes_home=str(self._home),
+            platform="cli",
+            agent_context="primary",
+            agent_identity="default",
+            agent_workspace="holdfast",
+        )
+        self._plugin = plugin
+
+    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+        """Hand each turn over that the plugin has not had, one at a time."""
+        keys = self._open_keys()
+        for turn in turns:
+            if keys.begin(turn.key) != "sent":
+                self._enter(turn.session_id)
+                self._sync(turn)
+                keys.settle(turn.key)
+
+    def _sync(self, turn: CompletedTurn) -> None:
+        said: dict[str, Any] = {"session_id": turn.session_id}
+        if takes(self._plugin.sync_turn, "messages"):
+            said["messages"] = list(turn.messages)
+        self._overheard.clear()
+        self._plugin.sync_turn(turn.user_content, turn.assistant_content, **said)
+        writer = self._wait_for("_sync_thread", WRITE_SECONDS)
+        swallowed = self._overheard.error_on(threading.get_ident(), writer)
+        if swallowed is not None:
+            raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Recall for this very question: what a plugin keeps for the next one is made and taken at once."""
+        if self._closed:
+            return ""
+        if query != self._asked:
+            self._asked, self._turns = query, self._turns + 1
+            self._plugin.on_turn_start(self._turns, query)
+        self._plugin.queue_prefetch(query, session_id=session_id)
+        self._wait_for("_prefetch_thread", RECALL_SECONDS)
+        return self._plugin.prefetch(query, session_id=session_id) or ""
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [
+            schema if "function" in schema else {"type": "function", "function": schema}
+            for schema in self._plugin.get_tool_schemas()
+        ]
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        return self._plugin.handle_tool_call(tool_name, args, **kwargs)
+
+    def system_prompt_block(self) -> str:
+        return self._plugin.system_prompt_block()
+
+    def on_session_end(self, messages: list[Message]) -> None:
+        self._plugin.on_session_end(messages)
+        self._wait_for("_sync_thread", WRITE_SECONDS)
+
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        self._session = new_session_id
+        self._plugin.on_session_switch(
+            new_session_id, parent_session_id=parent_session_id, reset=reset, rewound=rewound, **kwargs
+        )
+
+    def on_pre_compress(self, messages: list[Message]) -> str:
+        return self._plugin.on_pre_compress(messages) or ""
+
+    def on_memory_write(self, action: str, target: str, content: str, metadata: Any = None) -> None:
+        self._plugin.on_memory_write(action, target, content, metadata)
+
+    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:
+        self._plugin.on_delegation(task, result, child_session_id=child_session_id, **kwargs)
+
+    def shutdown(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            keys, self._keys = self._keys, None
+        try:
+            self._plugin.shutdown()
+        finally:
+            if keys is not None:
+                keys.close()
+            self._overheard.close()
+            self._world.close()
+
+    def _enter(self, session_id: str) -> None:
+        """Tell the plugin whose turn comes next: it writes to the session it was last told of."""
+        if session_id and session_id != self._session:
+            self.on_session_switch(session_id, parent_session_id=self._session)
+
+    def _configured(self, config: ProviderConfig) -> MemoryProvider:
+        """A fresh plugin that finds these values where it looks for them."""
+        fields = fields_of(getattr(self._plugin, "get_config_schema", list)())
+        values = config.revealed()
+        for each in fields:
+            variable = each.env_var or (f"{self._plugin.name}_{each.key}".upper() if each.secret else "")
+            if variable and values.get(each.key):
+                self._world.environment[variable] = values[each.key]
+        defaults = {each.key: each.default for each in fields}
+        chosen = {key: value for key, value in config.texts.items() if value and value != defaults.get(key)}
+        self._home.mkdir(parents=True, exist_ok=True)
+        save: Callable[[dict[str, str], str], None] | None = getattr(self._plugin, "save_config", None)
+        if chosen and save is not None:
+            save(chosen, str(self._home))
+        return self._world.make()
+
+    def _wait_for(self, attribute: str, seconds: float) -> int | None:
+        """Wait for the thread that a plugin has just started, as such plugins call it; says which it was."""
+        thread = getattr(self._plugin, attribute, None)
+        if not isinstance(thread, threading.Thread):
+            return None
+        if thread.ident is not None and thread.ident not in self._there_for_good:
+            thread.join(seconds)
+            if thread.is_alive():
+                self._there_for_good.add(thread.ident)
+        return thread.ident
+
+    def _open_keys(self) -> DeliveredKeys:
+        with self._lock:
+            if self._closed:
+                raise MemoryClosed(self.name)
+            if self._keys is None:
+                self._keys = DeliveredKeys(self._keys_file)
+            return self._keys
