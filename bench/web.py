@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.rounds import QUICK, Scale
+from bench.rounds import FULL, QUICK, Scale
 from bench.table import Row, number, render
 from bench.web_load import TOKEN
 from bench.web_model import NAME, TOKENS
@@ -231,7 +231,7 @@ def _first_view(port: int) -> tuple[int, int]:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as name:
         rows = []
-        for each in web_rows(Path(name), QUICK if "--quick" in sys.argv else Scale(0, 0, 0, 0, 0, 0, 0)):
+        for each in web_rows(Path(name), QUICK if "--quick" in sys.argv else FULL):
             print("  ".join(cell for cell in each.cells() if cell), file=sys.stderr, flush=True)
             rows.append(each)
     print(render(rows))
