@@ -194,7 +194,8 @@ function drawn(row, { idle, own, act }) {
     // A message that still streams has no place yet; one before a compaction can be branched from, not undone.
     const actions = [
       own && idle && html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
-      stored && html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
+      stored &&
+        html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
     ];
     return html`<${UserRow} item=${item} actions=${actions} />`;
   }
