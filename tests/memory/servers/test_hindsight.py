@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, ProviderUnavailable
+from holdfast.core.errors import InvalidInput, ProviderUnavailable, Undeliverable
 from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig, fields_of, missing, resolve
 from holdfast.memory.contract import CompletedTurn
@@ -94,6 +94,15 @@ def test_an_operation_that_failed_on_the_server_is_set_going_again(
         memory.sync_turns([turn(2)])
     memory.sync_turns([turn(2)])
     assert [item["metadata"]["turn"] for item in server.items()] == ["t1", "t2"]
+
+
+@pytest.mark.clause("D3")
+def test_a_turn_whose_operation_belongs_to_something_else_is_given_up(
+    server: FakeHindsight, memory: HindsightMemory
+) -> None:
+    server.plan(Fault("/memories", "refuse", status=409))
+    with pytest.raises(Undeliverable, match="409"):
+        memory.sync_turns([turn(1)])
 
 
 @pytest.mark.clause("M6")
