@@ -172,6 +172,16 @@ def test_the_schema_asks_only_for_what_a_mode_needs(tmp_path: Path) -> None:
     assert read_settings(cloud, tmp_path).key == Secret("k")
 
 
+def test_in_the_cloud_the_key_of_the_account_is_sent(tmp_path: Path) -> None:
+    with FakeHindsight("the account's key") as server:
+        provider = HindsightMemory(tmp_path, SystemClock(), environment={})
+        told = {"mode": "cloud", "cloud_url": server.url, "bank": "bank"}
+        provider.initialize("", config=ProviderConfig(told, {"api_key": Secret("the account's key")}))
+        provider.sync_turns([turn(1)])
+        assert len(server.items()) == 1
+        provider.shutdown()
+
+
 @pytest.mark.parametrize("value", ["many", "0", "-1", "inf"])
 def test_a_number_that_is_none_is_refused_by_name(value: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="settle_s"):
