@@ -83,7 +83,7 @@ def test_a_question_is_answered_from_another_process(db: SessionDB, other_db: Se
             kinds = [type(event) for event in events]
             assert kinds.index(ToolStarted) < kinds.index(QuestionAsked) < kinds.index(AskClosed)
             assert said(db, "tool") == ["it is blue"]
-            assert db.asks.of_turn(asked.turn_id) == []
+            await until(lambda: db.asks.of_turn(asked.turn_id) == [])
 
     wait(scenario())
 

@@ -42,7 +42,12 @@ class Conversations:
         return MappingProxyType(self._opened)
 
     async def open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The conversation a session belongs to."""
+        """The conversation a session belongs to.
+
+        With `create` one that is opened here is not looked for again: who writes to it hears if it is gone.
+        """
+        if create and session_id in self._opened and not self._call.closed:
+            return self._opened[session_id]
         root_id, live, last = await self._call(self._place, session_id, create)
         if self._call.closed:
             raise HostClosed
@@ -55,6 +60,13 @@ class Conversations:
                 # What waits before anybody has spoken here was left behind by another life.
                 opened.park(last)
         return self._opened[root_id]
+
+    def forget(self, conversation: Conversation) -> None:
+        """Another process has deleted it."""
+        conversation.retire()
+        if self._opened.get(conversation.root_id) is conversation:
+            del self._opened[conversation.root_id]
+            self.agents.drop(conversation.root_id)
 
     def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
         """Its conversation's first session, the one it goes on in, and the last message that waits there."""
