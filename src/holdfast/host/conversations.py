@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 
 from holdfast.agent import Agent
@@ -16,7 +17,7 @@ from holdfast.host.holders import holder_name, living_holder
 from holdfast.host.standing import asked_elsewhere, change_of, gone
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import off_loop
-from holdfast.sessions import News
+from holdfast.sessions import News, Standing
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Conversations:
 
     async def standing(self, roots: Collection[str]) -> list[SessionChange]:
         """How conversations stand, named by their roots, in one read; one that is not there is deleted."""
-        standings = await self._call(self._db.standings, list(roots))
+        standings = await self._call(self._living, list(roots))
         asked = await self._call(asked_elsewhere, self._db, standings, self.holder)
         found = {each.root_id: each for each in standings}
         return [
@@ -97,6 +98,15 @@ class Conversations:
             if root in found
             else gone(root)
             for root in roots
+        ]
+
+    def _living(self, roots: list[str]) -> list[Standing]:
+        """As the store has them; a holder that is provably gone holds nothing."""
+        return [
+            each
+            if each.holder in (None, self.holder)
+            else replace(each, holder=living_holder(self._db, each.root_id))
+            for each in self._db.standings(roots)
         ]
 
     async def _news(self, since: int | None) -> News:
