@@ -6,4 +6,7 @@ OURS = {
     "openviking": "tests.memory.kit.openviking_case:OpenVikingCase",
     "local": "tests.memory.kit.local_case:LocalCase",
     "hermes bridge": "tests.memory.kit.hermes_case:HermesCase",
+    "mem0 local": "tests.memory.kit.mem0_case:Mem0LocalCase",
+    "mem0 platform": "tests.memory.kit.mem0_case:Mem0PlatformCase",
+    "honcho": "tests.memory.kit.honcho_case:HonchoCase",
 }

@@ -22,6 +22,8 @@ class ThreadedBackend:
         self.refusal: Reply | None = None
         """What the next requests get instead, with `headers`."""
         self.headers: dict[str, str] = {}
+        self.lose_answers_of = ""
+        """The next request to this path is done, and its answer lost on the way."""
         self.requests: list[HttpRequest] = []
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -67,4 +69,8 @@ class ThreadedBackend:
             await answer.reply(*self.refusal, self.headers)
             return
         status, body = self._reply(request)
+        if self.lose_answers_of and self.lose_answers_of in request.path:
+            self.lose_answers_of = ""
+            answer.cut()
+            return
         await answer.reply(status, body)

@@ -16,6 +16,7 @@ from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig, fields_of, missing, resolve
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.hindsight import HindsightMemory
+from holdfast.memory.providers.hindsight.local_server import server_environment
 from holdfast.memory.providers.hindsight.settings import CLOUD_URL, bank_name, read_settings
 from holdfast.testing.fake_hindsight import FakeHindsight
 from holdfast.testing.faulty_server import Fault
@@ -254,6 +255,22 @@ def test_a_local_server_that_died_is_started_again(program: Path, tmp_path: Path
         assert len(started(tmp_path)) == 2
     finally:
         provider.shutdown()
+
+
+def test_a_local_server_is_told_its_model_and_nothing_else_of_ours(tmp_path: Path) -> None:
+    told = ProviderConfig(
+        {"mode": "local", "llm_base_url": "http://model/v1", "llm_model": "m"}, {"llm_key": Secret("k")}
+    )
+    settings = read_settings(told, tmp_path).local
+    assert settings is not None
+    ours = {"PATH": "/bin", "HOME": "/home/me", "OPENAI_API_KEY": "mine alone"}
+    environment = server_environment(settings, ours, 4321)
+    assert environment["HINDSIGHT_API_PORT"] == "4321"
+    assert environment["HINDSIGHT_API_LLM_API_KEY"] == "k"
+    assert environment["HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL"] == "http://model/v1"
+    assert environment["HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY"] == "k"
+    assert environment["PATH"] == "/bin"
+    assert "mine alone" not in environment.values()
 
 
 def test_a_local_server_that_is_not_installed_is_said_with_the_command_to_install_it(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ export class SessionList {
     this._following = followOnce("/events", "holdfast.changes", {
       heard: (change) => this._heard(change),
       stood: (standing) => {
-        if (standing.state === "open" && this._wasLost) this._reload();
+        if (standing.state === "open" && this._wasLost) this._catchUp();
         this._wasLost = standing.state === "lost";
         this._connected(standing);
       },
@@ -37,7 +37,9 @@ export class SessionList {
   get items() {
     this._sorted ??= [...this._all.values()]
       .filter((each) => Boolean(each.archived) === this.archived)
-      .sort((left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_spoken - left.last_spoken);
+      .sort(
+        (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_spoken - left.last_spoken,
+      );
     return this._sorted;
   }
 
@@ -58,7 +60,10 @@ export class SessionList {
     if (this._busy || this._next === null) return;
     this._busy = true;
     try {
-      const page = await api("GET", `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined })}`);
+      const page = await api(
+        "GET",
+        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined })}`,
+      );
       this._next = page.next_offset;
       this._take(page.items);
       this.loaded = true;
@@ -95,6 +100,20 @@ export class SessionList {
     this.more();
   }
 
+  // The server tells at once of all that are not idle; the others may have ended unseen.
+  _catchUp() {
+    this._take([...this._all.values()].map((each) => ({ ...each, state: "idle", asking: 0, waiting: 0 })));
+    this._tell();
+    this.refresh();
+    api("GET", `/sessions${query({ limit: PAGE_SIZE, archived: this.archived || undefined })}`).then(
+      ({ items }) => {
+        this._take(items);
+        this._tell();
+      },
+      () => {},
+    );
+  }
+
   put(session) {
     this._take([session]);
     this._tell();
@@ -126,7 +145,8 @@ export class SessionList {
     if (!known) return this._look(change);
     const { state, waiting, asking, title, session_id: id } = change;
     // Whoever begins or ends a turn was spoken in just now.
-    const spoken = state !== known.state ? Math.max(known.last_spoken, change.at ?? Date.now()) : known.last_spoken;
+    const spoken =
+      state !== known.state ? Math.max(known.last_spoken, change.at ?? Date.now()) : known.last_spoken;
     this._take([{ ...known, id, state, waiting, asking, title: title ?? known.title, last_spoken: spoken }]);
     if (!known.title && !known.opening) this._look(change);
     return this._tell();

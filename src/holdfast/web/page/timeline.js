@@ -7,30 +7,45 @@ import { RecalledTexts } from "./memory.js";
 import { api } from "./wire.js";
 
 const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery"];
-const NAMES = { recall: "Recall", model: "Model", tool: "Tool", compaction: "Compaction", storing: "Storing", delivery: "Memory" };
+const NAMES = {
+  recall: "Recall",
+  model: "Model",
+  tool: "Tool",
+  compaction: "Compaction",
+  storing: "Storing",
+  delivery: "Memory",
+};
 const WIDTH = 340;
 const LINE = 34;
 const TOP = 8;
 
 export default function Timeline({ session, turnId, close }) {
   const { state } = session;
-  const { value, problem } = useLoaded(() => api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`), [turnId, state.items, state.number]);
+  const { value, problem } = useLoaded(
+    () => api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`),
+    [turnId, state.items, state.number],
+  );
   return html`<${Panel} title="Timeline of a turn" close=${close}>
     <${Trouble} problem=${problem} />
-    ${value && html`<${Picture} spans=${value.spans} />
+    ${
+      value &&
+      html`<${Picture} spans=${value.spans} />
       <p class="muted">${value.model ? `${value.model}: ` : ""}${count(value.input_tokens)} tokens read${value.cached_tokens ? ` (${count(value.cached_tokens)} from a cache)` : ""}, ${count(value.output_tokens)} written</p>
       <${Deliveries} spans=${value.spans.filter((span) => span.kind === "delivery")} />
       <h3>Recalled</h3>
-      <${RecalledTexts} recalled=${value.recalled} />`}
+      <${RecalledTexts} recalled=${value.recalled} />`
+    }
   </${Panel}>`;
 }
 
 function Deliveries({ spans }) {
   if (!spans.length) return null;
-  return html`<h3>Sent to memory</h3><ul aria-label="Deliveries">${spans.map((span) => html`<li>
+  return html`<h3>Sent to memory</h3><ul aria-label="Deliveries">${spans.map(
+    (span) => html`<li>
     <div class="line"><span>${span.name}</span><span class="num">${span.state}${span.attempts > 1 ? `, ${count(span.attempts)} attempts` : ""}</span></div>
     ${span.error && html`<p class="problem">${span.error}</p>`}
-  </li>`)}</ul>`;
+  </li>`,
+  )}</ul>`;
 }
 
 /** Where each span begins and ends, in milliseconds from the turn's beginning; one that runs on ends with the last. */
@@ -38,7 +53,15 @@ export function laidOut(spans) {
   const start = Math.min(...spans.map((span) => span.started_ms));
   const known = spans.flatMap((span) => [span.started_ms, span.ended_ms ?? span.started_ms]);
   const end = Math.max(...known, start + 1);
-  return { length: end - start, rows: spans.map((span) => ({ ...span, from: span.started_ms - start, to: (span.ended_ms ?? end) - start, open: span.ended_ms === null || span.ended_ms === undefined })) };
+  return {
+    length: end - start,
+    rows: spans.map((span) => ({
+      ...span,
+      from: span.started_ms - start,
+      to: (span.ended_ms ?? end) - start,
+      open: span.ended_ms === null || span.ended_ms === undefined,
+    })),
+  };
 }
 
 function Picture({ spans }) {
@@ -46,7 +69,12 @@ function Picture({ spans }) {
   const { length, rows } = laidOut(spans);
   const x = (at) => (at / length) * WIDTH;
   const height = TOP + rows.length * LINE + 20;
-  const summary = rows.map((row) => `${NAMES[row.kind] ?? row.kind} ${row.name ?? ""} ${row.open ? "is not over" : seconds(row.to - row.from)}${row.ok === false ? ", failed" : ""}`).join("; ");
+  const summary = rows
+    .map(
+      (row) =>
+        `${NAMES[row.kind] ?? row.kind} ${row.name ?? ""} ${row.open ? "is not over" : seconds(row.to - row.from)}${row.ok === false ? ", failed" : ""}`,
+    )
+    .join("; ");
   return html`<svg class="timeline" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${summary}>
     ${[0, 0.25, 0.5, 0.75, 1].map((part) => html`<line x1=${x(part * length)} x2=${x(part * length)} y1="0" y2=${height - 16} />`)}
     <text class="soft" x="0" y=${height - 2}>0</text>

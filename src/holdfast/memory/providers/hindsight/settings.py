@@ -100,7 +100,7 @@ SCHEMA: list[dict[str, Any]] = [
     {"key": "llm_key", "description": "the model's key", "secret": True, "when": LOCAL},
     {
         "key": "embeddings_base_url",
-        "description": "an OpenAI-compatible address for embeddings; empty: the server's own choice",
+        "description": "an OpenAI-compatible address for embeddings; empty: the model's, if that is openai",
         "when": LOCAL,
     },
     {"key": "embeddings_model", "description": "the embedding model's name", "when": LOCAL},

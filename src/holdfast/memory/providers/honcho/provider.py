@@ -19,6 +19,7 @@ from holdfast.core.errors import ProviderInvalid, ProviderUnavailable, Undeliver
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.sending import SendingProvider
+from holdfast.process.unbroken import unbroken
 
 KEY = "holdfast_key"
 # Honcho refuses longer messages, and more of them in one request.
@@ -168,8 +169,9 @@ class HonchoMemory(SendingProvider):
 
 def _client(config: ProviderConfig) -> tuple[Any, Any]:
     """The client, and the HTTP client under it, which it does not let one close."""
-    import httpx
-    from honcho import Honcho
+    with unbroken():
+        import httpx
+        from honcho import Honcho
 
     http = httpx.Client(timeout=SECONDS)
     client = Honcho(

@@ -1,0 +1,25 @@
+"""Imports mem0 with its telemetry off and its files in our folder: it reads the environment for both."""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from holdfast.process.unbroken import unbroken
+
+
+def import_mem0(folder: Path) -> Any:  # noqa: ANN401 - a library without types
+    """The library. What it reads from the environment at its import is put back as it was."""
+    wanted = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder)}
+    environment = os.environ  # noqa: TID251 - the library has no other way, and reads it at import alone
+    before = {name: environment.get(name) for name in wanted}
+    environment.update(wanted)
+    try:
+        with unbroken():
+            return importlib.import_module("mem0")
+    finally:
+        for name, value in before.items():
+            if value is None:
+                environment.pop(name, None)
+            else:
+                environment[name] = value

@@ -1,0 +1,177 @@
+"""`Mem0Memory`: what mem0 extracts from each turn, on this machine or on its platform.
+
+mem0 takes no key. A turn's key is in the metadata of what was extracted from it, so a turn whose sending was
+cut off is looked for before it is sent again. The platform extracts later than it answers, and keeps
+nothing of a turn with no facts in it: docs/providers.md says what follows from that.
+"""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.errors import ProviderInvalid
+from holdfast.memory.config import ProviderConfig
+from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.providers.mem0.backends import Backend, Local, Platform
+from holdfast.memory.providers.sending import SendingProvider
+
+FOUND_AT_MOST = 10
+LONGEST_QUERY = 8_000
+
+SEARCH = {
+    "name": "mem0_search",
+    "description": "Find facts that were kept from earlier conversations.",
+    "parameters": {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What to look for"}},
+        "required": ["query"],
+    },
+}
+LOCAL, PLATFORM = {"mode": "local"}, {"mode": "platform"}
+
+
+class Mem0Memory(SendingProvider):
+    """Remembers with mem0. One process at a time has the folder of the local one."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "mem0")
+        self._backend: Backend | None = None
+
+    @property
+    def name(self) -> str:
+        return "mem0"
+
+    def is_available(self) -> bool:
+        if importlib.util.find_spec("mem0") is None:
+            raise ProviderInvalid(self.name, "its library is not installed: pip install 'holdfast[mem0]'")
+        return True
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "key": "mode",
+                "description": "On this machine, or on mem0's platform",
+                "default": "local",
+                "choices": ["local", "platform"],
+            },
+            {
+                "key": "api_key",
+                "description": "Key for the platform",
+                "secret": True,
+                "required": True,
+                "env_var": "MEM0_API_KEY",
+                "url": "https://app.mem0.ai",
+                "when": PLATFORM,
+            },
+            {"key": "host", "description": "Platform", "default": "https://api.mem0.ai", "when": PLATFORM},
+            {
+                "key": "llm_url",
+                "description": "OpenAI-compatible server that extracts facts",
+                "default": "https://api.openai.com/v1",
+                "env_var": "OPENAI_BASE_URL",
+                "when": LOCAL,
+            },
+            {
+                "key": "llm_api_key",
+                "description": "Its key, if it wants one",
+                "secret": True,
+                "env_var": "OPENAI_API_KEY",
+                "when": LOCAL,
+            },
+            {"key": "llm_model", "description": "Its model", "default": "gpt-4o-mini", "when": LOCAL},
+            {
+                "key": "embedding_url",
+                "description": "Server for embeddings; empty: the same",
+                "when": LOCAL,
+            },
+            {
+                "key": "embedding_model",
+                "description": "Model for embeddings",
+                "default": "text-embedding-3-small",
+                "when": LOCAL,
+            },
+            {"key": "dimensions", "description": "Their dimensions", "default": "1536", "when": LOCAL},
+            {"key": "user", "description": "Whose memories these are", "default": "holdfast"},
+            {
+                "key": "infer",
+                "description": "Extract facts; false keeps each message as it is",
+                "default": "true",
+                "choices": ["true", "false"],
+            },
+        ]
+
+    def check(self, config: ProviderConfig) -> str:
+        # While a program runs, the local folder is its own; a check must not ask for it.
+        if config.text("mode", "local") == "local":
+            return self._check_servers(config)
+        backend = Platform(config, self.folder)
+        backend.close()
+        return f"{config.text('host')} answers"
+
+    def open_client(self, config: ProviderConfig) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        kind: Callable[[ProviderConfig, Path], Backend] = (
+            Platform if config.text("mode", "local") == "platform" else Local
+        )
+        self._backend = kind(config, self.folder)
+
+    def close_client(self) -> None:
+        if self._backend is not None:
+            self._backend.close()
+
+    def send(self, turn: CompletedTurn) -> None:
+        messages = [
+            {"role": role, "content": text}
+            for role, text in (("user", turn.user_content), ("assistant", turn.assistant_content))
+            if text.strip()
+        ]
+        if messages:
+            self._opened().add(messages, key=turn.key, session_id=turn.session_id)
+
+    def is_there(self, turn: CompletedTurn) -> bool:
+        return self._opened().has(turn.key)
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        if self.closed or not query.strip():
+            return ""
+        with self.working():
+            return "\n".join(self._opened().search(query[:LONGEST_QUERY], FOUND_AT_MOST))
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [{"type": "function", "function": SEARCH}]
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        if tool_name != SEARCH["name"]:
+            return super().handle_tool_call(tool_name, args, **kwargs)
+        query = str(args.get("query") or "").strip()
+        if not query:
+            return json.dumps({"error": "query is missing"})
+        return self.prefetch(query) or "Nothing was found."
+
+    def system_prompt_block(self) -> str:
+        return (
+            "Facts from earlier conversations are kept by mem0. What fits a message is recalled by itself;"
+            " mem0_search finds more."
+        )
+
+    def _opened(self) -> Backend:
+        if self._backend is None:
+            raise RuntimeError("mem0 is not initialised")
+        return self._backend
+
+    def _check_servers(self, config: ProviderConfig) -> str:
+        from openai import OpenAI
+
+        url = config.text("llm_url", "https://api.openai.com/v1")
+        key = config.secret("llm_api_key").reveal() or "none"
+        wanted = config.text("embedding_model", "text-embedding-3-small")
+        with OpenAI(
+            api_key=key, base_url=config.text("embedding_url", url), timeout=8.0, max_retries=0
+        ) as client:
+            made = client.embeddings.create(input=["holdfast"], model=wanted, encoding_format="float")
+        found, told = len(made.data[0].embedding), int(config.number("dimensions", 1536))
+        if found != told:
+            raise ValueError(f"{wanted} has {found} dimensions, not {told}; set dimensions={found}")
+        return f"embeddings answer with {found} dimensions; memories are in {self.folder}"
