@@ -131,6 +131,7 @@ class HindsightServer(RealServer):
             "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",
             "HINDSIGHT_API_ENABLE_OBSERVATIONS": "false",
             "HINDSIGHT_API_WORKER_ID": "tests",
+            "HINDSIGHT_API_WORKER_POLL_INTERVAL_MS": "50",
             "HINDSIGHT_API_TENANT_EXTENSION": "hindsight_api.extensions.builtin.tenant:ApiKeyTenantExtension",
             "HINDSIGHT_API_TENANT_API_KEY": KEY,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",

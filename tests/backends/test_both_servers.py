@@ -30,7 +30,8 @@ class Program:
         self.db = SessionDB(folder / "holdfast.db")
         self.memory = MemoryManager(self.db, policy=QUICK)
         self.lifecycle = SessionLifecycle(self.db)
-        self.memory.add_provider(real.backend.make(folder), config=real.backend.config(key))
+        self.provider = real.backend.make(folder)
+        self.memory.add_provider(self.provider, config=real.backend.config(key))
 
     def ask(self, text: str, answer: str | Callable[..., str] = "", session: str = "") -> str:
         """One turn of an agent; returns everything that the model was sent."""
@@ -48,6 +49,7 @@ class Program:
 
     def close(self) -> list[str]:
         owed = self.memory.shutdown_all()
+        self.provider.shutdown()  # as at the exit of the interpreter: nothing is under way after it
         self.db.close()
         return owed
 

@@ -130,3 +130,16 @@ def test_a_wrong_setting_is_named(store: str) -> None:
     ran = holdfast("check", store=store.replace("sqlite", "sqlit"))
     assert ran.returncode == 2
     assert "sqlite:///PATH" in ran.stderr
+
+
+HEAVY = ("cyclopts", "httpx", "openai", "anthropic", "mcp", "pygments", "fastapi", "uvicorn")
+
+
+def test_a_chat_starts_without_what_only_some_chats_need() -> None:
+    """Everything that is imported before the prompt is shown, and nothing that waits for its use."""
+    code = (
+        "import sys; import holdfast.cli.main, holdfast.cli.chatting, holdfast.cli.terminal.running;"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

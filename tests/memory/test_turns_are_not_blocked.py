@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput
 from holdfast.memory import CompletedTurn, MemoryManager
 from holdfast.testing.providers import OneByOneProvider, RecordingProvider
 from tests.memory.conftest import MakeManager
@@ -65,6 +66,31 @@ def test_flush_is_a_barrier(make_manager: MakeManager) -> None:
     gate.open()
     assert memory.flush_pending(30) is True
     assert provider.said() == ["one"]
+
+
+@pytest.mark.clause("M2")
+def test_a_turn_of_parts_reaches_the_provider_too(make_manager: MakeManager) -> None:
+    memory, provider = make_manager(), RecordingProvider()
+    memory.add_provider(provider)
+    memory.sync_all([{"type": "text", "text": "a picture"}], None, session_id="s")
+    memory.sync_all("plain", "text", session_id="s")
+    assert memory.flush_pending(30)
+    assert provider.said() == ["a picture", "plain"]
+
+
+@pytest.mark.clause("M2")
+def test_what_can_never_be_stored_is_refused_to_its_caller(make_manager: MakeManager) -> None:
+    memory = make_manager()
+    memory.add_provider(RecordingProvider())
+    with pytest.raises(InvalidInput):
+        memory.sync_all("one", "1", session_id="x" * 501)
+    with pytest.raises(InvalidInput):
+        memory.sync_all([{"text": object()}], "1", session_id="s")
+    with pytest.raises(InvalidInput):
+        memory.sync_all("one", "1", session_id="s", messages=[{"role": "user", "content": object()}])  # type: ignore[typeddict-item]
+    with pytest.raises(InvalidInput):
+        memory.add_provider(RecordingProvider("half a \ud83d pair"))
+    assert memory.flush_pending(30)
 
 
 @pytest.mark.clause("M4")

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionChunk
 
 from holdfast.core.errors import AnswerEmpty, StreamBroken
 from holdfast.models.call_pieces import CallPieces
@@ -78,8 +77,7 @@ def test_an_id_that_comes_late_makes_no_second_call() -> None:
 def read(*chunks: dict[str, Any]) -> list[ModelPiece]:
     """The pieces of chunks as a server sends them, and the end."""
     reader = ChunkReader("m")
-    parsed = [ChatCompletionChunk.construct(**chunk) for chunk in chunks]
-    return [*(piece for chunk in parsed for piece in reader.pieces(chunk)), reader.finished()]
+    return [*(piece for chunk in chunks for piece in reader.pieces(chunk)), reader.finished()]
 
 
 def delta(reason: str | None = None, **fields: object) -> dict[str, Any]:
@@ -156,8 +154,8 @@ def test_usage_is_read_as_far_as_it_is_given(usage: dict[str, Any], meant: Usage
 )
 def test_no_shape_of_a_chunk_breaks_the_reader(choices: object) -> None:
     reader = ChunkReader("m")
-    chunk = ChatCompletionChunk.construct(choices=choices)
-    assert all(isinstance(piece, TextPiece | ToolCallPiece) for piece in reader.pieces(chunk))
+    found = reader.pieces({"choices": choices})
+    assert all(isinstance(piece, TextPiece | ToolCallPiece) for piece in found)
 
 
 def test_an_answer_without_a_word_or_a_call_is_empty() -> None:

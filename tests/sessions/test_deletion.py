@@ -1,12 +1,17 @@
 """Deleting a conversation: all of it goes at once, nothing of others; what runs or is owed is a refusal."""
 
 import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import LeaseLost, SessionBusy, SessionNotFound, StillOwed
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import assistant, completed_turn, contents, user
+from holdfast.testing import CrashingEngine, ProcessDied
+from holdfast.testing.faults import Moment
+from tests.sessions.steps import Outcome, assistant, completed_turn, contents, user
 from tests.sessions.stores import Database
 
 
@@ -156,3 +161,65 @@ def test_a_conversation_of_many_messages_is_deleted_in_a_moment(db: SessionDB) -
     db.delete_session("s")
     assert time.monotonic() - begun < 5.0
     assert [each.session.id for each in db.list_sessions()] == [other.id]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_crash_leaves_all_of_a_conversation_or_nothing(database: Database, moment: Moment) -> None:
+    with database.open() as db:
+        long_conversation(db)
+        before = everything(db)
+        engine = CrashingEngine(db._engine)  # noqa: SLF001 - a store is built on an engine
+        engine.arm(moment)
+        with pytest.raises(ProcessDied):
+            SessionDB.on(engine).delete_session("s")
+    with database.open() as db:
+        assert db.check() == []
+        if moment == "before":
+            assert everything(db) == before
+        else:
+            assert [each.root_id for each in db.list_sessions()] == ["branch"]
+
+
+def test_two_who_delete_one_conversation_at_once_delete_it_once(database: Database) -> None:
+    for turn in range(5):
+        with database.open() as one, database.open() as two:
+            one.create_session(f"s{turn}", source="cli")
+            completed_turn(one, f"s{turn}")
+            outcomes = [Outcome(partial(each.delete_session, f"s{turn}")) for each in (one, two)]
+            errors = [each.wait().error for each in outcomes]
+            assert sorted(type(each).__name__ for each in errors) == ["NoneType", "SessionNotFound"]
+            assert one.check() == []
+
+
+def test_what_arrives_while_a_conversation_is_deleted_is_stored_or_refused_never_half(
+    database: Database,
+) -> None:
+    for number in range(8):
+        with database.open() as one, database.open() as two:
+            name = f"s{number}"
+            one.create_session(name, source="cli")
+            completed_turn(one, name)
+            calls: list[Callable[[], object]] = [
+                partial(two.inbox.put, name, user("late")),
+                partial(two.turns.open, name, user("late")),
+                partial(two.branch, name, f"{name}-branch"),
+                partial(two.rotate, name, f"{name}-child", [user("sum")], carry_from=0),
+            ]
+            deleting = Outcome(partial(one.delete_session, name))
+            arriving = Outcome(calls[number % len(calls)])
+            failures = {type(each.wait().error).__name__ for each in (deleting, arriving)}
+            assert failures <= {"NoneType", "SessionNotFound", "SessionBusy"}
+            assert one.check() == []
+            gone = one.get_session(name) is None
+            assert gone == (deleting.error is None)
+
+
+def test_a_backup_after_a_deletion_is_sound_and_does_not_hold_it(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "holdfast.db") as db:
+        long_conversation(db)
+        db.delete_session("s")
+        db.backup(tmp_path / "copy.db")
+    with SessionDB(tmp_path / "copy.db") as copy:
+        assert copy.check() == []
+        assert [each.root_id for each in copy.list_sessions()] == ["branch"]
+        assert copy.search("zebra") == []

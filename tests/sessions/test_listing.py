@@ -1,9 +1,13 @@
 """Conversations as a list, branches that leave them, and the lease under which one is run."""
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.sessions import SessionDB
+from holdfast.sessions.queries import load_queries
 from tests.sessions.stores import Database
 
 
@@ -169,3 +173,16 @@ def test_a_conversation_is_run_by_one_holder_across_its_rotations(db: SessionDB)
     db.turns.under(lease).complete(turn.id, {"role": "assistant", "content": "ok"})
     db.let_go_of_session("child", "one")
     assert db.hold_session("s", "two") is not None
+
+
+def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path) -> None:
+    """However many conversations there are: no scan of them, and no sorting of more than the page."""
+    path = tmp_path / "holdfast.db"
+    SessionDB(path).close()
+    reader = sqlite3.connect(path)
+    bound = {"source": None, "archived": 0, "pinned": None, "limit": 50, "offset": 0}
+    query = load_queries("sqlite", "sqlite3").list_sessions.sql
+    plan = [row[3] for row in reader.execute(f"explain query plan {query}", bound)]
+    reader.close()
+    scans = [step for step in plan if step.startswith("SCAN")]
+    assert scans == ["SCAN l USING INDEX sessions_by_spoken", "SCAN page"]

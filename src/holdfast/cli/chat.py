@@ -1,10 +1,10 @@
 """`holdfast chat`: talk with the agent on this terminal, or line by line where there is none."""
 
-import asyncio
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
+
+from holdfast.cli.chatting import start_chat
 
 
 def chat(
@@ -22,15 +22,4 @@ def chat(
         Go on with the last conversation.
 
     """
-    from holdfast.wiring import load_settings
-
-    settings = load_settings()
-    wanted = session or ("1" if resume else "")
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        from holdfast.cli.terminal.running import run_chat
-
-        asyncio.run(run_chat(settings, wanted))
-    else:
-        from holdfast.cli.lines import answer_lines
-
-        asyncio.run(answer_lines(settings, wanted))
+    start_chat(session or ("1" if resume else ""))

@@ -26,6 +26,6 @@ app.register_install_completion_command(name="completion", help="Install complet
 @app.default
 def chat_by_default() -> None:
     """Talk with the agent."""
-    from holdfast.cli.chat import chat
+    from holdfast.cli.chatting import start_chat
 
-    chat()
+    start_chat()

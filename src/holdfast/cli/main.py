@@ -65,9 +65,7 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     try:
         raise_on_signals()
         _start_log(debug)
-        from holdfast.cli.commands import app
-
-        app(given, result_action="return_value")
+        _obey(given)
     except (HoldfastError, KeyboardInterrupt, Stopped) as error:
         print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
         if debug:
@@ -80,6 +78,18 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     except Exception as failure:  # noqa: BLE001 - the edge; it is logged below
         return _unforeseen(failure, debug, stderr)
     return 0
+
+
+def _obey(arguments: list[str]) -> None:
+    if arguments in ([], ["chat"]):
+        # The most common start has nothing to parse, and doesn't pay for the parser.
+        from holdfast.cli.chatting import start_chat
+
+        start_chat()
+        return
+    from holdfast.cli.commands import app
+
+    app(arguments, result_action="return_value")
 
 
 def _start_log(debug: bool) -> None:

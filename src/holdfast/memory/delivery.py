@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import LeaseLost
+from holdfast.core.errors import LeaseLost, TurnNotFound
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
@@ -41,7 +41,11 @@ class Courier:
             yield [delivery]
 
     def turn(self, delivery: Delivery) -> CompletedTurn:
-        own, handed, ended = self._journal.handed_over(delivery.turn_id)
+        """What is handed over; `LeaseLost` when its conversation was deleted, and the delivery with it."""
+        try:
+            own, handed, ended = self._journal.handed_over(delivery.turn_id)
+        except TurnNotFound as gone:
+            raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease)) from gone
         return CompletedTurn(
             key=f"{delivery.session_id}/{delivery.turn_id}/{delivery.provider}",
             session_id=delivery.session_id,

@@ -32,6 +32,7 @@ from holdfast.memory.looking import Found
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
+from holdfast.sessions.codec import checked_name
 
 logger = logging.getLogger(__name__)
 
@@ -61,18 +62,21 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _store and _closed
         self._lanes: dict[str, Lanes] = {}
+        self._names: tuple[str, ...] = ()
         self._closed = False
         self._stop = threading.Event()
 
     @property
     def provider_names(self) -> tuple[str, ...]:
         """Whom a completed turn is owed to."""
-        return tuple(self._lanes)
+        return self._names
 
     def add_provider(self, provider: MemoryProvider, *, session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         """Give a provider its lanes. What it is owed from earlier is delivered from now on."""
+        # Once and for all: a turn that is handed over in a hurry has no time for it.
+        checked_name("a provider's name", provider.name)
         with self._lock:
             if provider.name in self._lanes:
                 raise ProviderInvalid(provider.name, "there is one of that name already")
@@ -81,6 +85,7 @@ class MemoryManager:
             first = not self._lanes
             lanes = Lanes(provider, self._store, self._clock, self._policy)
             self._lanes = {**self._lanes, provider.name: lanes}
+            self._names = tuple(self._lanes)
         lanes.start(session_id, kwargs)
         if first:
             atexit.register(self._at_exit)
@@ -90,8 +95,8 @@ class MemoryManager:
 
     def sync_all(
         self,
-        user: str,
-        assistant: str,
+        user: "str | list[dict[str, Any]] | None",
+        assistant: "str | list[dict[str, Any]] | None",
         *,
         session_id: str,
         messages: Sequence[Message] | None = None,
@@ -99,13 +104,17 @@ class MemoryManager:
         """Record a completed turn and owe it to every provider; on disk when this returns."""
         if not self._lanes or self._store is None:
             return
+        if isinstance(user, str) and isinstance(assistant, str):
+            self._store.turns.record_exchange(
+                session_id, (user, assistant), providers=self._names, handover=messages, then=self.wake
+            )
+            return
+        # Parts, or nothing at all: they may be refused, and that is for the caller to hear.
         turn: list[Message] = [
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        self._store.turns.record(
-            session_id, turn, providers=self.provider_names, handover=messages, then=self.wake
-        )
+        self._store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
 
     def wake(self) -> None:
         """A turn was completed in the store and is owed to memory."""

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,7 +77,9 @@ class WriteLane:
 
     def wake(self) -> None:
         """Something new is owed."""
-        self._wake.set()
+        # The lane clears it before it looks, so while it is set the lane is still to look.
+        if not self._wake.is_set():
+            self._wake.set()
 
     @property
     def circuit(self) -> str:
@@ -251,6 +254,7 @@ class WriteLane:
                 del left[: len(taken)]
         except LeaseLost:
             logger.warning("memory.claim_lost", extra={"provider": self.name, "deliveries": len(left)})
+            self._give_back_the_rest(left)
         except BaseException as error:
             logger.warning("memory.delivery_failed", exc_info=True, extra={"provider": self.name})
             self._return(left, error)
@@ -262,9 +266,22 @@ class WriteLane:
                 self._claimed = None
 
     def _mark(self, taken: Sequence[Delivery]) -> None:
-        self._outbox.mark_delivered(*taken)
+        try:
+            self._outbox.mark_delivered(*taken)
+        except LeaseLost:
+            # One of them was deleted meanwhile, with its conversation; the provider has the others.
+            taken = [each for each in taken if self._outbox.is_held(each)]
+            if not taken:
+                raise
+            self._outbox.mark_delivered(*taken)
         self.delivered += len(taken)
         self._circuit.succeeded()
+
+    def _give_back_the_rest(self, left: Sequence[Delivery]) -> None:
+        """Of a claim that is lost in part, because a conversation was deleted, the rest is owed at once."""
+        for delivery in reversed(left):
+            with suppress(LeaseLost):
+                self._outbox.give_back(delivery)
 
     def _return(self, left: list[Delivery], error: BaseException) -> None:
         """Owe the rest again. In a batch nobody knows which turn it was: they come again one by one."""

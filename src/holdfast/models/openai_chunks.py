@@ -1,18 +1,15 @@
-"""Reads the chunks of one streamed chat completion into pieces of the contract.
+"""Reads the chunks of one streamed chat completion, plain JSON, into pieces of the contract.
 
-The SDK's types promise more than servers keep: any field may be missing or of another kind, so everything
-is looked at before it is used.
+Servers promise more than they keep: any field may be missing or of another kind, so everything is looked at
+before it is used.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from holdfast.core.errors import StreamBroken
 from holdfast.models.call_pieces import CallPieces
 from holdfast.models.contract import Finished, ModelPiece, ReasoningPiece, StopReason, TextPiece, Usage
-
-if TYPE_CHECKING:
-    from openai.types.chat import ChatCompletionChunk
 
 # The server gave up, not the model.
 GAVE_UP = frozenset({"error", "abort"})
@@ -42,13 +39,13 @@ class ChunkReader:
         """Whether the server has said why the answer ends."""
         return bool(self._reason)
 
-    def pieces(self, chunk: "ChatCompletionChunk") -> Iterator[ModelPiece]:
+    def pieces(self, chunk: object) -> Iterator[ModelPiece]:
         """What one chunk adds to the answer."""
-        usage = getattr(chunk, "usage", None)
+        usage = _part(chunk, "usage")
         if usage is not None:
             self._usage = _usage(usage)
         for choice in _list(chunk, "choices"):
-            delta = getattr(choice, "delta", None)
+            delta = _part(choice, "delta")
             if delta is not None:
                 for piece in self._delta(delta):
                     self.began = True
@@ -82,8 +79,8 @@ class ChunkReader:
             self._refused = True
             yield TextPiece(refusal)
         for call in _list(delta, "tool_calls"):
-            function = getattr(call, "function", None)
-            index = getattr(call, "index", None)
+            function = _part(call, "function")
+            index = _part(call, "index")
             yield from self._calls.add(
                 index if isinstance(index, int) else None,
                 _text(call, "id"),
@@ -92,23 +89,45 @@ class ChunkReader:
             )
 
 
+def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
+    """The same pieces, with neighbours of one text as one."""
+    held: TextPiece | ReasoningPiece | None = None
+    for piece in pieces:
+        if isinstance(piece, TextPiece) and isinstance(held, TextPiece):
+            held = TextPiece(held.text + piece.text)
+        elif isinstance(piece, ReasoningPiece) and isinstance(held, ReasoningPiece):
+            held = ReasoningPiece(held.text + piece.text)
+        else:
+            if held is not None:
+                yield held
+            held = piece if isinstance(piece, (TextPiece, ReasoningPiece)) else None
+            if held is None:
+                yield piece
+    if held is not None:
+        yield held
+
+
+def _part(holder: object, name: str) -> Any:  # noqa: ANN401 - whatever a server sent
+    return holder.get(name) if isinstance(holder, dict) else None
+
+
 def _text(holder: object, name: str) -> str:
-    value = getattr(holder, name, None)
+    value = _part(holder, name)
     return value if isinstance(value, str) else ""
 
 
 def _list(holder: object, name: str) -> list[object]:
-    value = getattr(holder, name, None)
+    value = _part(holder, name)
     return value if isinstance(value, list) else []
 
 
 def _count(holder: object, name: str) -> int:
-    value = getattr(holder, name, None)
+    value = _part(holder, name)
     return value if isinstance(value, int) and value > 0 else 0
 
 
 def _usage(usage: object) -> Usage:
-    details = getattr(usage, "prompt_tokens_details", None)
+    details = _part(usage, "prompt_tokens_details")
     sent = _count(usage, "prompt_tokens")
     cached = _count(details, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens")
     return Usage(sent, _count(usage, "completion_tokens"), min(cached, sent))

@@ -7,6 +7,7 @@ what is owed to each memory provider in one transaction.
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.core.contract import Message
@@ -37,6 +38,8 @@ from holdfast.sessions.transcripts import (
 from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 
 T = TypeVar("T")
+
+LIBRARY = "library"
 
 
 class Journal:
@@ -143,7 +146,7 @@ class Journal:
         *,
         providers: Sequence[str] = (),
         handover: Sequence[Message] | None = None,
-        source: str = "library",
+        source: str = LIBRARY,
         then: Callable[[], object] = lambda: None,
     ) -> str:
         """Store a turn that ran elsewhere, completed and owed to each provider; returns its id.
@@ -157,23 +160,33 @@ class Journal:
         names = checked_names("a provider's name", providers)
         columns = [encode(message) for message in messages]
         handed = None if handover is None else to_json(list(handover))
-        turn_id = new_id()
+        turn = _Recorded(new_id(), session_id, source, columns, names, handed)
+        self._engine.write_later(turn.store, then)
+        return turn.id
+
+    def record_exchange(
+        self,
+        session_id: str,
+        said: tuple[str, str],
+        *,
+        providers: Sequence[str],
+        handover: Sequence[Message] | None = None,
+        then: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`record` for a question and its answer, whose caller is in a hurry.
+
+        Two texts are never refused, so on a store in memory they are taken apart behind this call. The names
+        of providers are taken as they are.
+        """
+        checked_name("a session id", session_id)
+        handed = None if handover is None else to_json(list(handover))
 
         def work(tx: Transaction) -> None:
-            end = _live_end_or_new(tx, session_id, source)
-            generation = tx.queries.next_generation(tx.connection, session_id=end)
-            tx.queries.insert_completed_turn(
-                tx.connection, id=turn_id, session_id=end, generation=generation, handover=handed
-            )
-            for role, content, extra in columns:
-                tx.queries.insert_recorded_message(
-                    tx.connection, session_id=end, turn_id=turn_id, role=role, content=content, extra=extra
-                )
-            for name in names:
-                enqueue(tx, turn_id, name)
+            spoken = zip(("user", "assistant"), said, strict=True)
+            columns = [encode({"role": role, "content": text}) for role, text in spoken]
+            _Recorded(new_id(), session_id, LIBRARY, columns, providers, handed).store(tx)
 
         self._engine.write_later(work, then)
-        return turn_id
 
     def interrupt(
         self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
@@ -267,6 +280,32 @@ class Journal:
             return _finish(tx, turn_id, state, reason, None, account)
 
         return self._write(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A turn that ran elsewhere, ready to be stored."""
+
+    id: str
+    session_id: str
+    source: str
+    columns: Sequence[Columns]
+    providers: Sequence[str]
+    handover: str | None
+
+    def store(self, tx: Transaction) -> None:
+        """The completed turn, its messages, and what is owed for it."""
+        end = _live_end_or_new(tx, self.session_id, self.source)
+        generation = tx.queries.next_generation(tx.connection, session_id=end)
+        tx.queries.insert_completed_turn(
+            tx.connection, id=self.id, session_id=end, generation=generation, handover=self.handover
+        )
+        for role, content, extra in self.columns:
+            tx.queries.insert_recorded_message(
+                tx.connection, session_id=end, turn_id=self.id, role=role, content=content, extra=extra
+            )
+        for name in self.providers:
+            enqueue(tx, self.id, name)
 
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:

@@ -28,7 +28,7 @@ class FakeHindsight:
     def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
         self._key = key
         self.looks = looks
-        """How often one must look until what was begun is done."""
+        """How many requests later an operation is processed."""
         self._lock = threading.Lock()  # guards everything below
         self._operations: dict[str, _Operation] = {}
         self._documents: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -78,6 +78,7 @@ class FakeHindsight:
         if self._key and call.request.headers.get("authorization") != f"Bearer {self._key}":
             return Reply({"detail": "Invalid API key"}, 401)
         with self._lock:
+            self._work_on()
             return self._routed(call)
 
     def _routed(self, call: Call) -> Reply:
@@ -111,12 +112,16 @@ class FakeHindsight:
         known = self._operations.get(operation)
         if known is None:
             return Reply({"operation_id": operation, "status": "not_found"})
-        if known.status == "pending":
-            known.looks += 1
-            if known.looks >= self.looks:
-                self._process(known)
         error = "the model gave no facts" if known.status == "failed" else None
         return Reply({"operation_id": operation, "status": known.status, "error_message": error})
+
+    def _work_on(self) -> None:
+        """Operations are processed by the server itself, whether or not their sender looks."""
+        for operation in self._operations.values():
+            if operation.status == "pending":
+                operation.looks += 1
+                if operation.looks >= self.looks:
+                    self._process(operation)
 
     def _process(self, operation: _Operation) -> None:
         if self.failing_operations:

@@ -40,6 +40,7 @@ class Stand:
         self.case = make_case(self.backend)
         self.case.start()
         self._managers: list[MemoryManager] = []
+        self._children: list[subprocess.Popen[str]] = []
 
     # a provider at work
 
@@ -136,7 +137,7 @@ class Stand:
             "PYTHONASYNCIODEBUG": "0",
             "PYTHONWARNINGS": "default::ResourceWarning",
         }
-        return subprocess.Popen(
+        started = subprocess.Popen(
             [*command, *map(str, arguments)],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -144,8 +145,14 @@ class Stand:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._children.append(started)
+        return started
 
     def close(self) -> None:
+        for child in self._children:
+            if child.poll() is None:  # one that hangs is what a check may have found
+                child.kill()
+                child.communicate()
         try:
             for memory in self._managers:
                 memory.shutdown_all()

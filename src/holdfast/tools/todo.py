@@ -3,11 +3,12 @@
 So the list is also in the transcript, where it survives a restart.
 """
 
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.tools.contract import Tool
+from holdfast.tools.contract import Tool, ToolContext, ToolResult
 from holdfast.tools.decorator import tool
 
 SIGNS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
@@ -26,8 +27,15 @@ class TodoList:
     def __init__(self) -> None:
         self._items: tuple[TodoItem, ...] = ()
 
-    def tool(self) -> Tool:
-        return tool(name="todo", changes=False)(self._write)
+    def tool(self, like: Tool | None = None) -> Tool:
+        """The list as a tool; `like` is another list's, whose schema is taken over instead of read again."""
+        if like is None:
+            return tool(name="todo", changes=False)(self._write)
+
+        async def run(_: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+            return ToolResult(await self._write(**arguments))
+
+        return replace(like, run=run)
 
     def shown(self) -> str:
         return "\n".join(f"{SIGNS[item.state]} {' '.join(item.text.split())}" for item in self._items)

@@ -9,9 +9,9 @@ import re
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
-import httpx
 from pydantic import Field
 
 from holdfast.core.clock import SystemClock
@@ -23,10 +23,14 @@ from holdfast.tools.html_text import html_to_text
 from holdfast.tools.output import storable
 from holdfast.tools.web_addresses import Target, parse, resolve
 
+if TYPE_CHECKING:
+    import httpx
+
 FETCH_SECONDS = 30.0
 LARGEST_PAGE = 5_000_000
 MOST_REDIRECTS = 5
 LOOKED_AT = 8192
+BAD_REQUEST = 400
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 TEXT = re.compile(
@@ -48,7 +52,7 @@ HEADERS = {
 class Page:
     """What came, whole or up to the limit."""
 
-    url: httpx.URL
+    url: "httpx.URL"
     status: int
     content_type: str
     charset: str | None
@@ -81,13 +85,15 @@ class Web:
             url: the address, with http:// or https://
 
         """
+        # The library is imported on a thread, at the first fetch: it takes its time.
+        await context.off_loop(import_module, "httpx")
         page = await self._follow(parse(url), context)
         text = await context.off_loop(self._as_text, page)
-        if page.status >= httpx.codes.BAD_REQUEST:
+        if page.status >= BAD_REQUEST:
             raise ToolFailed(f"{page.url} answered {page.status}: {text[:1000]}")
         return str(text)
 
-    async def _follow(self, url: httpx.URL, context: ToolContext) -> Page:
+    async def _follow(self, url: "httpx.URL", context: ToolContext) -> Page:
         for _ in range(MOST_REDIRECTS + 1):
             target = await self._checked(url, context)
             found = await self.get(target)
@@ -96,7 +102,7 @@ class Web:
             url = found
         raise ToolFailed(f"the page was redirected more than {MOST_REDIRECTS} times, at last to {url}")
 
-    async def _checked(self, url: httpx.URL, context: ToolContext) -> Target:
+    async def _checked(self, url: "httpx.URL", context: ToolContext) -> Target:
         try:
             async with asyncio.timeout(self._seconds):
                 target: Target = await context.off_loop(resolve, url)
@@ -108,8 +114,10 @@ class Web:
                 raise ToolFailed(f"{url} {reason}, and the person did not allow it. Nothing was fetched.")
         return target
 
-    async def get(self, target: Target) -> Page | httpx.URL:
+    async def get(self, target: Target) -> "Page | httpx.URL":
         """The page from the addresses that were checked, or the address to which it is redirected."""
+        import httpx
+
         try:
             async with asyncio.timeout(self._seconds), self._client() as client:
                 last: httpx.TransportError | None = None
@@ -126,11 +134,13 @@ class Web:
                 f"{target.url} can't be fetched: {str(cause) or type(cause).__name__}"
             ) from cause
 
-    def _client(self) -> httpx.AsyncClient:
+    def _client(self) -> "httpx.AsyncClient":
+        import httpx
+
         # Proxies and netrc of the environment would go past the check of the address.
         return httpx.AsyncClient(trust_env=False, timeout=self._seconds)
 
-    async def _from(self, client: httpx.AsyncClient, url: httpx.URL, address: str) -> Page | httpx.URL:
+    async def _from(self, client: "httpx.AsyncClient", url: "httpx.URL", address: str) -> "Page | httpx.URL":
         host = url.raw_host.decode("ascii")
         request = client.build_request(
             "GET",
@@ -154,7 +164,7 @@ class Web:
         finally:
             await answer.aclose()
 
-    async def _body(self, answer: httpx.Response) -> tuple[bytes, bool]:
+    async def _body(self, answer: "httpx.Response") -> tuple[bytes, bool]:
         body = bytearray()
         async for piece in unpacked(answer):
             body += piece
@@ -176,7 +186,7 @@ def client_timeouts(seconds: float) -> dict[str, dict[str, float]]:
     return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
 
 
-async def unpacked(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def unpacked(answer: "httpx.Response") -> AsyncIterator[bytes]:
     """The body as it comes. Unpacked here in small pieces, since a few bytes can hold gigabytes."""
     encoding = answer.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):

@@ -8,10 +8,12 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass
-
-import httpx
+from typing import TYPE_CHECKING
 
 from holdfast.core.errors import ToolFailed
+
+if TYPE_CHECKING:
+    import httpx
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 LONGEST_ADDRESS = 4000
@@ -24,7 +26,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 class Target:
     """One page's address, with the network addresses that its name stands for."""
 
-    url: httpx.URL
+    url: "httpx.URL"
     addresses: tuple[str, ...]
 
     @property
@@ -45,8 +47,10 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast
 
 
-def parse(address: str) -> httpx.URL:
+def parse(address: str) -> "httpx.URL":
     """An address of a web page; refuses other schemes and passwords in it."""
+    import httpx
+
     if len(address) > LONGEST_ADDRESS:
         raise ToolFailed(f"the address is longer than {LONGEST_ADDRESS} characters")
     try:
@@ -63,7 +67,7 @@ def parse(address: str) -> httpx.URL:
     return url
 
 
-def resolve(url: httpx.URL) -> Target:
+def resolve(url: "httpx.URL") -> Target:
     """Ask for the network addresses of a page's host. Blocks."""
     host = url.raw_host.decode("ascii").strip("[]")
     port = url.port or DEFAULT_PORTS[url.scheme]

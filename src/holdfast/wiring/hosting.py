@@ -88,6 +88,8 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
         pools=pools,
     )
 
+    todo = TodoList().tool()
+
     def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
         def person(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
             return AskingPerson(box.policy, questions, emit, CallIds(session, turn, call))
@@ -104,7 +106,7 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
             asking=frozenset({ask_user.name}),
             unattended=_unattended(box.policy),
         )
-        tools = [*shared, TodoList().tool(), delegate_tool(offer)]
+        tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
         return Agent(model, db, session_id, memory, tools, own)
 
     def make_review() -> Review:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, ProviderUnavailable
+from holdfast.core.errors import InvalidInput, ProviderUnavailable, Undeliverable
 from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig, fields_of, missing, resolve
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.hindsight import HindsightMemory
+from holdfast.memory.providers.hindsight.local_server import server_environment
 from holdfast.memory.providers.hindsight.settings import CLOUD_URL, bank_name, read_settings
 from holdfast.testing.fake_hindsight import FakeHindsight
 from holdfast.testing.faulty_server import Fault
@@ -95,6 +96,15 @@ def test_an_operation_that_failed_on_the_server_is_set_going_again(
     assert [item["metadata"]["turn"] for item in server.items()] == ["t1", "t2"]
 
 
+@pytest.mark.clause("D3")
+def test_a_turn_whose_operation_belongs_to_something_else_is_given_up(
+    server: FakeHindsight, memory: HindsightMemory
+) -> None:
+    server.plan(Fault("/memories", "refuse", status=409))
+    with pytest.raises(Undeliverable, match="409"):
+        memory.sync_turns([turn(1)])
+
+
 @pytest.mark.clause("M6")
 def test_the_next_turn_of_a_session_waits_until_the_one_before_it_is_processed(
     server: FakeHindsight, memory: HindsightMemory
@@ -160,6 +170,16 @@ def test_the_schema_asks_only_for_what_a_mode_needs(tmp_path: Path) -> None:
     cloud = resolve(fields, {"mode": "cloud", "api_key": "k"})
     assert read_settings(cloud, tmp_path).url == CLOUD_URL
     assert read_settings(cloud, tmp_path).key == Secret("k")
+
+
+def test_in_the_cloud_the_key_of_the_account_is_sent(tmp_path: Path) -> None:
+    with FakeHindsight("the account's key") as server:
+        provider = HindsightMemory(tmp_path, SystemClock(), environment={})
+        told = {"mode": "cloud", "cloud_url": server.url, "bank": "bank"}
+        provider.initialize("", config=ProviderConfig(told, {"api_key": Secret("the account's key")}))
+        provider.sync_turns([turn(1)])
+        assert len(server.items()) == 1
+        provider.shutdown()
 
 
 @pytest.mark.parametrize("value", ["many", "0", "-1", "inf"])
@@ -254,6 +274,22 @@ def test_a_local_server_that_died_is_started_again(program: Path, tmp_path: Path
         assert len(started(tmp_path)) == 2
     finally:
         provider.shutdown()
+
+
+def test_a_local_server_is_told_its_model_and_nothing_else_of_ours(tmp_path: Path) -> None:
+    told = ProviderConfig(
+        {"mode": "local", "llm_base_url": "http://model/v1", "llm_model": "m"}, {"llm_key": Secret("k")}
+    )
+    settings = read_settings(told, tmp_path).local
+    assert settings is not None
+    ours = {"PATH": "/bin", "HOME": "/home/me", "OPENAI_API_KEY": "mine alone"}
+    environment = server_environment(settings, ours, 4321)
+    assert environment["HINDSIGHT_API_PORT"] == "4321"
+    assert environment["HINDSIGHT_API_LLM_API_KEY"] == "k"
+    assert environment["HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL"] == "http://model/v1"
+    assert environment["HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY"] == "k"
+    assert environment["PATH"] == "/bin"
+    assert "mine alone" not in environment.values()
 
 
 def test_a_local_server_that_is_not_installed_is_said_with_the_command_to_install_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Every method checks first and changes afterwards, and refuses with the store's own errors.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from holdfast.core.contract import Message
@@ -12,6 +13,7 @@ from holdfast.core.errors import (
     NotWaiting,
     SessionBusy,
     SessionEnded,
+    StillOwed,
     TurnAlreadyRunning,
     TurnNotRunning,
 )
@@ -69,6 +71,7 @@ class Conversations:
         self.sessions: dict[str, ModelSession] = {}
         self.turns: dict[str, ModelTurn] = {}
         self.words: dict[int, ModelWord] = {}
+        self.arranged: dict[str, tuple[str | None, bool]] = {}
 
     # looking
 
@@ -184,6 +187,44 @@ class Conversations:
             raise SessionBusy(session_id, "a turn runs or messages wait")
         self._require_open(session_id)
         self.sessions[session_id].end_reason = reason
+
+    def arrange(self, session_id: str, *, title: str | None, pinned: bool) -> None:
+        root = self.lineage(session_id)[0]
+        self.arranged[root] = (title, pinned)
+
+    def delete(self, session_id: str, *, force: bool) -> None:
+        line = self.lineage(session_id)
+        turns = [turn for turn in self.turns.values() if turn.session_id in line]
+        words = [word for word in self.words.values() if word.session_id in line]
+        if not force:
+            busy = [turn for turn in turns if turn.state == "running"]
+            if busy or any(word.state == "waiting" for word in words):
+                raise SessionBusy(line[0], "a turn runs or messages wait")
+            owed = Counter(provider for turn in turns for provider in turn.providers)
+            if owed:
+                raise StillOwed(line[0], dict(owed))
+        for gone in line:
+            del self.sessions[gone]
+        for turn in turns:
+            del self.turns[turn.id]
+        for word in words:
+            del self.words[word.id]
+        for each in self.sessions.values():
+            if each.parent in line:
+                each.parent = each.relation = None
+        self.arranged.pop(line[0], None)
+
+    def listed_of(self, session_id: str) -> tuple[str, tuple[str, str | None, bool]]:
+        end = self.live_end(session_id)
+        return end, self.listed()[end]
+
+    def listed(self) -> dict[str, tuple[str, str | None, bool]]:
+        """Where each conversation goes on, with its root, its title and whether it is pinned."""
+        roots = {session: self.lineage(session)[0] for session in self.sessions}
+        return {
+            self.live_end(root): (root, *self.arranged.get(root, (None, False)))
+            for root in set(roots.values())
+        }
 
     def rotate(self, session_id: str, child_id: str, opening: list[Message], carry_from: int) -> None:
         parent = self.sessions[session_id]

@@ -143,6 +143,29 @@ class JournalMachine(RuleBasedStateMachine):
         }
         self.town.step(who, crash, *jobs[job])
 
+    @rule(who=who, crash=crash, back=pick, pinned=st.booleans())
+    def arrange(self, who: int, crash: Moment | None, back: int, pinned: bool) -> None:
+        session, title = self.session(back).id, self.fresh("title")
+
+        def arrange(db: SessionDB) -> None:
+            db.set_title(session, title)
+
+        self.town.db(who).set_pinned(session, pinned)
+        _, (root, was, _) = self.model.listed_of(session)
+        self.model.arrange(root, title=was, pinned=pinned)
+        self.town.step(who, crash, arrange, lambda: self.model.arrange(root, title=title, pinned=pinned))
+
+    @precondition(lambda self: len(self.model.listed()) > 1)
+    @rule(who=who, crash=crash, back=pick, force=st.booleans())
+    def delete(self, who: int, crash: Moment | None, back: int, force: bool) -> None:
+        session = self.session(back).id
+        self.town.step(
+            who,
+            crash,
+            lambda db: db.delete_session(session, force=force),
+            lambda: self.model.delete(session, force=force),
+        )
+
     # the inbox
 
     @rule(who=who, crash=crash, back=pick, kind=kinds, mode=modes)
@@ -283,6 +306,13 @@ class JournalMachine(RuleBasedStateMachine):
             for each in self.model.sessions.values()
             if each.committed < len(self.model.completed(each.id))
         )
+
+    @invariant()
+    def the_list_is_as_it_should_be(self) -> None:
+        listed = self.town.db(0).list_sessions(limit=None)
+        assert {
+            each.session.id: (each.root_id, each.session.title, each.pinned) for each in listed
+        } == self.model.listed()
 
     @invariant()
     def turns_are_as_they_should_be(self) -> None:

@@ -195,3 +195,27 @@ def test_pictures_and_files_are_attached_by_choice_paste_and_drop(page: Page, mo
     assert "remember the milk" in sent
     assert "pasted words" in sent
     assert "dropped words" not in sent
+
+
+def test_what_was_said_before_a_compaction_stays_readable(page: Page, model: GatedModel) -> None:
+    said_so_far = [(f"question {place}", f"answer {place} " + "word " * 300) for place in range(6)]
+    talk(page, model, *said_so_far)
+    model.will_answer("A summary of six questions.")
+    menu(page, "question 0", "Compact now")
+    divider = page.get_by_text("The conversation was compacted here")
+    expect(divider).to_be_attached()
+    page.locator(".scroll").evaluate("box => { box.scrollTop = 0 }")
+    expect(said(page).first).to_contain_text("question 0")
+    expect(said(page)).to_have_count(6)
+    talk(page, model, ("question 6", "answer 6"))
+    expect(said(page)).to_have_count(7)
+    page.reload()
+    see_answer(page, "answer 6")
+    page.locator(".scroll").evaluate("box => { box.scrollTop = 0 }")
+    expect(said(page).first).to_contain_text("question 0")
+    expect(divider).to_have_count(1)
+    said(page).nth(1).hover()
+    said(page).nth(1).get_by_role("button", name="Branch").click()
+    expect(composer(page)).to_have_value("question 1")
+    expect(said(page)).to_have_count(1)
+    see_answer(page, "answer 0")

@@ -116,11 +116,11 @@ def test_a_picture_elsewhere_is_a_link_and_is_not_fetched(page: Page, model: Gat
     assert asked == []
 
 
-def test_a_title_is_only_text(page: Page, model: GatedModel, no_dialog: list[str]) -> None:
+def test_a_title_is_only_text(page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]) -> None:
     model.will_answer("Yes.")
     say(page, "hello")
     see_answer(page, "Yes.")
-    page.request.patch(f"/api/sessions/{session_id(page)}", data={"title": CORPUS[0]})
+    page.request.patch(f"{server.url}api/sessions/{session_id(page)}", data={"title": CORPUS[0]})
     page.reload()
     expect(entries(page).first).to_contain_text(CORPUS[0])
     harmless(page)

@@ -1,9 +1,12 @@
 """Styles markdown line by line, as it streams: what is printed is never changed again."""
 
 import re
+from typing import TYPE_CHECKING
 
-from rich.syntax import Syntax
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
 
 FENCE = re.compile(r"^\s*(`{3,}|~{3,})\s*([\w+#.-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
@@ -32,6 +35,9 @@ class MarkdownLines:
                 return Text(line, "dim")
             return self._code_line(line)
         if fence:
+            # Highlighting brings its own library along: only an answer with code pays for it.
+            from rich.syntax import Syntax
+
             self._fence = fence[1]
             self._code = Syntax("", fence[2] or "text", theme="ansi_dark", background_color="default")
             return Text(line, "dim")

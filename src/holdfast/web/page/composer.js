@@ -34,15 +34,18 @@ export { drafts };
 
 function read(file) {
   const picture = PICTURES.includes(file.type);
-  if (!picture && file.size > TEXT_LARGEST) return Promise.reject(new Error(`${file.name} is larger than 1 MB.`));
+  if (!picture && file.size > TEXT_LARGEST)
+    return Promise.reject(new Error(`${file.name} is larger than 1 MB.`));
   if (file.size > LARGEST) return Promise.reject(new Error(`${file.name} is larger than 12 MB.`));
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onerror = () => reject(new Error(`${file.name} could not be read.`));
     reader.onload = () => {
-      if (picture) return resolve({ name: file.name, part: { type: "image_url", image_url: { url: reader.result } } });
+      if (picture)
+        return resolve({ name: file.name, part: { type: "image_url", image_url: { url: reader.result } } });
       const text = new TextDecoder("utf-8").decode(reader.result);
-      if (text.includes("\u0000")) return reject(new Error(`${file.name} is neither text nor a picture (PNG, JPEG, GIF or WebP).`));
+      if (text.includes("\u0000"))
+        return reject(new Error(`${file.name} is neither text nor a picture (PNG, JPEG, GIF or WebP).`));
       return resolve({ name: file.name, part: { type: "text", text: `File ${file.name}:\n${text}` } });
     };
     if (picture) reader.readAsDataURL(file);
@@ -50,7 +53,8 @@ function read(file) {
   });
 }
 
-export function Composer({ id, running, blocked, editing, cancelEdit, send, stop, field }) {
+/** `id` names the draft; it may become another one while the same conversation, the `owner`, stays. */
+export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field }) {
   const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
   const [attached, setAttached] = useState(() => editing?.parts ?? []);
   const [mode, setMode] = useState("queue");
@@ -65,7 +69,10 @@ export function Composer({ id, running, blocked, editing, cancelEdit, send, stop
     setAttached(editing?.parts ?? []);
     setProblem(null);
     if (editing || matchMedia("(hover: hover)").matches) field.current?.focus();
-  }, [id, editing]);
+  }, [owner, editing]);
+  useEffect(() => {
+    if (!editing) setText((now) => now || drafts.read(id));
+  }, [id]);
   useEffect(() => {
     if (!editing) drafts.write(id, text);
   }, [text]);
@@ -89,17 +96,21 @@ export function Composer({ id, running, blocked, editing, cancelEdit, send, stop
   const submit = async (how = mode) => {
     const words = text.trim();
     if ((!words && !attached.length) || sending || blocked) return;
-    const content = attached.length ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)] : words;
+    const content = attached.length
+      ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)]
+      : words;
     const same = JSON.stringify([content, how]);
     // The same words sent again after a failure are the same message: the server stores them once.
-    if (key.current?.same !== same) key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+    if (key.current?.same !== same)
+      key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
     setSending(true);
     setProblem(null);
     try {
       await send(content, running ? how : "queue", key.current.key);
       key.current = null;
       drafts.write(id, "");
-      setText("");
+      // What was written while it was being stored is the next message.
+      setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
       setAttached([]);
       setMode("queue");
     } catch (refused) {
@@ -134,29 +145,51 @@ export function Composer({ id, running, blocked, editing, cancelEdit, send, stop
     }
   };
   const told = MODES.find((each) => each.name === mode).told;
-  return html`<form class=${`composer${over ? " over" : ""}`} aria-label="Write a message" onSubmit=${(event) => { event.preventDefault(); submit(); }}
-    onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+  return html`<form class=${`composer${over ? " over" : ""}`} aria-label="Write a message" onSubmit=${(
+    event,
+  ) => {
+    event.preventDefault();
+    submit();
+  }}
+    onDragOver=${(event) => {
+      event.preventDefault();
+      setOver(true);
+    }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     ${problem && html`<div class="problem" role="alert"><strong>Not sent.</strong> ${problem.message} ${problem.next}</div>`}
-    ${editing && html`<div class="editing"><span>You edit an earlier message. What followed it stays in the original conversation.</span>
-      <button type="button" class="quiet" onClick=${cancelEdit}>Cancel</button></div>`}
-    ${attached.length > 0 && html`<ul class="attachments" aria-label="Attachments">
-      ${attached.map((each, place) => html`<li key=${place}>
+    ${
+      editing &&
+      html`<div class="editing"><span>You edit an earlier message. What followed it stays in the original conversation.</span>
+      <button type="button" class="quiet" onClick=${cancelEdit}>Cancel</button></div>`
+    }
+    ${
+      attached.length > 0 &&
+      html`<ul class="attachments" aria-label="Attachments">
+      ${attached.map(
+        (each, place) => html`<li key=${place}>
         ${each.part.type === "image_url" ? html`<img src=${each.part.image_url.url} alt="" />` : html`<span aria-hidden="true">📄</span>`}
         <span class="clip">${each.name}</span>
         <button type="button" class="quiet" aria-label=${`Remove ${each.name}`} onClick=${() => setAttached(attached.filter((_, other) => other !== place))}>×</button>
-      </li>`)}
-    </ul>`}
+      </li>`,
+      )}
+    </ul>`
+    }
     <textarea ref=${field} rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
       value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
     <div class="composer-bar">
       <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick=${() => files.current.click()}>
         <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12" /></svg>
       </button>
-      <input ref=${files} type="file" multiple hidden aria-label="Files to attach" onChange=${(event) => { add([...event.target.files]); event.target.value = ""; }} />
-      ${running && html`<fieldset class="modes" title=${told}>
+      <input ref=${files} type="file" multiple hidden aria-label="Files to attach" onChange=${(event) => {
+        add([...event.target.files]);
+        event.target.value = "";
+      }} />
+      ${
+        running &&
+        html`<fieldset class="modes" title=${told}>
         <legend class="sr">How this message meets the running turn</legend>
         ${MODES.map((each) => html`<label key=${each.name} title=${each.told}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
-      </fieldset><span class="told-mode muted">${told}</span>`}
+      </fieldset><span class="told-mode muted">${told}</span>`
+      }
       <span class="space"></span>
       ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}
       <button type="submit" class="send" disabled=${sending || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">

@@ -5,20 +5,30 @@ import { Panel, Trouble, count, useLoaded } from "./panel.js";
 import { api } from "./wire.js";
 
 const NAMES = {
-  system: "Instructions", tools: "Tool descriptions", recalled: "Recalled from memory", summary: "Summary of what came before",
-  person: "What you said", assistant: "What it answered", tool_results: "Tool results",
+  system: "Instructions",
+  tools: "Tool descriptions",
+  recalled: "Recalled from memory",
+  summary: "Summary of what came before",
+  person: "What you said",
+  assistant: "What it answered",
+  tool_results: "Tool results",
 };
 
 export default function Context({ page, session, close }) {
   const { state } = session;
-  const { value, problem } = useLoaded(() => api("GET", `${session.path}/context`), [state.sessionId, state.items, state.context]);
+  const { value, problem } = useLoaded(
+    () => api("GET", `${session.path}/context`),
+    [state.sessionId, state.items, state.context],
+  );
   const parts = (value?.parts ?? []).filter((part) => part.tokens > 0);
   const used = value ? (value.tokens ?? parts.reduce((sum, part) => sum + part.tokens, 0)) : 0;
   const share = value?.window ? used / value.window : 0;
   const compact = () => page.trying(() => session.wish("compact"));
   return html`<${Panel} title="Context" close=${close}>
     <${Trouble} problem=${problem} />
-    ${value && html`
+    ${
+      value &&
+      html`
       <p class="line"><strong>${Math.round(share * 100)}% full</strong><span class="num">${count(used)} of ${count(value.window)} tokens</span></p>
       <div class="bar" role="img" aria-label=${`${Math.round(share * 100)} percent of the window is in use`}>
         ${parts.map((part, place) => html`<span class=${`k${place % 7}`} style=${{ width: `${(part.tokens / (value.window || 1)) * 100}%` }}></span>`)}
@@ -29,7 +39,8 @@ export default function Context({ page, session, close }) {
       <h3>The conversation</h3>
       <${Lineage} page=${page} session=${session} compactions=${value.compactions ?? []} />
       ${state.state === "idle" && html`<div class="buttons"><button type="button" onClick=${compact}>Compact now</button></div>`}
-    `}
+    `
+    }
   </${Panel}>`;
 }
 

@@ -1,8 +1,18 @@
 // Owns the open conversation's pane: rows made from the state, scrolling and paging both ways, the running
 // turn's status, and what a person can do with a message or a turn.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
-import { visible } from "./fold.js";
-import { AnswerRow, Elapsed, NoteRow, Same, SummaryRow, ToolRow, UserRow, answerText, clock } from "./message.js";
+import { visible } from "./visible.js";
+import {
+  AnswerRow,
+  Elapsed,
+  NoteRow,
+  Same,
+  SummaryRow,
+  ToolRow,
+  UserRow,
+  answerText,
+  clock,
+} from "./message.js";
 import { Copy } from "./markdown.js";
 
 const NEAR = 80;
@@ -11,7 +21,9 @@ const AHEAD = 1_600;
 /** The rows of a conversation: messages, each call with its result, and at the end of a turn its actions. */
 export function rowsOf(state) {
   const items = visible(state);
-  const results = new Map(items.filter((item) => item.message.role === "tool").map((item) => [item.message.tool_call_id, item]));
+  const results = new Map(
+    items.filter((item) => item.message.role === "tool").map((item) => [item.message.tool_call_id, item]),
+  );
   const asking = new Set(state.asks.map((ask) => ask.call_id));
   const rows = [];
   items.forEach((item, place) => {
@@ -22,13 +34,25 @@ export function rowsOf(state) {
       rows.push({ kind: "summary", key: item.key, item });
     } else if (message.role === "assistant") {
       // The card below tells why the last turn failed; its answer need not tell it too.
-      const told = Boolean(message.holdfast?.cut_off && state.last?.how === "failed" && state.last.turnId === item.turn_id);
-      const empty = !answerText(message) && !message.holdfast?.reasoning && (told || !message.holdfast?.cut_off);
+      const told = Boolean(
+        message.holdfast?.cut_off && state.last?.how === "failed" && state.last.turnId === item.turn_id,
+      );
+      const empty =
+        !answerText(message) && !message.holdfast?.reasoning && (told || !message.holdfast?.cut_off);
       if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item, told });
       for (const call of message.tool_calls ?? []) {
         const live = liveTool(state, call.id);
         const running = state.live?.turnId === item.turn_id;
-        rows.push({ kind: "tool", key: `${item.key}/${call.id}`, item, call: { ...call, at: item.at }, result: results.get(call.id), live, running, asking: asking.has(call.id) });
+        rows.push({
+          kind: "tool",
+          key: `${item.key}/${call.id}`,
+          item,
+          call: { ...call, at: item.at },
+          result: results.get(call.id),
+          live,
+          running,
+          asking: asking.has(call.id),
+        });
       }
     } else {
       rows.push({ kind: message.role === "note" ? "note" : "user", key: item.key, item });
@@ -37,13 +61,21 @@ export function rowsOf(state) {
     const turnId = item.turn_id;
     const ends = !next || (turnId ? next.turn_id !== turnId : next.message.role === "user");
     if (ends && message.role !== "user" && !(turnId && state.live?.turnId === turnId)) {
-      rows.push({ kind: "end", key: `${item.key}/end`, item, turnId, last: turnId && !next && !state.live, text: answerOf(items, place) });
+      rows.push({
+        kind: "end",
+        key: `${item.key}/end`,
+        item,
+        turnId,
+        last: turnId && !next && !state.live,
+        text: answerOf(items, place),
+      });
     }
   });
   return rows;
 }
 
-const liveTool = (state, callId) => [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
+const liveTool = (state, callId) =>
+  [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
 
 /** The words of the answer that ends here. */
 function answerOf(items, end) {
@@ -81,10 +113,13 @@ export function Conversation({ session, act, target }) {
     await session.toEnd();
     stuck.current = true;
     setAway(false);
-    requestAnimationFrame(() => scroller.current && (scroller.current.scrollTop = scroller.current.scrollHeight));
+    requestAnimationFrame(
+      () => scroller.current && (scroller.current.scrollTop = scroller.current.scrollHeight),
+    );
   };
   // At the very top a browser does not hold the place by itself when something is put above it.
-  const held = scroller.current && scroller.current.scrollTop < 2 ? scroller.current.querySelector(".cell") : null;
+  const held =
+    scroller.current && scroller.current.scrollTop < 2 ? scroller.current.querySelector(".cell") : null;
   const heldAt = held?.getBoundingClientRect().top;
   useLayoutEffect(() => {
     const box = scroller.current;
@@ -106,7 +141,9 @@ export function Conversation({ session, act, target }) {
   }, [target]);
   useEffect(() => {
     if (!target || !state.loaded) return;
-    const row = scroller.current.querySelector(`[data-place="${CSS.escape(`${target.session}:${target.seq}`)}"]`);
+    const row = scroller.current.querySelector(
+      `[data-place="${CSS.escape(`${target.session}:${target.seq}`)}"]`,
+    );
     if (!row) return;
     stuck.current = false;
     row.scrollIntoView({ block: "center" });
@@ -131,19 +168,36 @@ function Row({ row, state, act }) {
   const { item } = row;
   const idle = state.state !== "running" && !state.unfinished;
   const own = item.session_id === state.sessionId && item.seq !== undefined;
-  const on = [item.message, item.seq, item.open, item.full, row.result?.message, row.live, row.running, row.asking, row.last, row.text, row.told, idle, own];
+  const on = [
+    item.message,
+    item.seq,
+    item.open,
+    item.full,
+    row.result?.message,
+    row.live,
+    row.running,
+    row.asking,
+    row.last,
+    row.text,
+    row.told,
+    idle,
+    own,
+  ];
   const place = item.seq === undefined ? null : `${item.session_id}:${item.seq}`;
   return html`<${Same} on=${on} draw=${() => html`<div class="cell" data-place=${place} tabindex="-1">${drawn(row, { idle, own, act })}</div>`} />`;
 }
 
 function drawn(row, { idle, own, act }) {
   const { item } = row;
+  const stored = item.seq !== undefined;
   if (row.kind === "user") {
-    const editable = own && idle;
-    return html`<${UserRow} item=${item} actions=${editable && [
-      html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
-      html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
-    ]} />`;
+    // A message that still streams has no place yet; one before a compaction can be branched from, not undone.
+    const actions = [
+      own && idle && html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
+      stored &&
+        html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
+    ];
+    return html`<${UserRow} item=${item} actions=${actions} />`;
   }
   if (row.kind === "answer") return html`<${AnswerRow} item=${item} told=${row.told} />`;
   if (row.kind === "tool") return html`<${ToolRow} ...${row} />`;
@@ -153,37 +207,56 @@ function drawn(row, { idle, own, act }) {
     <div class="actions">
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
-      ${own && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
+      ${stored && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
       ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>
   </div>`;
 }
 
-const DOING = { thinking: "Thinking", reasoning: "Thinking", answering: "Answering", compacting: "Compacting the conversation" };
+const DOING = {
+  thinking: "Thinking",
+  reasoning: "Thinking",
+  answering: "Answering",
+  compacting: "Compacting the conversation",
+};
 
 function Status({ state, act }) {
   const { live, last, unfinished, trouble } = state;
   return html`<div>
-    ${live && html`<div class="status" role="status">
+    ${
+      live &&
+      html`<div class="status" role="status">
       <span class="pulse"></span>
-      ${live.retry
-        ? html`<span class="warn">${live.retry.problem} Trying again in ${Math.ceil(live.retry.delay)} s (attempt ${live.retry.attempt + 1}).</span>`
-        : html`<span>${state.asks.length ? "Waiting for you" : (DOING[live.doing] ?? `Running ${live.doing}`)}…</span>`}
+      ${
+        live.retry
+          ? html`<span class="warn">${live.retry.problem} Trying again in ${Math.ceil(live.retry.delay)} s (attempt ${live.retry.attempt + 1}).</span>`
+          : html`<span>${state.asks.length ? "Waiting for you" : (DOING[live.doing] ?? `Running ${live.doing}`)}…</span>`
+      }
       <${Elapsed} since=${live.began} />
       ${state.elsewhere && html`<span class="muted">in another process</span>`}
-    </div>`}
+    </div>`
+    }
+    ${state.compacting && html`<div class="status" role="status"><span class="pulse"></span>${DOING.compacting}…</div>`}
+    ${state.said && html`<div class="row note" role="status">${state.said}</div>`}
     ${!live && state.state === "elsewhere" && html`<div class="status" role="status"><span class="pulse"></span>Another process runs this conversation; it is followed here.</div>`}
-    ${last?.how === "failed" && html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more=${`${last.failure ? `${last.failure}. ` : ""}Your message and all that was done are kept.`}>
+    ${
+      last?.how === "failed" &&
+      html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more=${`${last.failure ? `${last.failure}. ` : ""}Your message and all that was done are kept.`}>
       <button type="button" class="primary" onClick=${act.regenerate}>Try again</button>
       <button type="button" onClick=${act.seen}>Dismiss</button>
-    </${Card}>`}
+    </${Card}>`
+    }
     ${trouble && html`<${Card} kind="bad" title="The conversation can't go on yet" text=${trouble} more="Your messages wait." />`}
-    ${unfinished && !live && html`<${Card} kind="warn" title="This turn was cut off" text=${cutOff(unfinished)} partial=${unfinished.partial} more="Nothing was lost. A tool that may have taken effect is not run again without asking.">
+    ${
+      unfinished &&
+      !live &&
+      html`<${Card} kind="warn" title="This turn was cut off" text=${cutOff(unfinished)} partial=${unfinished.partial} more="Nothing was lost. A tool that may have taken effect is not run again without asking.">
       <button type="button" class="primary" onClick=${act.resume}>Resume</button>
       <button type="button" onClick=${act.regenerate}>Start over</button>
       <button type="button" onClick=${act.drop}>Drop</button>
-    </${Card}>`}
+    </${Card}>`
+    }
   </div>`;
 }
 

@@ -69,7 +69,10 @@ function Ask({ ask, session, act }) {
       <h2>The agent asks</h2>
       <p class="told">${ask.question}</p>
       ${ask.choices?.length > 0 && html`<div class="buttons">${ask.choices.map((choice) => html`<button type="button" disabled=${busy} onClick=${() => reply(choice)}>${choice}</button>`)}</div>`}
-      <form class="reply" onSubmit=${(event) => { event.preventDefault(); reply(text); }}>
+      <form class="reply" onSubmit=${(event) => {
+        event.preventDefault();
+        reply(text);
+      }}>
         <input aria-label="Your answer" placeholder="Your answer" value=${text} onInput=${(event) => setText(event.target.value)} />
         <button class="primary" disabled=${busy || !text.trim()}>Answer</button>
       </form>
@@ -122,14 +125,19 @@ function One({ waiting, session, act, idle }) {
       ${editing === null && editable && html`<button type="button" class="quiet" onClick=${() => setEditing(textOf(message.content))}>Change</button>`}
       ${editing === null && html`<button type="button" class="quiet" onClick=${() => run(() => session.withdraw(id))}>Take back</button>`}
     </div>
-    ${editing === null
-      ? html`<${Said} content=${message.content} />`
-      : html`<form onSubmit=${(event) => { event.preventDefault(); run(() => session.change(id, editing.trim(), mode)); }}>
+    ${
+      editing === null
+        ? html`<${Said} content=${message.content} />`
+        : html`<form onSubmit=${(event) => {
+            event.preventDefault();
+            run(() => session.change(id, editing.trim(), mode));
+          }}>
           <textarea aria-label="Change the waiting message" value=${editing} onInput=${(event) => setEditing(event.target.value)}
             onKeyDown=${(event) => event.key === "Escape" && (event.stopPropagation(), setEditing(null))}></textarea>
           <div class="buttons"><button class="primary" disabled=${!editing.trim()}>Save</button>
             <button type="button" onClick=${() => setEditing(null)}>Cancel</button></div>
-        </form>`}
+        </form>`
+    }
     ${problem && html`<p class="problem" role="alert">${problem.message} ${problem.next}</p>`}
   </div>`;
 }

@@ -1,11 +1,26 @@
 // Owns the state of one open conversation: `fold(state, event)` takes in an event of the server or an action
-// of the page (`page.…`) and returns the next state; `visible(state)` is what is shown of it. Pure: no clock,
-// no network, no document. A server's event has a `number`: one that was folded already changes nothing, and
+// of the page (`page.…`) and returns the next state. `visible.js` says what is shown of it. Pure: no
+// clock, no network, no document. A server's event has a `number`: one that was folded already changes nothing, and
 // after a gap `stale` grows, which asks `session.js` to load what is stored anew.
+
+import {
+  OUTPUT_KEPT,
+  closedAnswer,
+  longest,
+  note,
+  ofTool,
+  retrying,
+  said,
+  stepFinished,
+  toolFinished,
+  toolStarted,
+  turn,
+  unstored,
+  withAnswer,
+} from "./turn.js";
 
 // The server sends pieces that wait together as one, under the number of the last of them.
 const PIECES = new Set(["TextDelta", "ReasoningDelta", "ToolOutput"]);
-export const OUTPUT_KEPT = 20_000;
 export const ITEMS_KEPT = 600;
 
 export const blank = (sessionId = null) => ({
@@ -21,6 +36,7 @@ export const blank = (sessionId = null) => ({
   loaded: false,
   past: [], // turns that ended here and are not loaded from the store yet
   live: null, // the running turn
+  seen: null, // what had come of an answer that was cut off: {turnId, text}
   last: null, // how the last turn ended: {turnId, how, reason, failure}
   waiting: [],
   taken: {},
@@ -28,6 +44,8 @@ export const blank = (sessionId = null) => ({
   closed: {},
   unfinished: null,
   trouble: "",
+  said: "", // what became of a wish between turns
+  compacting: false,
   elsewhere: false,
   context: 0,
   window: 0,
@@ -40,97 +58,21 @@ export function fold(state, event) {
   if (event.kind.startsWith("page.")) return PAGE[event.kind](state, event);
   const snapshot = event.kind === "SessionSnapshot";
   if (!snapshot && state.number !== null && event.number <= state.number) return state;
-  const gap = !snapshot && !PIECES.has(event.kind) && state.number !== null && event.number > state.number + 1;
+  const gap =
+    !snapshot && !PIECES.has(event.kind) && state.number !== null && event.number > state.number + 1;
   const next = (SERVER[event.kind] ?? ((same) => same))(state, event);
   return { ...next, number: event.number, stale: next.stale + (gap ? 1 : 0) };
 }
 
-// The running turn
-
-const turn = (event, whole) => ({
-  turnId: event.turn_id,
-  began: event.at ?? null,
-  whole, // seen from its beginning; else what came before is only in the store
-  items: [],
-  tools: {},
-  doing: "thinking",
-  retry: null,
-});
-
-const said = (text, extra = {}) => ({ message: { role: "user", content: text }, ...extra });
-
 function inTurn(change) {
   return (state, event) => {
+    if (!event.turn_id) return state;
     // A turn that this page did not see begin: what it did before is in the store.
     const known = state.live && state.live.turnId === event.turn_id;
     const live = known ? state.live : turn(event, false);
     const base = known ? state : { ...state, live, state: "running", stale: state.stale + 1 };
     return { ...base, live: change(live, event, base) };
   };
-}
-
-function withAnswer(live, at, change) {
-  const items = live.items.slice();
-  const last = items.at(-1);
-  const open = last?.open ? items.pop() : { at, open: true, message: { role: "assistant", content: "" } };
-  items.push({ ...open, message: change(open.message) });
-  return { ...live, items, retry: null };
-}
-
-const closedAnswer = (items, extra = {}) =>
-  items.map((item) => (item.open ? { ...item, open: false, ...extra } : item));
-
-function stepFinished(live, event) {
-  const open = live.items.at(-1)?.open;
-  const items = open
-    ? live.items
-    : [...live.items, { at: event.at, open: true, message: { role: "assistant", content: "" } }];
-  return { ...live, items: closedAnswer(items, { step: event.step }), doing: "thinking" };
-}
-
-function toolStarted(live, event) {
-  const items = closedAnswer(live.items);
-  const call = { id: event.call_id, function: { name: event.name, arguments: event.arguments } };
-  let place = items.length - 1;
-  while (place >= 0 && ["tool", "note"].includes(items[place].message.role)) place -= 1;
-  const answer = items[place]?.message.role === "assistant" ? items[place] : null;
-  if (answer) {
-    const calls = [...(answer.message.tool_calls ?? []), call];
-    items[place] = { ...answer, message: { ...answer.message, tool_calls: calls } };
-  } else {
-    items.push({ at: event.at, message: { role: "assistant", content: "", tool_calls: [call] } });
-  }
-  const tools = { ...live.tools, [event.call_id]: { began: event.at, output: "", tasks: [] } };
-  return { ...live, items, tools, doing: event.name };
-}
-
-function toolFinished(live, event) {
-  const message = { role: "tool", tool_call_id: event.call_id, content: event.output };
-  if (!event.ok) message.holdfast = { failed: true };
-  const tool = { ...live.tools[event.call_id], ended: event.at };
-  const running = Object.entries(live.tools).some(([id, each]) => id !== event.call_id && !each.ended);
-  return {
-    ...live,
-    items: [...live.items, { at: event.at, message }],
-    tools: { ...live.tools, [event.call_id]: tool },
-    doing: running ? live.doing : "thinking",
-  };
-}
-
-const ofTool = (change) => (live, event) => {
-  const tool = live.tools[event.call_id] ?? { began: null, output: "", tasks: [] };
-  return { ...live, tools: { ...live.tools, [event.call_id]: change(tool, event) } };
-};
-
-function retrying(live, event) {
-  const items = event.partial
-    ? live.items.map((item) =>
-        item.open
-          ? { ...item, open: false, message: { ...item.message, holdfast: { ...item.message.holdfast, superseded: event.problem } } }
-          : item,
-      )
-    : live.items.filter((item) => !item.open);
-  return { ...live, items, retry: { problem: event.problem, delay: event.delay, attempt: event.attempt, at: event.at } };
 }
 
 const without = (waiting, inboxId) => waiting.filter((each) => each.inbox_id !== inboxId);
@@ -146,7 +88,12 @@ function ended(how) {
       ...state,
       past,
       live: known ? null : state.live,
-      last: { turnId: event.turn_id, how, reason: event.reason ?? event.error ?? "", failure: event.failure ?? "" },
+      last: {
+        turnId: event.turn_id,
+        how,
+        reason: event.reason ?? event.error ?? "",
+        failure: event.failure ?? "",
+      },
       asks: state.asks.filter((ask) => ask.turn_id !== event.turn_id),
       state: "idle",
       stale,
@@ -162,17 +109,28 @@ function asked(kind) {
   };
 }
 
-/** A turn that runs no more and did not end: it is shown until the store tells what is left of it. */
 function lost(state, turnId) {
   if (!state.live || state.live.turnId !== turnId) return state;
-  const gone = { ...state.live, items: closedAnswer(state.live.items), ended: "lost", staleAt: state.stale + 1 };
-  return { ...state, live: null, past: [...state.past, gone], state: "unfinished" };
+  const gone = {
+    ...state.live,
+    items: closedAnswer(state.live.items),
+    ended: "lost",
+    staleAt: state.stale + 1,
+  };
+  const words = longest(unstored(state.live), state.seen?.turnId === turnId ? state.seen.text : "");
+  return {
+    ...state,
+    live: null,
+    past: [...state.past, gone],
+    seen: { turnId, text: words },
+    state: "unfinished",
+  };
 }
 
 function snapshot(state, event) {
   // What ended or went on unseen is in the store by now, so it is loaded again.
   const stale = state.stale + 1;
-  if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", stale };
+  if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", compacting: false, stale };
   const live = turn(event, false);
   live.began = null;
   if (event.text || event.reasoning) {
@@ -196,18 +154,31 @@ const SERVER = {
   TurnStarted: (state, event) => ({
     ...state,
     past: lost(state, state.live?.turnId).past,
-    live: { ...turn(event, true), items: [said(event.text, { at: event.at, inboxId: event.inbox_id, full: state.waiting.find((each) => each.inbox_id === event.inbox_id)?.message })] },
+    live: {
+      ...turn(event, true),
+      items: [
+        said(event.text, {
+          at: event.at,
+          inboxId: event.inbox_id,
+          full: state.waiting.find((each) => each.inbox_id === event.inbox_id)?.message,
+        }),
+      ],
+    },
     stale: state.live ? state.stale + 1 : state.stale,
     waiting: without(state.waiting, event.inbox_id),
     taken: { ...state.taken, [event.inbox_id]: true },
     unfinished: null,
     trouble: "",
+    said: "",
     last: null,
     state: "running",
   }),
   TurnUnfinished: (state, event) => ({ ...lost(state, event.turn_id), stale: state.stale + 1 }),
   TextDelta: inTurn((live, event) => ({
-    ...withAnswer(live, event.at, (message) => ({ ...message, content: (message.content ?? "") + event.text })),
+    ...withAnswer(live, event.at, (message) => ({
+      ...message,
+      content: (message.content ?? "") + event.text,
+    })),
     doing: "answering",
   })),
   ReasoningDelta: inTurn((live, event) => ({
@@ -223,10 +194,24 @@ const SERVER = {
     window: event.window || state.window,
   }),
   ToolStarted: inTurn(toolStarted),
-  ToolOutput: inTurn(ofTool((tool, event) => ({ ...tool, output: (tool.output + event.text).slice(-OUTPUT_KEPT) }))),
+  ToolOutput: inTurn(
+    ofTool((tool, event) => ({ ...tool, output: (tool.output + event.text).slice(-OUTPUT_KEPT) })),
+  ),
   ToolFinished: inTurn(toolFinished),
-  DelegateStarted: inTurn(ofTool((tool, event) => ({ ...tool, tasks: [...tool.tasks, { id: event.child_session_id, task: event.task, ok: null }] }))),
-  DelegateFinished: inTurn(ofTool((tool, event) => ({ ...tool, tasks: tool.tasks.map((each) => (each.id === event.child_session_id ? { ...each, ok: event.ok } : each)) }))),
+  DelegateStarted: inTurn(
+    ofTool((tool, event) => ({
+      ...tool,
+      tasks: [...tool.tasks, { id: event.child_session_id, task: event.task, ok: null }],
+    })),
+  ),
+  DelegateFinished: inTurn(
+    ofTool((tool, event) => ({
+      ...tool,
+      tasks: tool.tasks.map((each) =>
+        each.id === event.child_session_id ? { ...each, ok: event.ok } : each,
+      ),
+    })),
+  ),
   ApprovalAsked: asked("approval"),
   QuestionAsked: asked("question"),
   AskClosed: (state, event) => ({
@@ -235,15 +220,29 @@ const SERVER = {
     closed: { ...state.closed, [event.ask_id]: event.outcome || "closed" },
   }),
   MessageJoined: (state, event) => ({
-    ...inTurn((live) => ({ ...live, items: [...closedAnswer(live.items), said(event.text, { at: event.at, joined: true })] }))(state, event),
+    ...inTurn((live) => ({
+      ...live,
+      items: [...closedAnswer(live.items), said(event.text, { at: event.at, joined: true })],
+    }))(state, event),
     waiting: without(state.waiting, event.inbox_id),
     taken: { ...state.taken, [event.inbox_id]: true },
   }),
   ModelRetrying: inTurn(retrying),
-  CompactionStarted: inTurn((live) => ({ ...live, doing: "compacting" })),
+  // Between turns a person asked for it, and it belongs to none.
+  CompactionStarted: (state, event) => ({
+    ...inTurn((live) => ({ ...live, doing: "compacting" }))(state, event),
+    compacting: !event.turn_id,
+  }),
   CompactionFinished: (state, event) => ({
-    ...inTurn((live) => ({ ...live, doing: "thinking", items: [...live.items, note(event.outcome, event.at)] }))(state, event),
+    ...inTurn((live) => ({
+      ...live,
+      doing: "thinking",
+      items: [...live.items, note(event.outcome, event.at)],
+    }))(state, event),
     context: event.tokens_after || state.context,
+    compacting: false,
+    said: event.turn_id ? "" : event.outcome,
+    stale: state.stale + (event.turn_id ? 0 : 1),
   }),
   Notice: inTurn((live, event) => ({ ...live, items: [...live.items, note(event.text, event.at)] })),
   Recalled: (state, event) => ({ ...state, recalled: { ...state.recalled, [event.turn_id]: event } }),
@@ -252,8 +251,6 @@ const SERVER = {
   TurnInterrupted: ended("interrupted"),
   TurnFailed: ended("failed"),
 };
-
-const note = (text, at) => ({ at, message: { role: "note", content: text } });
 
 // What the page itself does
 
@@ -265,12 +262,8 @@ function merged(left, right) {
 }
 
 /** What had come of a cut-off answer: the store keeps it every so often, and this page may have seen more. */
-function partialOf(state, { turn_id: turnId, partial }) {
-  const seen = state.past.find((each) => each.turnId === turnId)?.items.at(-1);
-  const streamed = seen?.message.role === "assistant" && !seen.step ? seen.message.content : "";
-  const before = state.unfinished?.turn_id === turnId ? state.unfinished.partial : "";
-  return [partial, streamed, before].reduce((longest, each) => (each && each.length > longest.length ? each : longest), "");
-}
+const partialOf = (state, { turn_id: turnId, partial }) =>
+  longest(partial, state.seen?.turnId === turnId ? state.seen.text : "");
 
 const standing = (state, detail, at) => ({
   rootId: detail.root_id,
@@ -282,8 +275,17 @@ const standing = (state, detail, at) => ({
   waiting: detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
   asks: detail.asks
     .filter((ask) => !state.closed[ask.ask_id])
-    .map((ask) => state.asks.find((known) => known.ask_id === ask.ask_id) ?? { ...ask, until: at + ask.seconds_left * 1000 }),
-  unfinished: state.live || !detail.unfinished ? null : { ...detail.unfinished, partial: partialOf(state, detail.unfinished) },
+    .map(
+      (ask) =>
+        state.asks.find((known) => known.ask_id === ask.ask_id) ?? {
+          ...ask,
+          until: at + ask.seconds_left * 1000,
+        },
+    ),
+  unfinished:
+    state.live || !detail.unfinished
+      ? null
+      : { ...detail.unfinished, partial: partialOf(state, detail.unfinished) },
   lineage: detail.lineage,
   context: detail.context_tokens || state.context,
   window: detail.context_window || state.window,
@@ -300,16 +302,32 @@ const PAGE = {
     loaded: true,
     past: state.past.filter((each) => each.staleAt > asOf),
   }),
-  "page.around": (state, { items, hasBefore, hasAfter }) => ({ ...state, items, hasBefore, hasAfter, loaded: true }),
+  "page.around": (state, { items, hasBefore, hasAfter }) => ({
+    ...state,
+    items,
+    hasBefore,
+    hasAfter,
+    loaded: true,
+  }),
   "page.older": (state, { items, hasBefore }) => {
     const all = merged(items, state.items);
     const cut = all.length > ITEMS_KEPT;
-    return { ...state, items: cut ? all.slice(0, ITEMS_KEPT) : all, hasBefore, hasAfter: state.hasAfter || cut };
+    return {
+      ...state,
+      items: cut ? all.slice(0, ITEMS_KEPT) : all,
+      hasBefore,
+      hasAfter: state.hasAfter || cut,
+    };
   },
   "page.newer": (state, { items, hasAfter }) => {
     const all = merged(state.items, items);
     const cut = all.length > ITEMS_KEPT;
-    return { ...state, items: cut ? all.slice(-ITEMS_KEPT) : all, hasAfter, hasBefore: state.hasBefore || cut };
+    return {
+      ...state,
+      items: cut ? all.slice(-ITEMS_KEPT) : all,
+      hasAfter,
+      hasBefore: state.hasBefore || cut,
+    };
   },
   "page.detail": (before, { detail, at }) => {
     const state = detail.unfinished ? lost(before, detail.unfinished.turn_id) : before;
@@ -333,48 +351,3 @@ const PAGE = {
   "page.reload": (state) => ({ ...state, stale: state.stale + 1 }),
   "page.seen": (state) => ({ ...state, last: null }),
 };
-
-// What is shown
-
-const isSummary = (item) => Boolean(item.message.holdfast?.summary);
-
-/** Messages in order, each with a key that stays when a turn moves from the stream to the store. */
-export function visible(state) {
-  const turns = state.hasAfter ? [] : [...state.past, ...(state.live ? [state.live] : [])];
-  const whole = new Set(turns.filter((each) => each.whole).map((each) => each.turnId));
-  // What a compaction carried over stands in the session before; a branch holds the only copy.
-  const first = state.lineage[0]?.id ?? state.sessionId;
-  const stored = state.items.filter((item) => !whole.has(item.turn_id) && !(item.carried && item.session_id !== first));
-  const counts = new Map();
-  const keyed = (item, turnId) => {
-    const owner = turnId ?? item.session_id ?? "";
-    const name = `${owner}/${item.message.role}`;
-    const count = counts.get(name) ?? 0;
-    counts.set(name, count + 1);
-    const key = turnId ? `${name}/${count}` : `${owner}/${item.seq}`;
-    return { ...item, turn_id: turnId, key };
-  };
-  const shown = stored.map((item) =>
-    isSummary(item) ? { ...item, key: `${item.session_id}/summary` } : keyed(item, item.turn_id),
-  );
-  for (const each of turns) {
-    const have = each.whole ? [] : shown.filter((item) => item.turn_id === each.turnId);
-    for (const item of remaining(each, have)) shown.push({ ...keyed(item, each.turnId), streamed: true });
-  }
-  return shown;
-}
-
-/** Of a turn seen only in part: what the store did not have when it was loaded. */
-function remaining(live, have) {
-  const steps = have.filter((item) => item.message.role === "assistant" && !item.message.holdfast?.superseded).length;
-  const results = new Set(have.map((item) => item.message.tool_call_id).filter(Boolean));
-  const words = new Set(have.filter((item) => item.message.role === "user").map((item) => item.message.content));
-  return live.items.filter(({ message, step }) => {
-    if (message.role === "assistant") return !(step && step <= steps);
-    if (message.role === "tool") return !results.has(message.tool_call_id);
-    return message.role !== "user" || !words.has(message.content);
-  });
-}
-
-/** How many waits a person can end: shown in the title and the list. */
-export const needs = (state) => state.asks.length + (state.unfinished ? 1 : 0);

@@ -3,14 +3,36 @@ import hljs from "./vendor/highlight/core.js";
 import { DOMPurify } from "./vendor/base.js";
 
 const LANGUAGES = new Set(
-  ("bash c cpp csharp css diff dockerfile go ini java javascript json kotlin lua makefile markdown php powershell " +
-    "python ruby rust shell sql swift typescript xml yaml").split(" "),
+  (
+    "bash c cpp csharp css diff dockerfile go ini java javascript json kotlin lua makefile markdown php powershell " +
+    "python ruby rust shell sql swift typescript xml yaml"
+  ).split(" "),
 );
 const OTHER_NAMES = {
-  "c++": "cpp", "c#": "csharp", cs: "csharp", console: "shell", docker: "dockerfile", golang: "go", html: "xml",
-  js: "javascript", jsx: "javascript", kt: "kotlin", md: "markdown", mjs: "javascript", ps1: "powershell", py: "python",
-  rb: "ruby", rs: "rust", scss: "css", sh: "bash", svg: "xml", toml: "ini", ts: "typescript", tsx: "typescript",
-  yml: "yaml", zsh: "bash",
+  "c++": "cpp",
+  "c#": "csharp",
+  cs: "csharp",
+  console: "shell",
+  docker: "dockerfile",
+  golang: "go",
+  html: "xml",
+  js: "javascript",
+  jsx: "javascript",
+  kt: "kotlin",
+  md: "markdown",
+  mjs: "javascript",
+  ps1: "powershell",
+  py: "python",
+  rb: "ruby",
+  rs: "rust",
+  scss: "css",
+  sh: "bash",
+  svg: "xml",
+  toml: "ini",
+  ts: "typescript",
+  tsx: "typescript",
+  yml: "yaml",
+  zsh: "bash",
 };
 
 /** The code as HTML with a class on each word that has a meaning; null for a language that is not known. */

@@ -9,10 +9,18 @@ export const KEYS = [
   { keys: ["j"], told: "Next conversation", run: (page) => beside(page, 1) },
   { keys: ["k"], told: "Previous conversation", run: (page) => beside(page, -1) },
   { keys: ["w"], told: "Go to what waits for you", run: (page) => toAsk(page) },
-  { keys: ["c"], told: "Context: what fills the window", run: (page) => page.session && page.show("context") },
+  {
+    keys: ["c"],
+    told: "Context: what fills the window",
+    run: (page) => page.session && page.show("context"),
+  },
   { keys: ["m"], told: "Memory", run: (page) => page.show("memory") },
   { keys: ["t"], told: "Timeline of the last turn", run: (page) => lastTurn(page) },
-  { keys: ["r"], told: "Regenerate the last answer", run: (page) => page.session?.state.state === "idle" && page.regenerate() },
+  {
+    keys: ["r"],
+    told: "Regenerate the last answer",
+    run: (page) => page.session?.state.state === "idle" && page.regenerate(),
+  },
   { keys: ["e"], told: "Edit the last message", run: (page) => editLast(page) },
   { keys: ["Ctrl+."], told: "Stop the running turn", run: (page) => page.stop() },
   { keys: ["Escape"], told: "Close what is open; leave the text", run: (page) => escape(page) },
@@ -48,7 +56,9 @@ function search(page) {
 
 function beside(page, step) {
   const { items } = page.list;
-  const place = items.findIndex((each) => each.root_id === page.session?.state.rootId || each.id === page.session?.id);
+  const place = items.findIndex(
+    (each) => each.root_id === page.session?.state.rootId || each.id === page.session?.id,
+  );
   const next = items[Math.min(items.length - 1, Math.max(0, place + step))];
   if (next) page.go(next.id);
 }
@@ -60,7 +70,8 @@ function toAsk(page) {
   return next && page.go(next.id);
 }
 
-const lastOf = (page, role) => page.session?.state.items.findLast((item) => item.turn_id && (!role || item.message.role === role));
+const lastOf = (page, role) =>
+  page.session?.state.items.findLast((item) => item.turn_id && (!role || item.message.role === role));
 
 function lastTurn(page) {
   const item = lastOf(page);
@@ -69,7 +80,8 @@ function lastTurn(page) {
 
 function editLast(page) {
   const item = lastOf(page, "user");
-  if (item && page.session.state.state === "idle" && item.session_id === page.session.state.sessionId) page.edit(item);
+  if (item && page.session.state.state === "idle" && item.session_id === page.session.state.sessionId)
+    page.edit(item);
 }
 
 function escape(page) {

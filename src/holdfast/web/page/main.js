@@ -45,7 +45,11 @@ class Page {
   /** The worse of the two connections: what a person must know. */
   get connection() {
     const both = [this.lost.session, this.lost.list].filter(Boolean);
-    return both.find((each) => each.state === "refused" && each.problem?.status === 401) ?? both.find((each) => each.state === "lost") ?? both[0];
+    return (
+      both.find((each) => each.state === "refused" && each.problem?.status === 401) ??
+      both.find((each) => each.state === "lost") ??
+      both[0]
+    );
   }
 
   // Where the page is
@@ -56,7 +60,11 @@ class Page {
     const target = found?.[2] ? { session: id, seq: Number(found[2]) } : null;
     this.editing = null;
     this.sideOpen = false;
-    if (id && this.session && (this.session.id === id || this.session.state.lineage.some((each) => each.id === id))) {
+    if (
+      id &&
+      this.session &&
+      (this.session.id === id || this.session.state.lineage.some((each) => each.id === id))
+    ) {
       this.target = target;
       if (target) this.trying(() => this.session.around(target.session, target.seq));
       return this.draw();
@@ -75,7 +83,11 @@ class Page {
     this.previous = id;
     this.opening = id;
     this.draw();
-    const [session, conversation, dock] = await Promise.all([import("./session.js"), import("./conversation.js"), import("./dock.js")]);
+    const [session, conversation, dock] = await Promise.all([
+      import("./session.js"),
+      import("./conversation.js"),
+      import("./dock.js"),
+    ]);
     if (this.opening !== id) return;
     this.opening = null;
     this.view = { ...conversation, ...dock };
@@ -104,10 +116,13 @@ class Page {
   say(text, bad = false) {
     clearTimeout(this._silence);
     this.toast = { text, bad };
-    this._silence = setTimeout(() => {
-      this.toast = null;
-      this.draw();
-    }, bad ? 12_000 : 4_000);
+    this._silence = setTimeout(
+      () => {
+        this.toast = null;
+        this.draw();
+      },
+      bad ? 12_000 : 4_000,
+    );
     this.draw();
   }
 
@@ -127,10 +142,20 @@ class Page {
     // A second try after a failure goes to the session that the first one made.
     this._fresh ??= await api("POST", "/sessions", previous);
     const fresh = this._fresh;
-    await api("POST", `/sessions/${encodeURIComponent(fresh.id)}/send`, typeof content === "string" ? { text: content, mode, key } : { content, mode, key });
+    await api(
+      "POST",
+      `/sessions/${encodeURIComponent(fresh.id)}/send`,
+      typeof content === "string" ? { text: content, mode, key } : { content, mode, key },
+    );
     this._fresh = null;
     drafts.write(NEW, "");
-    this.list.put({ ...fresh, opening: fresh.opening || (typeof content === "string" ? content : content[0]?.text ?? "").slice(0, 80), last_spoken: Date.now(), state: "running" });
+    this.list.put({
+      ...fresh,
+      opening:
+        fresh.opening || (typeof content === "string" ? content : (content[0]?.text ?? "")).slice(0, 80),
+      last_spoken: Date.now(),
+      state: "running",
+    });
     this.go(fresh.id);
     return undefined;
   };
@@ -138,7 +163,11 @@ class Page {
   async _resend(content, key) {
     this.editing.branch ??= await this.session.truncate(this.editing.item);
     const { id } = this.editing.branch;
-    await api("POST", `/sessions/${encodeURIComponent(id)}/send`, typeof content === "string" ? { text: content, mode: "queue", key } : { content, mode: "queue", key });
+    await api(
+      "POST",
+      `/sessions/${encodeURIComponent(id)}/send`,
+      typeof content === "string" ? { text: content, mode: "queue", key } : { content, mode: "queue", key },
+    );
     this.editing = null;
     this.go(id);
   }
@@ -151,8 +180,14 @@ class Page {
 
   edit = (item) => {
     const { content } = item.message;
-    const parts = typeof content === "string" ? [] : content.filter((part, place) => part.type !== "text" || place > 0).map((part, place) => ({ name: `attachment ${place + 1}`, part }));
-    const text = typeof content === "string" ? content : (content.find((part) => part.type === "text")?.text ?? "");
+    const parts =
+      typeof content === "string"
+        ? []
+        : content
+            .filter((part, place) => part.type !== "text" || place > 0)
+            .map((part, place) => ({ name: `attachment ${place + 1}`, part }));
+    const text =
+      typeof content === "string" ? content : (content.find((part) => part.type === "text")?.text ?? "");
     this.editing = { item, text, parts, branch: null };
     this.draw();
   };
@@ -162,26 +197,35 @@ class Page {
     this.draw();
   };
 
-  regenerate = () => this.trying(async () => {
-    const id = await this.session.wish("retry");
-    if (id && id !== this.session.state.sessionId) this.go(id);
-  });
+  regenerate = () =>
+    this.trying(async () => {
+      const id = await this.session.wish("retry");
+      if (id && id !== this.session.state.sessionId) this.go(id);
+    });
 
   resume = () => this.trying(() => this.session.wish("resume"));
   drop = () => this.trying(() => this.session.wish("drop"));
   runWaiting = () => this.trying(() => this.session.wish("run_waiting"));
 
-  branch = (item, before) => this.trying(async () => {
-    const place = before ? { ...item, seq: item.seq - 1 } : item;
-    const made = await this.session.branch(place);
-    if (before) drafts.write(made.root_id ?? made.id, typeof item.message.content === "string" ? item.message.content : "");
-    this.list.put({ ...made, last_spoken: Date.now() });
-    this.say("This is a branch. The original is unchanged.");
-    this.go(made.id);
-  });
+  branch = (item, before) =>
+    this.trying(async () => {
+      const place = before ? { ...item, seq: item.seq - 1 } : item;
+      const made = await this.session.branch(place);
+      if (before)
+        drafts.write(
+          made.root_id ?? made.id,
+          typeof item.message.content === "string" ? item.message.content : "",
+        );
+      this.list.put({ ...made, last_spoken: Date.now() });
+      this.say("This is a branch. The original is unchanged.");
+      this.go(made.id);
+    });
 
   exportSession = (session) => {
-    const link = Object.assign(document.createElement("a"), { href: `/api/sessions/${encodeURIComponent(session.id)}/export`, download: `${session.id}.jsonl` });
+    const link = Object.assign(document.createElement("a"), {
+      href: `/api/sessions/${encodeURIComponent(session.id)}/export`,
+      download: `${session.id}.jsonl`,
+    });
     link.click();
   };
 

@@ -32,7 +32,17 @@ function parser() {
     gfm: true,
     extensions: [
       maths("mathsBlock", "block", [/^\$\$([^$]+?)\$\$(?:\n|$)/, /^\\\[([\s\S]+?)\\\](?:\n|$)/], true),
-      maths("mathsInline", "inline", [/^\$\$([^$\n]+?)\$\$/, /^\\\((.+?)\\\)/, /^\\\[([\s\S]+?)\\\]/, /^\$(?![\s\d])([^$\n]*?[^\s$\\])\$(?![\w$])/], false),
+      maths(
+        "mathsInline",
+        "inline",
+        [
+          /^\$\$([^$\n]+?)\$\$/,
+          /^\\\((.+?)\\\)/,
+          /^\\\[([\s\S]+?)\\\]/,
+          /^\$(?![\s\d])([^$\n]*?[^\s$\\])\$(?![\w$])/,
+        ],
+        false,
+      ),
     ],
     renderer: {
       // Tags that format are kept; all others are shown as what they are.
@@ -41,7 +51,9 @@ function parser() {
       image({ href, text }) {
         // A picture elsewhere would tell its server that this was read; it is shown as a link.
         const name = escape(text || "image");
-        return PICTURE.test(href) ? `<img src="${escape(href)}" alt="${name}">` : `<a href="${escape(href)}">${name}</a>`;
+        return PICTURE.test(href)
+          ? `<img src="${escape(href)}" alt="${name}">`
+          : `<a href="${escape(href)}">${name}</a>`;
       },
     },
   });
@@ -75,7 +87,8 @@ const sanitised = (dirty) => (clean ??= sanitiser())(dirty);
 
 /** The blocks of a text; `before` is what an earlier, shorter text gave, and its finished blocks are kept. */
 export function blocksOf(text, before = null) {
-  const kept = before && text.startsWith(before.text.slice(0, before.done)) ? before : { blocks: [], done: 0, count: 0 };
+  const kept =
+    before && text.startsWith(before.text.slice(0, before.done)) ? before : { blocks: [], done: 0, count: 0 };
   const finished = kept.blocks.slice(0, kept.count ?? 0);
   const tokens = marked.lexer(text.slice(kept.done)).filter((token) => token.type !== "def");
   const tail = [];
@@ -141,9 +154,11 @@ export function Code({ text, language = "", open = false }) {
   const label = name ? `Code, ${name}` : "Code";
   return html`<div class="code">
     <div class="code-head"><span>${name || "text"}</span><${Copy} text=${() => text} label="Copy code" /></div>
-    ${coloured === null
-      ? html`<pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>`
-      : html`<pre tabindex="0" role="region" aria-label=${label}><code dangerouslySetInnerHTML=${{ __html: coloured }}></code></pre>`}
+    ${
+      coloured === null
+        ? html`<pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>`
+        : html`<pre tabindex="0" role="region" aria-label=${label}><code dangerouslySetInnerHTML=${{ __html: coloured }}></code></pre>`
+    }
   </div>`;
 }
 

@@ -6,7 +6,10 @@ export function typeset(elements) {
   for (const element of elements) {
     const source = element.textContent;
     try {
-      const written = temml.renderToString(source, { displayMode: element.classList.contains("display"), throwOnError: true });
+      const written = temml.renderToString(source, {
+        displayMode: element.classList.contains("display"),
+        throwOnError: true,
+      });
       // The page's policy lets no style attribute in; a browser would complain of each.
       const plain = written.replace(/ style="[^"]*"/g, "");
       element.innerHTML = DOMPurify.sanitize(plain, { USE_PROFILES: { mathMl: true } });

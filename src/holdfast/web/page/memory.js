@@ -27,7 +27,9 @@ export default function Memory({ page, session, close }) {
 }
 
 function Lane({ lane }) {
-  const owed = lane.owed ? `${count(lane.owed)} owed, the oldest for ${ago(lane.oldest_age)}` : "nothing owed";
+  const owed = lane.owed
+    ? `${count(lane.owed)} owed, the oldest for ${ago(lane.oldest_age)}`
+    : "nothing owed";
   return html`<li>
     <div class="line"><strong>${lane.name}</strong><span class="num">${lane.failing ? "failing" : (lane.state ?? "")}</span></div>
     <small>${owed}${lane.set_aside ? `; ${count(lane.set_aside)} set aside` : ""}${lane.recall_ms !== undefined && lane.recall_ms !== null ? `; recalls in ${Math.round(lane.recall_ms)} ms` : ""}${lane.recall_stuck ? "; a recall is stuck" : ""}</small>
@@ -38,17 +40,20 @@ function Lane({ lane }) {
 function SetAside({ page, found, again }) {
   const items = found.value?.items ?? [];
   if (!items.length) return html`<${Trouble} problem=${found.problem} />`;
-  const settle = (id, what) => page.trying(async () => {
-    await api("POST", `/memory/set-aside/${id}/${what}`, {});
-    again();
-  });
+  const settle = (id, what) =>
+    page.trying(async () => {
+      await api("POST", `/memory/set-aside/${id}/${what}`, {});
+      again();
+    });
   return html`<h3>Set aside: failed for good, kept for you</h3>
-    <ul aria-label="Set aside">${items.map((each) => html`<li key=${each.id}>
+    <ul aria-label="Set aside">${items.map(
+      (each) => html`<li key=${each.id}>
       <div class="line"><strong>${each.provider}</strong><span class="num">${count(each.attempts)} attempts</span></div>
       <p class="problem">${each.last_error}</p>
       ${each.text && html`<p class="told">${each.text}</p>`}
       <div class="buttons"><button type="button" onClick=${() => settle(each.id, "retry")}>Try again</button><button type="button" onClick=${() => settle(each.id, "drop")}>Drop</button></div>
-    </li>`)}</ul>`;
+    </li>`,
+    )}</ul>`;
 }
 
 function Search({ page }) {
@@ -68,36 +73,48 @@ function Search({ page }) {
     }, 250);
     return () => clearTimeout(timer);
   }, [words]);
-  const forget = (each) => page.trying(async () => {
-    await api("POST", "/memory/forget", { provider: each.provider, id: each.id });
-    setGone([...gone, `${each.provider}/${each.id}`]);
-    page.say("It is forgotten.");
-  });
+  const forget = (each) =>
+    page.trying(async () => {
+      await api("POST", "/memory/forget", { provider: each.provider, id: each.id });
+      setGone([...gone, `${each.provider}/${each.id}`]);
+      page.say("It is forgotten.");
+    });
   const left = (found ?? []).filter((each) => !gone.includes(`${each.provider}/${each.id}`));
   return html`<h3>What is remembered</h3>
     <input type="search" aria-label="Search memory" placeholder="Search memory" value=${words} onInput=${(event) => setWords(event.target.value)} />
     <${Trouble} problem=${problem} />
     ${found && !left.length && html`<p class="muted" role="status">Nothing is remembered about that.</p>`}
-    <ul aria-label="Found in memory">${left.map((each) => html`<li key=${`${each.provider}/${each.id}`}>
+    <ul aria-label="Found in memory">${left.map(
+      (each) => html`<li key=${`${each.provider}/${each.id}`}>
       <p class="told">${each.text}</p>
       <div class="line"><small>${each.provider}</small>${each.id && html`<button type="button" class="quiet" onClick=${() => forget(each)}>Forget</button>`}</div>
-    </li>`)}</ul>`;
+    </li>`,
+    )}</ul>`;
 }
 
 function Recalled({ session }) {
   const state = session?.state;
   const turnId = state?.live?.turnId ?? state?.items.findLast((item) => item.turn_id)?.turn_id;
-  const { value } = useLoaded(async () => (turnId ? api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`) : null), [turnId]);
+  const { value } = useLoaded(
+    async () => (turnId ? api("GET", `${session.path}/turns/${encodeURIComponent(turnId)}`) : null),
+    [turnId],
+  );
   if (!turnId || !value) return null;
   return html`<h3>Recalled for the last turn</h3><${RecalledTexts} recalled=${value.recalled} />`;
 }
 
-const OUTCOMES = { late: "came too late for the turn before", missed: "did not answer in time", failed: "failed" };
+const OUTCOMES = {
+  late: "came too late for the turn before",
+  missed: "did not answer in time",
+  failed: "failed",
+};
 
 export function RecalledTexts({ recalled }) {
   if (!recalled.length) return html`<p class="muted">Nothing was recalled.</p>`;
-  return recalled.map((each) => html`<div>
+  return recalled.map(
+    (each) => html`<div>
     <small>${each.provider}${OUTCOMES[each.outcome] ? `: ${OUTCOMES[each.outcome]}` : ""}</small>
     <p class="told">${each.text || (each.outcome === "answered" ? "Nothing fitted." : "")}</p>
-  </div>`);
+  </div>`,
+  );
 }

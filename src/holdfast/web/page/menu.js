@@ -21,15 +21,51 @@ export function Menu({ page, session, rename, top, left }) {
     if (title?.trim()) await page.list.patch(session, { title: title.trim() });
   };
   const own = page.session && page.session.state.rootId === session.root_id;
-  const item = (label, work, extra = "") => html`<button type="button" role="menuitem" class=${extra} onClick=${work}>${label}</button>`;
-  const place = { top: `${Math.min(top + 4, innerHeight - 260)}px`, left: `${Math.max(8, Math.min(left - 170, innerWidth - 190))}px` };
+  const item = (label, work, extra = "") =>
+    html`<button type="button" role="menuitem" class=${extra} onClick=${work}>${label}</button>`;
+  const place = {
+    top: `${Math.min(top + 4, innerHeight - 260)}px`,
+    left: `${Math.max(8, Math.min(left - 170, innerWidth - 190))}px`,
+  };
   return html`<button type="button" class="under" tabindex="-1" aria-label="Close the menu" onClick=${page.closeMenu}></button>
     <div class="menu" role="menu" ref=${box} style=${place} onKeyDown=${onKeyDown} aria-label="Conversation">
-      ${item("Rename", rename ? () => { page.closeMenu(); rename(); } : run(ask))}
-      ${item(session.pinned ? "Unpin" : "Pin", run(() => page.list.patch(session, { pinned: !session.pinned })))}
-      ${item(session.archived ? "Take out of the archive" : "Archive", run(() => page.list.patch(session, { archived: !session.archived })))}
-      ${own && page.session.state.state === "idle" && item("Compact now", run(() => page.session.wish("compact")))}
-      ${item("Export", run(async () => page.exportSession(session)))}
-      ${sure ? item("Delete for good", run(() => page.remove(session)), "danger") : item("Delete…", () => setSure(true), "danger")}
+      ${item(
+        "Rename",
+        rename
+          ? () => {
+              page.closeMenu();
+              rename();
+            }
+          : run(ask),
+      )}
+      ${item(
+        session.pinned ? "Unpin" : "Pin",
+        run(() => page.list.patch(session, { pinned: !session.pinned })),
+      )}
+      ${item(
+        session.archived ? "Take out of the archive" : "Archive",
+        run(() => page.list.patch(session, { archived: !session.archived })),
+      )}
+      ${
+        own &&
+        page.session.state.state === "idle" &&
+        item(
+          "Compact now",
+          run(() => page.session.wish("compact")),
+        )
+      }
+      ${item(
+        "Export",
+        run(async () => page.exportSession(session)),
+      )}
+      ${
+        sure
+          ? item(
+              "Delete for good",
+              run(() => page.remove(session)),
+              "danger",
+            )
+          : item("Delete…", () => setSure(true), "danger")
+      }
     </div>`;
 }

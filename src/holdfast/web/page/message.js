@@ -16,7 +16,9 @@ export const seconds = (ms) => {
 /** Draws again only when one of the named properties is another one. */
 export class Same extends Component {
   shouldComponentUpdate(next) {
-    return this.props.on.length !== next.on.length || this.props.on.some((each, place) => each !== next.on[place]);
+    return (
+      this.props.on.length !== next.on.length || this.props.on.some((each, place) => each !== next.on[place])
+    );
   }
 
   render({ children, draw }) {
@@ -34,14 +36,20 @@ export function Elapsed({ since }) {
 }
 
 export const textOf = (content) =>
-  typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").filter(Boolean).join("\n\n");
+  typeof content === "string"
+    ? content
+    : (content ?? [])
+        .map((part) => part.text ?? "")
+        .filter(Boolean)
+        .join("\n\n");
 
 const FILE = /^File ([^\n]{1,200}):\n([\s\S]*)$/;
 
 function Part({ part }) {
   if (part.type === "image_url") {
     const source = part.image_url?.url ?? "";
-    if (/^data:image\//.test(source)) return html`<img class="attached" src=${source} alt="Attached image" />`;
+    if (/^data:image\//.test(source))
+      return html`<img class="attached" src=${source} alt="Attached image" />`;
     return html`<span class="chip">image: ${source}</span>`;
   }
   const file = FILE.exec(part.text ?? "");
@@ -60,10 +68,12 @@ export function Said({ content }) {
   const size = textOf(content).length;
   return html`<div class=${`bubble${size > FOLD_AT && !whole ? " folded" : ""}`}>
     ${parts.map((part, place) => html`<${Part} key=${place} part=${part} />`)}
-    ${size > FOLD_AT &&
-    html`<button type="button" class="quiet more" onClick=${() => setWhole(!whole)}>
+    ${
+      size > FOLD_AT &&
+      html`<button type="button" class="quiet more" onClick=${() => setWhole(!whole)}>
       ${whole ? "Show less" : `Show all ${size.toLocaleString()} characters`}
-    </button>`}
+    </button>`
+    }
   </div>`;
 }
 
@@ -83,7 +93,8 @@ export function UserRow({ item, actions }) {
 const CUT = /\n*\[cut off here: [\s\S]*\]\s*$/;
 
 /** An answer's own words, without the note that its record ends with when it was cut off. */
-export const answerText = ({ content, holdfast }) => (holdfast?.cut_off ? textOf(content).replace(CUT, "") : textOf(content));
+export const answerText = ({ content, holdfast }) =>
+  holdfast?.cut_off ? textOf(content).replace(CUT, "") : textOf(content);
 
 export function AnswerRow({ item, told }) {
   const { message, open } = item;
@@ -93,9 +104,11 @@ export function AnswerRow({ item, told }) {
   const body = text && html`<${Markdown} text=${text} open=${Boolean(open)} />`;
   return html`<article class=${`row answer${open ? " open" : ""}`} aria-label="Holdfast" aria-busy=${open ? "true" : null}>
     ${kept.reasoning && html`<${Reasoning} text=${kept.reasoning} open=${open && !text} />`}
-    ${kept.superseded
-      ? html`<details class="void"><summary>An answer that broke off: ${kept.superseded}</summary>${body}</details>`
-      : body}
+    ${
+      kept.superseded
+        ? html`<details class="void"><summary>An answer that broke off: ${kept.superseded}</summary>${body}</details>`
+        : body
+    }
     ${cutOff && html`<div class="cut" role="note"><strong>Stopped here.</strong> ${cutOff}</div>`}
   </article>`;
 }
@@ -111,7 +124,11 @@ function shortly(given) {
   try {
     const read = JSON.parse(given || "{}");
     const values = read && typeof read === "object" ? Object.values(read) : [read];
-    return values.map((each) => (typeof each === "string" ? each : JSON.stringify(each))).join(" ").replace(/\s+/g, " ").slice(0, 200);
+    return values
+      .map((each) => (typeof each === "string" ? each : JSON.stringify(each)))
+      .join(" ")
+      .replace(/\s+/g, " ")
+      .slice(0, 200);
   } catch {
     return given.slice(0, 200);
   }
@@ -120,7 +137,10 @@ function shortly(given) {
 function prettily(given) {
   try {
     const read = JSON.parse(given || "{}");
-    return Object.entries(read).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value, null, 2)]);
+    return Object.entries(read).map(([name, value]) => [
+      name,
+      typeof value === "string" ? value : JSON.stringify(value, null, 2),
+    ]);
   } catch {
     return [["arguments", given]];
   }
@@ -134,7 +154,13 @@ export function ToolRow({ call, result, live, running, asking }) {
   const lastLine = !result && output.trim() ? output.trim().split("\n").at(-1) : "";
   const began = live?.began ?? call.at;
   const took = result?.at && began ? seconds(result.at - began) : "";
-  const word = { done: "done", failed: "failed", asking: "waiting for you", running: "running", unknown: "no result on record" }[state];
+  const word = {
+    done: "done",
+    failed: "failed",
+    asking: "waiting for you",
+    running: "running",
+    unknown: "no result on record",
+  }[state];
   return html`<details class=${`row tool ${state}`}>
     <summary>
       <span class="mark" aria-hidden="true"></span>

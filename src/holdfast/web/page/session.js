@@ -114,8 +114,16 @@ export class OpenSession {
   async _loadOnce(asOf) {
     const [detail, page] = await Promise.all([api("GET", this.path), this._tail()]);
     this._fold({ kind: "page.detail", detail, at: this._now() });
-    if (page.around) this._fold({ kind: "page.around", ...page });
-    else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page });
+    // Only now the ancestors are known.
+    const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
+    if (page.around)
+      this._fold({
+        kind: "page.around",
+        ...page,
+        hasBefore,
+        hasAfter: page.hasAfter || page.session !== this.state.sessionId,
+      });
+    else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page, hasBefore });
   }
 
   async _tail() {
@@ -138,16 +146,18 @@ export class OpenSession {
       more = known && page.has_more;
       after = page.items.at(-1)?.seq;
     }
-    return { items, fresh: !known, hasBefore: known ? this.state.hasBefore : first.has_more || this._parent(items[0]) !== null };
+    return { items, fresh: !known, hasBefore: known ? this.state.hasBefore : first.has_more };
   }
 
   async _around({ session, seq }) {
     const path = `/sessions/${encodeURIComponent(session)}/messages`;
-    const before = await api("GET", `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`);
+    const before = await api(
+      "GET",
+      `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`,
+    );
     const after = await api("GET", `${path}${query({ exact: true, after: seq, limit: PAGE_SIZE / 2 })}`);
     const items = [...before.items, ...after.items];
-    const atEnd = !after.has_more && session === this.state.sessionId;
-    return { around: true, items, hasBefore: before.has_more || this._parent(items[0]) !== null, hasAfter: !atEnd };
+    return { around: true, session, items, hasBefore: before.has_more, hasAfter: after.has_more };
   }
 
   _place(item) {
@@ -212,12 +222,24 @@ export class OpenSession {
     if (!this.state.hasAfter) return;
     const asOf = this.state.stale;
     const page = await api("GET", `${this.path}/messages${query({ limit: PAGE_SIZE })}`);
-    this._fold({ kind: "page.tail", items: page.items, hasBefore: page.has_more || this._parent(page.items[0]) !== null, asOf, fresh: true });
+    this._fold({
+      kind: "page.tail",
+      items: page.items,
+      hasBefore: page.has_more || this._parent(page.items[0]) !== null,
+      asOf,
+      fresh: true,
+    });
   }
 
   async around(session, seq) {
     const page = await this._around({ session, seq });
-    this._fold({ kind: "page.around", ...page });
+    const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
+    this._fold({
+      kind: "page.around",
+      ...page,
+      hasBefore,
+      hasAfter: page.hasAfter || session !== this.state.sessionId,
+    });
   }
 
   // What a person does. Each raises `Problem` when the server did not take it.
@@ -226,7 +248,13 @@ export class OpenSession {
     const body = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
     const accepted = await api("POST", `${this.path}/send`, body);
     this.sent += 1;
-    this._fold({ kind: "page.sent", inbox_id: accepted.inbox_id, mode: accepted.mode, message: { role: "user", content }, at: this._now() });
+    this._fold({
+      kind: "page.sent",
+      inbox_id: accepted.inbox_id,
+      mode: accepted.mode,
+      message: { role: "user", content },
+      at: this._now(),
+    });
     return accepted;
   }
 
@@ -247,7 +275,12 @@ export class OpenSession {
 
   async change(inboxId, text, mode) {
     const changed = await api("PUT", `${this.path}/waiting/${inboxId}`, { text, mode });
-    this._fold({ kind: "page.changed", inbox_id: inboxId, message: changed.message ?? { role: "user", content: text }, mode: changed.mode ?? mode });
+    this._fold({
+      kind: "page.changed",
+      inbox_id: inboxId,
+      message: changed.message ?? { role: "user", content: text },
+      mode: changed.mode ?? mode,
+    });
   }
 
   async withdraw(inboxId) {
@@ -270,8 +303,10 @@ export class OpenSession {
     return session_id;
   }
 
+  /** A new conversation that ends with this message; it may stand in an ancestor. */
   branch(item) {
-    return api("POST", `/sessions/${encodeURIComponent(item.session_id)}/branch`, { before: item.seq + 1 });
+    const place = { before: item.seq + 1, exact: true };
+    return api("POST", `/sessions/${encodeURIComponent(item.session_id)}/branch`, place);
   }
 
   truncate(item) {

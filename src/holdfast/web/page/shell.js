@@ -10,11 +10,21 @@ export const NEW = "new";
 export function Shell({ page }) {
   const { session, connection } = page;
   const act = {
-    newChat: page.newChat, memory: () => page.show("memory", { turnId: undefined }), help: page.help, menu: page.openMenu,
-    trying: (work) => page.trying(work), closeSide: () => { page.sideOpen = false; page.draw(); },
+    newChat: page.newChat,
+    memory: () => page.show("memory", { turnId: undefined }),
+    help: page.help,
+    menu: page.openMenu,
+    trying: (work) => page.trying(work),
+    closeSide: () => {
+      page.sideOpen = false;
+      page.draw();
+    },
   };
   return html`<div class=${`shell${page.sideOpen ? " side-open" : ""}${page.panel ? " has-panel" : ""}`}>
-    <a class="skip" href="#/" onClick=${(event) => { event.preventDefault(); page.focusComposer(); }}>Skip to the message</a>
+    <a class="skip" href="#/" onClick=${(event) => {
+      event.preventDefault();
+      page.focusComposer();
+    }}>Skip to the message</a>
     <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} />
     ${page.sideOpen && html`<button type="button" class="veil" aria-label="Close the list" onClick=${act.closeSide}></button>`}
     <main class="main" aria-label="Conversation">
@@ -35,41 +45,59 @@ function Head({ page }) {
   const listed = page.listed;
   const full = state?.window ? Math.min(100, Math.round((state.context / state.window) * 100)) : null;
   return html`<header class="head">
-    <button type="button" class="icon burger" aria-label="Conversations" onClick=${() => { page.sideOpen = true; page.draw(); }}>
+    <button type="button" class="icon burger" aria-label="Conversations" onClick=${() => {
+      page.sideOpen = true;
+      page.draw();
+    }}>
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h14M3 10h14M3 14h14" /></svg>
       ${page.list.needing.length > 0 && html`<span class="dot"></span>`}
     </button>
     <h1 class="clip">${page.name || "New chat"}</h1>
-    ${session && html`<button type="button" class="quiet" onClick=${() => page.show("context")} title="Context (c)" aria-label=${full === null ? "Context" : `Context, ${full} percent full`}>
+    ${
+      session &&
+      html`<button type="button" class="quiet" onClick=${() => page.show("context")} title="Context (c)" aria-label=${full === null ? "Context" : `Context, ${full} percent full`}>
       <span class="meter" aria-hidden="true"><span style=${{ width: `${full ?? 0}%` }}></span></span>${full === null ? "Context" : `${full}%`}
     </button>
-    <button type="button" class="icon" aria-label="More for this conversation" aria-haspopup="menu" onClick=${(event) => listed && page.openMenu(event.currentTarget, listed, null)}>⋯</button>`}
+    <button type="button" class="icon" aria-label="More for this conversation" aria-haspopup="menu" onClick=${(event) => listed && page.openMenu(event.currentTarget, listed, null)}>⋯</button>`
+    }
     <button type="button" class="icon only-small" aria-label="New chat" onClick=${page.newChat}><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12" /></svg></button>
   </header>`;
 }
 
 function Banner({ connection }) {
-  if (connection?.state === "lost") return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; what you write stays here.</div>`;
-  if (connection?.state === "refused" && connection.problem?.status === 401) return html`<div class="banner bad" role="alert">This browser is not signed in. Open the link that “holdfast web” printed.</div>`;
+  if (connection?.state === "lost")
+    return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; what you write stays here.</div>`;
+  if (connection?.state === "refused" && connection.problem?.status === 401)
+    return html`<div class="banner bad" role="alert">This browser is not signed in. Open the link that “holdfast web” printed.</div>`;
   return null;
 }
 
 function Opened({ page }) {
   const { session, view } = page;
   const { state, problem } = session;
-  const running = state.state === "running" || state.state === "elsewhere";
+  const running = state.state === "running" || state.state === "elsewhere" || state.compacting;
   const gone = problem && !state.loaded;
   const act = {
-    edit: page.edit, branch: page.branch, regenerate: page.regenerate, resume: page.resume, drop: page.drop, seen: page.seen,
-    runWaiting: page.runWaiting, timeline: (turnId) => page.show("timeline", { turnId }), landed: page.landed, focusComposer: page.focusComposer,
+    edit: page.edit,
+    branch: page.branch,
+    regenerate: page.regenerate,
+    resume: page.resume,
+    drop: page.drop,
+    seen: page.seen,
+    runWaiting: page.runWaiting,
+    timeline: (turnId) => page.show("timeline", { turnId }),
+    landed: page.landed,
+    focusComposer: page.focusComposer,
   };
   return html`
-    ${gone
-      ? html`<div class="scroll"><div class="column"><${view.Card} kind="bad" title="This conversation can't be shown" text=${problem.message} more=${problem.next}><button type="button" onClick=${page.newChat}>New chat</button></${view.Card}></div></div>`
-      : html`<${view.Conversation} key=${session.id} session=${session} act=${act} target=${page.target} />`}
+    ${
+      gone
+        ? html`<div class="scroll"><div class="column"><${view.Card} kind="bad" title="This conversation can't be shown" text=${problem.message} more=${problem.next}><button type="button" onClick=${page.newChat}>New chat</button></${view.Card}></div></div>`
+        : html`<${view.Conversation} key=${session.id} session=${session} act=${act} target=${page.target} />`
+    }
     <div class="foot">
       <${view.Dock} session=${session} state=${state} act=${act} />
-      <${Composer} id=${state.rootId ?? session.id} running=${running} blocked=${gone} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} />
+      <${Composer} id=${state.rootId ?? session.id} owner=${session.id} running=${running} blocked=${gone} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} />
     </div>`;
 }
 

@@ -33,7 +33,12 @@ export function Sidebar({ list, current, act, connection }) {
 }
 
 function Standing({ connection }) {
-  const told = { open: "Connected", connecting: "Connecting…", lost: "No connection", refused: "Not allowed" }[connection.state];
+  const told = {
+    open: "Connected",
+    connecting: "Connecting…",
+    lost: "No connection",
+    refused: "Not allowed",
+  }[connection.state];
   return html`<span class=${`standing ${connection.state}`} title=${told}><span class="sr">${told}</span></span>`;
 }
 
@@ -60,22 +65,32 @@ function useSearch(words) {
 }
 
 export const marked = (snippet) =>
-  snippet.split(/(\u0001[^\u0002]*\u0002?)/).map((part) => (part.startsWith("\u0001") ? html`<mark>${part.replace(/[\u0001\u0002]/g, "")}</mark>` : part));
+  snippet
+    .split(/(\u0001[^\u0002]*\u0002?)/)
+    .map((part) =>
+      part.startsWith("\u0001") ? html`<mark>${part.replace(/[\u0001\u0002]/g, "")}</mark>` : part,
+    );
 
 function Hits({ found, words, list }) {
-  const titles = list.items.filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase())).slice(0, 5);
-  const told = found.busy ? "Searching…" : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found`;
+  const titles = list.items
+    .filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
+    .slice(0, 5);
+  const told = found.busy
+    ? "Searching…"
+    : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found`;
   return html`<div class="hits">
     <p class="muted" role="status">${told}</p>
     ${found.problem && html`<p class="problem" role="alert">${found.problem.message} ${found.problem.next}</p>`}
     <ul>
       ${titles.map((each) => html`<li key=${each.root_id}><a href=${`#/s/${each.id}`}><span class="clip">${nameOf(each)}</span></a></li>`)}
-      ${found.items.map((hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
+      ${found.items.map(
+        (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
         <a href=${`#/s/${hit.session_id}/m/${hit.seq}`}>
           <span class="clip">${hit.title || "Conversation"}</span>
           <span class="snippet">${hit.role === "user" ? "You: " : ""}${marked(hit.snippet)}</span>
         </a>
-      </li>`)}
+      </li>`,
+      )}
     </ul>
   </div>`;
 }
@@ -104,9 +119,12 @@ function Rows({ list, current, act }) {
     if (!rows[next]) return;
     event.preventDefault();
     const top = tops[next];
-    if (top < box.current.scrollTop || top + ROW > box.current.scrollTop + box.current.clientHeight) box.current.scrollTop = top - box.current.clientHeight / 2;
+    if (top < box.current.scrollTop || top + ROW > box.current.scrollTop + box.current.clientHeight)
+      box.current.scrollTop = top - box.current.clientHeight / 2;
     look();
-    requestAnimationFrame(() => box.current.querySelector(`a[data-root="${CSS.escape(rows[next].session.root_id)}"]`)?.focus());
+    requestAnimationFrame(() =>
+      box.current.querySelector(`a[data-root="${CSS.escape(rows[next].session.root_id)}"]`)?.focus(),
+    );
   };
   return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${onKeyDown}>
     ${list.problem && html`<p class="problem" role="alert">${list.problem.message}</p>`}
@@ -116,7 +134,8 @@ function Rows({ list, current, act }) {
         const outside = tops[place] < view.top - MARGIN || tops[place] > view.top + view.height + MARGIN;
         if (outside) return null;
         const style = { transform: `translateY(${tops[place]}px)` };
-        if (row.heading) return html`<li key=${`group ${row.heading}`} class="heading" style=${style}><h2>${row.heading}</h2></li>`;
+        if (row.heading)
+          return html`<li key=${`group ${row.heading}`} class="heading" style=${style}><h2>${row.heading}</h2></li>`;
         return html`<${Entry} key=${row.session.root_id} session=${row.session} style=${style} isCurrent=${row.session.root_id === current || row.session.id === current} list=${list} act=${act} />`;
       })}
     </ul>
@@ -134,7 +153,13 @@ function Entry({ session, style, isCurrent, list, act }) {
   };
   if (renaming !== null) {
     return html`<li class="entry" style=${style}><input ref=${input} aria-label="New title" value=${renaming} onInput=${(event) => setRenaming(event.target.value)} onBlur=${rename}
-      onKeyDown=${(event) => { if (event.key === "Enter") rename(); if (event.key === "Escape") { event.stopPropagation(); setRenaming(null); } }} /></li>`;
+      onKeyDown=${(event) => {
+        if (event.key === "Enter") rename();
+        if (event.key === "Escape") {
+          event.stopPropagation();
+          setRenaming(null);
+        }
+      }} /></li>`;
   }
   const menu = (event) => act.menu(event.currentTarget, session, () => setRenaming(nameOf(session)));
   return html`<li class=${`entry${isCurrent ? " current" : ""}`} style=${style}>
@@ -148,7 +173,8 @@ function Entry({ session, style, isCurrent, list, act }) {
 function Badge({ session }) {
   if (session.asking) return html`<span class="badge asking">needs you</span>`;
   if (session.state === "unfinished") return html`<span class="badge cutoff">cut off</span>`;
-  if (session.state === "running" || session.state === "elsewhere") return html`<span class="badge running"><span class="pulse"></span><span class="sr">running</span></span>`;
+  if (session.state === "running" || session.state === "elsewhere")
+    return html`<span class="badge running"><span class="pulse"></span><span class="sr">running</span></span>`;
   if (session.waiting) return html`<span class="badge">${session.waiting} waiting</span>`;
   return null;
 }

@@ -35,14 +35,19 @@ async function answered(path, options) {
 
 /** One call; answers the JSON that came back, or null. Raises `Problem`. */
 export async function api(method, path, body) {
-  const headers = body === undefined ? {} : { "content-type": typeof body === "string" ? "application/x-ndjson" : "application/json" };
+  const headers =
+    body === undefined
+      ? {}
+      : { "content-type": typeof body === "string" ? "application/x-ndjson" : "application/json" };
   const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   const response = await answered(`/api${path}`, { method, headers, body: sent });
   return response.status === 204 ? null : response.json();
 }
 
 export const query = (parameters) => {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = Object.entries(parameters).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
   return given.length ? `?${new URLSearchParams(given)}` : "";
 };
 
@@ -100,7 +105,10 @@ export function follow(path, { heard, stood = () => {}, after = null }) {
     abort = new AbortController();
     let timer = setTimeout(() => abort.abort(), SILENCE_MS);
     try {
-      const headers = { accept: "text/event-stream", ...(last === null ? {} : { "last-event-id": String(last) }) };
+      const headers = {
+        accept: "text/event-stream",
+        ...(last === null ? {} : { "last-event-id": String(last) }),
+      };
       const response = await answered(`/api${path}`, { headers, signal: abort.signal, cache: "no-store" });
       stood({ state: "open" });
       delay = FIRST_DELAY_MS;
@@ -165,8 +173,14 @@ export function followOnce(path, name, { heard, stood }) {
   if (!navigator.locks || !globalThis.BroadcastChannel) return follow(path, { heard, stood });
   const channel = new BroadcastChannel(name);
   const tell = (kind, value) => channel.postMessage({ kind, value });
-  channel.onmessage = ({ data }) => (data.kind === "heard" ? heard(data.value) : data.kind === "stood" && stood(data.value));
   let following = null;
+  let standing = null;
+  channel.onmessage = ({ data }) => {
+    if (data.kind === "heard") heard(data.value);
+    else if (data.kind === "stood") stood(data.value);
+    else if (standing) tell("stood", standing);
+  };
+  tell("asks", null);
   const leaving = new AbortController();
   navigator.locks
     .request(name, { signal: leaving.signal }, () => {
@@ -176,8 +190,9 @@ export function followOnce(path, name, { heard, stood }) {
           tell("heard", value);
         },
         stood({ state, problem }) {
+          standing = { state };
           stood({ state, problem });
-          tell("stood", { state });
+          tell("stood", standing);
         },
       });
       return new Promise((release) => leaving.signal.addEventListener("abort", release));

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const { blank, fold, visible } = await import(new URL("fold.js", process.env.HOLDFAST_PAGE));
+const { blank, fold } = await import(new URL("fold.js", process.env.HOLDFAST_PAGE));
+const { visible } = await import(new URL("visible.js", process.env.HOLDFAST_PAGE));
 
 const at = 1_700_000_000_000;
 const T = { session_id: "s", turn_id: "t1", at };
@@ -102,12 +103,7 @@ test("a server that was killed leaves what was streamed until the store is loade
     { kind: "page.detail", at, detail: { id: "s", root_id: "s", waiting_messages: [], asks: [], lineage: [], unfinished, state: "unfinished" } },
   ], back);
   assert.deepEqual(texts(loaded), ["user: hello"]);
-  assert.equal(loaded.unfinished.partial, "I ");
-  const sooner = run([
-    { kind: "page.detail", at, detail: { id: "s", root_id: "s", waiting_messages: [], asks: [], lineage: [], unfinished, state: "unfinished" } },
-    { kind: "page.tail", items: STORED.slice(0, 1), hasBefore: false, asOf: back.stale, fresh: false },
-  ], back);
-  assert.equal(sooner.unfinished.partial, "I look.", "what this page has seen of it is more than what was stored");
+  assert.equal(loaded.unfinished.partial, "I look.", "what this page has seen of it is more than what was stored");
 });
 
 test("a waiting message that was taken meanwhile is not shown as waiting again", () => {
@@ -166,4 +162,23 @@ test("what a rotation carried over is not shown twice", () => {
   assert.deepEqual(texts(state), ["user: summary", "user: next"]);
   const branch = fold(blank("c"), { kind: "page.tail", items, hasBefore: false, asOf: 0, fresh: true });
   assert.deepEqual(texts(branch), ["user: summary", "user: hello", "user: next"], "a branch has the only copy");
+});
+
+test("a compaction between turns is no turn", () => {
+  const begun = run([snapshot, { kind: "CompactionStarted", session_id: "s", turn_id: "", tokens: 9, number: 1 }]);
+  assert.equal(begun.live, null);
+  assert.equal(begun.compacting, true);
+  const done = fold(begun, { kind: "CompactionFinished", session_id: "s", turn_id: "", outcome: "9 to 3 tokens", tokens_before: 9, tokens_after: 3, number: 2 });
+  assert.equal(done.compacting, false);
+  assert.equal(done.said, "9 to 3 tokens");
+  assert.ok(done.stale > begun.stale);
+});
+
+test("a call that the store knows already is not shown twice to a page that comes in mid-call", () => {
+  const late = { ...snapshot, number: 5, turn_id: "t1", said: "hello", at };
+  let state = run([late, { ...TURN[5], number: 6 }]);
+  state = fold(state, { kind: "page.tail", items: STORED.slice(0, 2), hasBefore: false, asOf: state.stale, fresh: true });
+  assert.deepEqual(texts(state), ["user: hello", "assistant: I look."]);
+  state = fold(state, { ...TURN[7], number: 7 });
+  assert.deepEqual(texts(state), ["user: hello", "assistant: I look.", "tool: a"]);
 });

@@ -146,6 +146,9 @@ def server_environment(settings: LocalSettings, ours: Mapping[str, str], port: i
     """How the server is told what to do: it reads nothing but its environment."""
     kind, address, model = settings.llm
     embeddings_address, embeddings_model = settings.embeddings
+    # The slim server has no embedding model of its own: without one, the model's server is asked.
+    shared = kind == "openai" and not embeddings_address
+    embeddings_key = settings.embeddings_key or (settings.llm_key if shared else settings.embeddings_key)
     told = {
         "HINDSIGHT_API_HOST": "127.0.0.1",
         "HINDSIGHT_API_PORT": str(port),
@@ -154,10 +157,10 @@ def server_environment(settings: LocalSettings, ours: Mapping[str, str], port: i
         "HINDSIGHT_API_LLM_BASE_URL": address,
         "HINDSIGHT_API_LLM_MODEL": model,
         "HINDSIGHT_API_LLM_API_KEY": settings.llm_key.reveal(),
-        "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai" if embeddings_address else "",
-        "HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL": embeddings_address,
+        "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai" if embeddings_address or shared else "",
+        "HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL": address if shared else embeddings_address,
         "HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL": embeddings_model,
-        "HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY": settings.embeddings_key.reveal(),
+        "HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY": embeddings_key.reveal(),
         # The one without a model of its own; the slim server has no other.
         "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",
         # A worker that comes back under its name takes up what it had begun.

@@ -41,6 +41,12 @@ SCHEMA: list[dict[str, Any]] = [
         "when": {"mode": "cloud"},
     },
     {
+        "key": "cloud_url",
+        "description": "the address that the account's page shows, if it is another",
+        "default": CLOUD_URL,
+        "when": {"mode": "cloud"},
+    },
+    {
         "key": "server_key",
         "description": "the key of your server, if it wants one",
         "secret": True,
@@ -100,7 +106,7 @@ SCHEMA: list[dict[str, Any]] = [
     {"key": "llm_key", "description": "the model's key", "secret": True, "when": LOCAL},
     {
         "key": "embeddings_base_url",
-        "description": "an OpenAI-compatible address for embeddings; empty: the server's own choice",
+        "description": "an OpenAI-compatible address for embeddings; empty: the model's, if that is openai",
         "when": LOCAL,
     },
     {"key": "embeddings_model", "description": "the embedding model's name", "when": LOCAL},
@@ -159,7 +165,7 @@ def read_settings(config: ProviderConfig, project: Path) -> HindsightSettings:
         if not 0 < value < float("inf"):
             raise InvalidInput(f"hindsight: {key} must be above 0, not {value:g}")
     return HindsightSettings(
-        url=CLOUD_URL if mode == "cloud" else config.text("url", SERVER_URL),
+        url=config.text("cloud_url", CLOUD_URL) if mode == "cloud" else config.text("url", SERVER_URL),
         key=config.secret("api_key") if mode == "cloud" else config.secret("server_key"),
         bank=bank_name(config.text("bank", "holdfast"), project if config.text("per") == "project" else None),
         tags=_listed(config.text("tags")),

@@ -1,0 +1,237 @@
+"""The web surface under load: N new chats at once, beside the same load straight to the model's server.
+
+The model streams 100 tokens in 2 s, so a perfect server adds nothing. Model, server and load run in three
+processes. `python -m bench.web` measures this alone.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench.rounds import FULL, QUICK, Scale
+from bench.table import Row, number, render
+from bench.web_load import TOKEN
+from bench.web_model import NAME, TOKENS
+
+CHATS = (10, 50, 200, 500)
+JUDGED = 200
+LATE_SECONDS, LONGER = 0.5, 1.3
+MAIN = "from holdfast.cli.main import main; main()"
+PATIENCE = 60.0
+TICKS = os.sysconf("SC_CLK_TCK")
+IMPORTS = re.compile(r"""(?:from\s*|import\s*|import\(\s*)["']([./][^"']+\.js)["']""")
+LINKS = re.compile(r"""(?:src|href)=["']([^"':]+\.(?:js|css|svg|png|webmanifest))["']""")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What N chats saw."""
+
+    first: float
+    whole: float
+    slowest: float
+    complete: int
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Holdfast that serves."""
+
+    pid: int
+    port: int
+    healthy: float
+    """Seconds from its start to its first sign of life."""
+
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory(self) -> int:
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+
+
+def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
+    counts = (2, 4) if scale is QUICK else CHATS
+    with _model() as model:
+        for chats in counts:
+            # A fresh server each time: what one load leaves behind is not the next one's.
+            with _holdfast(folder / f"web-{chats}", model) as server:
+                yield from _load_rows(server, model, chats)
+                if chats == counts[-1]:
+                    yield from _page_rows(server)
+
+
+def _load_rows(server: Server, model: int, chats: int) -> Iterator[Row]:
+    _load("api", server.port, 1)  # what is imported at the first request is imported now
+    direct = _load("direct", model, chats)
+    cpu, memory = server.cpu(), server.memory()
+    through = _load("api", server.port, chats)
+    cpu, grown = server.cpu() - cpu, server.memory() - memory
+    compatible = _load("v1", server.port, chats)
+    judged = chats == JUDGED
+    yield Row(
+        f"{chats} chats at once: complete",
+        f"{direct.complete}",
+        f"{through.complete}",
+        "",
+        goal="all" if judged else "",
+        met=through.complete == chats if judged else None,
+    )
+    for name, seen in (("", through), (", by /v1", compatible)):
+        goal = judged and not name
+        yield Row(
+            f"{chats} chats at once: median time to the first token{name}",
+            f"{direct.first:.2f} s",
+            f"{seen.first:.2f} s",
+            f"+{seen.first - direct.first:.2f} s",
+            goal=f"+{LATE_SECONDS} s" if goal else "",
+            met=seen.first <= direct.first + LATE_SECONDS if goal else None,
+        )
+        yield Row(
+            f"{chats} chats at once: median time to the end{name}",
+            f"{direct.whole:.2f} s",
+            f"{seen.whole:.2f} s",
+            f"{seen.whole / direct.whole:.2f}",
+            spread=f"slowest {seen.slowest:.2f} s",
+            goal=f"≤ {LONGER}" if goal else "",
+            met=seen.whole <= direct.whole * LONGER if goal else None,
+        )
+    yield Row(f"{chats} chats at once: CPU for each chat", "", f"{number(cpu / chats * 1000)} ms", "")
+    per_token = cpu / chats / TOKENS * 1_000_000
+    yield Row(f"{chats} chats at once: CPU for each token", "", f"{number(per_token)} µs", "")
+    yield Row(f"{chats} chats at once: memory for each chat", "", f"{number(max(0, grown) / chats)} KiB", "")
+
+
+def _page_rows(server: Server) -> Iterator[Row]:
+    yield Row("from the start of `holdfast web` to its first sign of life", "", f"{server.healthy:.2f} s", "")
+    size, requests = _first_view(server.port)
+    yield Row(
+        "the page's first view, compressed",
+        "",
+        f"{size / 1000:.0f} kB",
+        "",
+        goal="< 300 kB",
+        met=size < 300_000,
+    )
+    yield Row("the page's first view, files", "", f"{requests}", "", goal="≤ 15", met=requests <= 15)
+
+
+def _load(way: str, port: int, chats: int) -> Seen:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.web_load", way, str(port), str(chats)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE + chats,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    if not lines:
+        raise RuntimeError(f"{way} with {chats} chats: {done.stderr[-2000:]}")
+    wholes = [float(line[1]) for line in lines]
+    return Seen(
+        median(float(line[0]) for line in lines),
+        median(wholes),
+        max(wholes),
+        sum(int(line[2]) >= TOKENS for line in lines),
+    )
+
+
+@contextmanager
+def _model() -> Iterator[int]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.web_model"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - asked for above
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _holdfast(home: Path, model: int) -> Iterator[Server]:
+    home.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "XDG_STATE_HOME": str(home),
+        "HOLDFAST_MODEL_PROVIDER": "openai",
+        "HOLDFAST_MODEL_BASE_URL": f"http://127.0.0.1:{model}/v1",
+        "HOLDFAST_MODEL_NAME": NAME,
+        "HOLDFAST_TOOLS_WORKSPACE": str(home),
+        "HOLDFAST_WEB_TOKEN": TOKEN,
+    }
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-c", MAIN, "web", "--port", "0"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - asked for above
+            port = int(process.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
+            _get(port, "/healthz")
+            yield Server(process.pid, port, time.perf_counter() - begun)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+
+
+def _get(port: int, path: str) -> tuple[bytes, int]:
+    """A file of the page, and how many bytes of it came over the wire."""
+    import gzip
+
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - loopback
+        content: bytes = answer.read()
+        packed = answer.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(content) if packed else content, len(content)
+
+
+def _first_view(port: int) -> tuple[int, int]:
+    """What a browser loads before anything is clicked: the page, and all that its files import at once."""
+    wanted, seen, size = ["/"], set[str](), 0
+    while wanted:
+        path = wanted.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        try:
+            content, length = _get(port, path)
+        except urllib.error.HTTPError:
+            continue
+        size += length
+        text = content.decode(errors="replace")
+        found = LINKS.findall(text) if path == "/" else IMPORTS.findall(text) if path.endswith(".js") else []
+        base = Path(path).parent
+        wanted += [each if each.startswith("/") else os.path.normpath(base / each) for each in found]
+    return size, len(seen)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as name:
+        rows = []
+        for each in web_rows(Path(name), QUICK if "--quick" in sys.argv else FULL):
+            print("  ".join(cell for cell in each.cells() if cell), file=sys.stderr, flush=True)
+            rows.append(each)
+    print(render(rows))

@@ -1,0 +1,81 @@
+"""N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
+
+`direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session, sends a message
+and reads its events, as the page does. Each line: seconds to the first text, to the end, and the tokens.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+TOKEN = "bench"  # noqa: S105 - of a server that lives for a benchmark
+BODY = {"model": "paced", "stream": True, "messages": [{"role": "user", "content": "Count to a hundred."}]}
+ENDED = (b"event: TurnCompleted", b"[DONE]")
+
+
+class Chat:
+    """One conversation."""
+
+    def __init__(self, way: str, port: int) -> None:
+        self._way = way
+        self._port = port
+        self._begun = time.perf_counter()
+
+    async def run(self) -> tuple[float, float, int]:
+        if self._way != "api":
+            return await self._stream("POST", "/v1/chat/completions", BODY)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        made = await self._ask(reader, writer, "/api/sessions", {})
+        session = json.loads(made)["id"]
+        reading = asyncio.create_task(self._stream("GET", f"/api/sessions/{session}/events?after=0", None))
+        await self._ask(reader, writer, f"/api/sessions/{session}/send", {"text": "Count to a hundred."})
+        writer.close()
+        return await reading
+
+    async def _ask(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: object
+    ) -> bytes:
+        writer.write(head("POST", path, body))
+        said = await reader.readuntil(b"\r\n\r\n")
+        if said.split()[1] not in (b"200", b"201", b"202"):
+            raise RuntimeError(f"{path}: {said!r}")
+        length = int(said.lower().partition(b"content-length:")[2].split()[0])
+        return await reader.readexactly(length)
+
+    async def _stream(self, method: str, path: str, body: object) -> tuple[float, float, int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(head(method, path, body))
+        first, words = 0.0, 0
+        tail = b""
+        while chunk := await reader.read(65536):
+            seen = tail + chunk
+            if not first and b"word0" in seen:
+                first = time.perf_counter() - self._begun
+            words += seen.count(b"word") - tail.count(b"word")
+            tail = seen[-40:]
+            if any(mark in seen for mark in ENDED):
+                writer.close()
+                return first, time.perf_counter() - self._begun, words
+        raise RuntimeError(f"the answer ended too soon: {tail!r}")
+
+
+def head(method: str, path: str, body: object) -> bytes:
+    content = b"" if body is None else json.dumps(body).encode()
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: localhost",
+        f"Authorization: Bearer {TOKEN}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(content)}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+async def main(way: str, port: int, chats: int) -> None:
+    for first, whole, words in await asyncio.gather(*(Chat(way, port).run() for _ in range(chats))):
+        print(f"{first:.4f} {whole:.4f} {words}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,107 @@
+"""The views beside a conversation: its context, memory with what was recalled, and a turn's timeline."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.web.page.gated_model import Call, GatedModel
+from tests.web.page.seeing import say, see_answer, see_idle
+from tests.web.page.test_safety import CORPUS, harmless
+from tests.web.page.web_server import WebServer
+
+pytestmark = pytest.mark.slow
+
+
+def panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("complementary", name=name)
+
+
+def test_the_context_view_tells_how_full_the_window_is_and_with_what(page: Page, model: GatedModel) -> None:
+    model.will_answer("A short answer.")
+    say(page, "hello")
+    see_answer(page, "A short answer.")
+    see_idle(page)
+    page.get_by_role("button", name="Context").click()
+    view = panel(page, "Context")
+    expect(view).to_contain_text("of 128,000 tokens")
+    expect(view.get_by_role("list", name="What fills the window")).to_contain_text("Tool descriptions")
+    expect(view.get_by_role("list", name="Lineage").get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("button", name="Close Context").click()
+    expect(view).to_have_count(0)
+
+
+def test_the_context_view_leads_to_the_ancestors(page: Page, model: GatedModel) -> None:
+    model.will_answer(*(f"answer {place} " + "word " * 300 for place in range(5)))
+    for place in range(5):
+        say(page, f"question {place}")
+        see_answer(page, f"answer {place}")
+        see_idle(page)
+    model.will_answer("A summary.")
+    page.get_by_role("button", name="Context").click()
+    view = panel(page, "Context")
+    view.get_by_role("button", name="Compact now").click()
+    lineage = view.get_by_role("list", name="Lineage").get_by_role("listitem")
+    expect(lineage).to_have_count(2)
+    expect(lineage.first).to_contain_text("ended by a compaction")
+    lineage.first.get_by_role("link").click()
+    expect(page.locator(".cell.found")).to_contain_text("question 0")
+
+
+def test_memory_shows_its_lanes_finds_and_forgets(page: Page, model: GatedModel) -> None:
+    model.will_answer("A fine name for a heron.")
+    say(page, "my heron is called Quetzalina")
+    see_answer(page, "A fine name")
+    see_idle(page)
+    page.get_by_role("button", name="Memory").click()
+    view = panel(page, "Memory")
+    lane = view.get_by_role("list", name="Lanes").get_by_role("listitem")
+    expect(lane).to_contain_text("local")
+    expect(lane).to_contain_text("nothing owed")
+    view.get_by_role("searchbox", name="Search memory").fill("Quetzalina")
+    found = view.get_by_role("list", name="Found in memory").get_by_role("listitem")
+    expect(found.first).to_contain_text("Quetzalina")
+    before = found.count()
+    found.first.get_by_role("button", name="Forget").click()
+    expect(found).to_have_count(before - 1)
+
+
+def test_a_turns_timeline_is_a_picture_with_each_stretch(
+    page: Page, model: GatedModel, server: WebServer
+) -> None:
+    (server.folder / "note.txt").write_text("a note")
+    model.will_answer([Call("read_file", {"path": "note.txt"})], "It says: a note.")
+    say(page, "read it")
+    see_answer(page, "It says: a note.")
+    see_idle(page)
+    page.get_by_role("button", name="Timeline").click()
+    view = panel(page, "Timeline of a turn")
+    picture = view.get_by_role("img")
+    for name in ("Recall", "Model", "Tool · read_file", "Memory · local"):
+        expect(picture.locator("text").filter(has_text=name).first).to_be_visible()
+    expect(view.get_by_role("list", name="Deliveries")).to_contain_text("local")
+
+
+def test_what_was_recalled_for_a_turn_is_shown(page: Page, model: GatedModel) -> None:
+    model.will_answer("I will remember it.", "It is Zephyrine.")
+    say(page, "my boat is called Zephyrine, remember that")
+    see_answer(page, "I will remember it.")
+    see_idle(page)
+    page.get_by_role("button", name="New chat").first.click()
+    say(page, "what is my boat called, Zephyrine?")
+    see_answer(page, "It is Zephyrine.")
+    see_idle(page)
+    page.get_by_role("button", name="Memory").click()
+    view = panel(page, "Memory")
+    expect(view).to_contain_text("Recalled for the last turn")
+    expect(view.get_by_text("Zephyrine").first).to_be_visible()
+
+
+def test_memory_is_only_text(page: Page, model: GatedModel) -> None:
+    model.will_answer("Noted.")
+    say(page, "remember the word kumquatic: " + " ".join(CORPUS))
+    see_answer(page, "Noted.")
+    see_idle(page)
+    page.get_by_role("button", name="Memory").click()
+    view = panel(page, "Memory")
+    view.get_by_role("searchbox", name="Search memory").fill("kumquatic")
+    expect(view.get_by_role("list", name="Found in memory")).to_contain_text("<script>")
+    harmless(page)
