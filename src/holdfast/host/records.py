@@ -115,10 +115,18 @@ class Records:
         """Put the conversation out of sight, or back; nothing else changes."""
         await self._change(session_id, lambda: self._db.set_archived(session_id, archived))
 
-    async def branch(self, session_id: str, *, before: int | None = None) -> str:
-        """A new session that begins with what was said before a message."""
+    async def branch(self, session_id: str, *, before: int | None = None, exact: bool = False) -> str:
+        """A new session that begins with what was said before a message.
+
+        Of the conversation's live session or, `exact`, of the very one that is named.
+        """
         fresh = new_id()
-        await self._call(lambda: self._db.branch(self._db.live_end(session_id), fresh, before=before))
+
+        def work() -> None:
+            live = self._db.live_end(session_id)
+            self._db.branch(session_id if exact else live, fresh, before=before)
+
+        await self._call(work)
         self._told(fresh)
         return fresh
 

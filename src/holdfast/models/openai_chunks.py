@@ -4,7 +4,7 @@ Servers promise more than they keep: any field may be missing or of another kind
 before it is used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.core.errors import StreamBroken
@@ -87,6 +87,24 @@ class ChunkReader:
                 _text(function, "name"),
                 _text(function, "arguments"),
             )
+
+
+def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
+    """The same pieces, with neighbours of one text as one."""
+    held: TextPiece | ReasoningPiece | None = None
+    for piece in pieces:
+        if isinstance(piece, TextPiece) and isinstance(held, TextPiece):
+            held = TextPiece(held.text + piece.text)
+        elif isinstance(piece, ReasoningPiece) and isinstance(held, ReasoningPiece):
+            held = ReasoningPiece(held.text + piece.text)
+        else:
+            if held is not None:
+                yield held
+            held = piece if isinstance(piece, (TextPiece, ReasoningPiece)) else None
+            if held is None:
+                yield piece
+    if held is not None:
+        yield held
 
 
 def _part(holder: object, name: str) -> Any:  # noqa: ANN401 - whatever a server sent

@@ -5,21 +5,24 @@ OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import RequestRejected
 from holdfast.models.contract import ModelPiece, ModelRequest, ToolSchema
+from holdfast.models.event_data import EventData
 from holdfast.models.failures import failure, raise_named, server_said
-from holdfast.models.openai_chunks import ChunkReader
+from holdfast.models.openai_chunks import ChunkReader, joined
 from holdfast.models.sdk_model import SdkModel
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
 
 OPENAI_HOST = "api.openai.com"
+DONE = "[DONE]"
+NO_WORDS = "An error occurred during streaming"
 
 
 class OpenAICompatible(SdkModel["AsyncOpenAI"]):
@@ -34,10 +37,10 @@ class OpenAICompatible(SdkModel["AsyncOpenAI"]):
         try:
             async with await self._sent(client, request) as stream:
                 await self._require_events(stream)
-                chunks = cast("AsyncGenerator[object, None]", aiter(stream))
-                async with aclosing(chunks):
-                    async for chunk in chunks:
-                        for piece in reader.pieces(chunk):
+                async with aclosing(chunks_of(stream)) as arrivals:
+                    async for chunks in arrivals:
+                        # What came together goes on together: a busy program does less for each token.
+                        for piece in joined(piece for chunk in chunks for piece in reader.pieces(chunk)):
                             yield piece
         except (openai.OpenAIError, httpx2.HTTPError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
@@ -47,7 +50,7 @@ class OpenAICompatible(SdkModel["AsyncOpenAI"]):
         yield reader.finished()
 
     async def _sent(self, client: "AsyncOpenAI", request: ModelRequest) -> "AsyncStream[object]":
-        """Asked for as plain JSON: the SDK's own types cost more for each token than all the rest."""
+        """Asked for as plain JSON: the SDK's types for each token cost more than all the rest."""
         from openai import AsyncStream, Omit
 
         # Without a key nothing is sent in its place; and only OpenAI is told who the organisation is.
@@ -119,6 +122,51 @@ class OpenAICompatible(SdkModel["AsyncOpenAI"]):
                 timeout=timeout, trust_env=not server.is_local, transport=spread
             ),
         )
+
+
+async def chunks_of(stream: "AsyncStream[object]") -> AsyncGenerator[list[object], None]:
+    """The chunks of an answer, those that came from the network together at a time.
+
+    Raises what the SDK's own reader raises, after the chunks that came before.
+    """
+    import httpx2
+    from openai import APIConnectionError, APITimeoutError
+
+    events, request = EventData(), cast(Any, stream.response.request)
+    try:
+        async with aclosing(stream.response.aiter_bytes()) as content:
+            async for arrived in content:
+                for chunks in _checked(events.feed(arrived), request):
+                    yield chunks
+    except httpx2.TimeoutException as cause:
+        raise APITimeoutError(request=request) from cause
+    except httpx2.HTTPError as cause:
+        raise APIConnectionError(request=request) from cause
+    for chunks in _checked(events.end(), request):
+        yield chunks
+
+
+def _checked(arrived: Sequence[str], request: Any) -> Iterator[list[object]]:  # noqa: ANN401 - httpx's
+    """The chunks that are whole and no errors; then the first that isn't is raised."""
+    from openai import APIError
+
+    chunks: list[object] = []
+    for data in arrived:
+        if data.startswith(DONE):
+            continue
+        try:
+            chunk = json.loads(data)
+        except ValueError:
+            yield chunks
+            raise
+        if isinstance(chunk, dict) and chunk.get("error"):
+            yield chunks
+            error = chunk["error"]
+            said = error.get("message") if isinstance(error, dict) else None
+            raise APIError(said if isinstance(said, str) and said else NO_WORDS, request=request, body=error)
+        chunks.append(chunk)
+    if chunks:
+        yield chunks
 
 
 def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:

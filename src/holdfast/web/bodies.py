@@ -99,6 +99,7 @@ class Place(Body):
 
 class MaybePlace(Body):
     before: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    exact: bool = Field(default=False, description="from the very session named, also an ended one")
 
 
 class Focus(Body):

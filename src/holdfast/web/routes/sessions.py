@@ -102,7 +102,8 @@ async def truncate(host: TheHost, session_id: str, body: Place) -> SessionView:
 @router.post("/{session_id}/branch", status_code=201, responses=said_of(404, 409, 422))
 async def branch(host: TheHost, session_id: str, body: MaybePlace | None = None) -> SessionView:
     """A new conversation that begins with what was said before a message, or with all of it."""
-    return await view_of(host, await host.branch(session_id, before=body.before if body else None))
+    place = body or MaybePlace()
+    return await view_of(host, await host.branch(session_id, before=place.before, exact=place.exact))
 
 
 @router.get(

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from holdfast.core.errors import NotWaiting
+from holdfast.core.errors import NotWaiting, TurnNotFound
+from holdfast.host.contract import ContextView, TurnView
 from holdfast.web.bodies import Answer, Changed, Decision, Interruption, NewMessage
 from holdfast.web.contract import TheHost
 from holdfast.web.problems import said_of
@@ -30,6 +31,22 @@ async def read_messages(
     found = await host.messages(session_id, before=before, after=after, limit=limit + 1, exact=exact)
     part = found[:limit] if after is not None else found[-limit:]
     return MessagePage(items=[MessageView.of(each) for each in part], has_more=len(found) > len(part))
+
+
+@router.get("/context")
+async def read_context(host: TheHost, session_id: str) -> ContextView:
+    """What the conversation takes of the model's window, and the compactions behind it."""
+    return await host.context(session_id)
+
+
+@router.get("/turns/{turn_id}")
+async def read_turn(host: TheHost, session_id: str, turn_id: str) -> TurnView:
+    """One turn as a timeline, with what memory recalled for it and how its deliveries stand."""
+    root_id = (await host.session(session_id)).root_id
+    turn = await host.turn(turn_id)
+    if turn.root_id != root_id:
+        raise TurnNotFound(turn_id)
+    return turn
 
 
 @router.post("/send", status_code=202)

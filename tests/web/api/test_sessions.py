@@ -1,0 +1,212 @@
+"""Conversations over HTTP: listed, changed, moved, looked at; and memory, search and health beside them."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from holdfast.memory import MemoryManager
+from holdfast.sessions import SessionDB
+from holdfast.testing import Call
+from holdfast.testing.providers import RecordingProvider
+from holdfast.testing.scripted_model import Tokens
+from tests.agent.company import echo, until
+from tests.web.api.served import Served, served
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+async def talked(server: Served, *words: str, **body: str) -> str:
+    session = await server.begin(**body)
+    for word in words:
+        await server.send(session, word)
+    await until(lambda: server.web.streams.open == 0)
+    detail: dict[str, Any] = {}
+    while detail.get("messages") != 2 * len(words) or detail["state"] != "idle":
+        detail = (await server.http.get(f"/api/sessions/{session}")).json()
+    return session
+
+
+def test_conversations_are_listed_in_pages_and_set_in_order(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            ids = [await server.begin(title=f"number {number}") for number in range(5)]
+            seen: list[str] = []
+            for offset, following in ((0, 2), (2, 4), (4, None)):
+                params = {"limit": 2, "offset": offset}
+                page = (await server.http.get("/api/sessions", params=params)).json()
+                seen += [each["id"] for each in page["items"]]
+                assert page["next_offset"] == following
+            assert sorted(seen) == sorted(ids)
+            changed = await server.http.patch(
+                f"/api/sessions/{ids[0]}", json={"title": "first", "pinned": True}
+            )
+            assert (changed.json()["title"], changed.json()["pinned"]) == ("first", True)
+            pinned = (await server.http.get("/api/sessions", params={"pinned": True})).json()["items"]
+            assert [each["id"] for each in pinned] == [ids[0]]
+            await server.http.patch(f"/api/sessions/{ids[1]}", json={"archived": True})
+            shown = (await server.http.get("/api/sessions")).json()["items"]
+            assert ids[1] not in [each["id"] for each in shown]
+            assert (await server.http.delete(f"/api/sessions/{ids[2]}")).status_code == 204
+            gone = await server.http.get(f"/api/sessions/{ids[2]}")
+            assert (gone.status_code, gone.json()["reason"]) == (404, "SessionNotFound")
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L11")
+def test_a_new_session_names_the_one_before_whose_memory_is_then_committed(db: SessionDB, wait: Wait) -> None:
+    provider = RecordingProvider("notes")
+    memory = MemoryManager(db, drain_seconds=1.0)
+    memory.add_provider(provider)
+
+    async def scenario() -> None:
+        async with served(db, ["hello"], memory=memory) as server:
+            first = await talked(server, "hi")
+            assert db.uncommitted_sessions() == [first]
+            await server.begin(prev_session_id=first)
+            await until(lambda: not db.uncommitted_sessions())
+
+    wait(scenario())
+
+
+def test_a_conversation_is_branched_truncated_exported_and_imported(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["one", "two", "again"]) as server:
+            session = await talked(server, "first", "second")
+            place = f"/api/sessions/{session}"
+            branch = (await server.http.post(f"{place}/branch", json={"before": 2})).json()["id"]
+            assert await server.said(branch) == ["first", "one"]
+            cut = (await server.http.post(f"{place}/truncate", json={"before": 1})).json()["id"]
+            assert await server.said(cut) == ["first"]
+            exact = await server.http.post(f"{place}/branch", json={"before": 1, "exact": True})
+            assert exact.status_code == 201
+            exported = await server.http.get(f"{place}/export")
+            assert "attachment" in exported.headers["content-disposition"]
+            assert (await server.http.delete(f"{place}", params={"force": True})).status_code == 204
+            imported = await server.http.post("/api/sessions/import", content=exported.content)
+            assert imported.status_code == 201, imported.text
+            assert await server.said(imported.json()["id"]) == ["first", "one", "second", "two"]
+            retried = await server.http.post(f"/api/sessions/{imported.json()['id']}/retry")
+            assert retried.status_code == 202
+            fresh = retried.json()["session_id"]
+            await server.until(fresh, "TurnCompleted", after=0)
+            assert (await server.said(fresh))[-2:] == ["second", "again"]
+            cleared = await server.http.post(f"/api/sessions/{fresh}/clear")
+            assert (cleared.status_code, cleared.json()["messages"]) == (201, 0)
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("content", [b"", b"no json\n", b"\xff\xff", b"[]\n{}\n", b'{"kind": "x"}\n'])
+def test_what_is_no_export_is_not_imported(db: SessionDB, wait: Wait, content: bytes) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            refused = await server.http.post("/api/sessions/import", content=content)
+            assert refused.status_code == 422, refused.text
+            assert (await server.http.get("/api/sessions")).json()["items"] == []
+
+    wait(scenario())
+
+
+def test_messages_are_found_and_marked(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["the harbour is \x01calm\x02"]) as server:
+            session = await talked(server, "how is the harbour today?")
+            found = (await server.http.get("/api/search", params={"q": "harbour"})).json()["items"]
+            assert {each["root_id"] for each in found} == {session}
+            assert all("\x01harbour\x02" in each["snippet"].lower() for each in found)
+            assert all(each["snippet"].count("\x01") == 1 for each in found)
+            none = await server.http.get("/api/search", params={"q": "mountain", "session": session})
+            assert none.json()["items"] == []
+
+    wait(scenario())
+
+
+def test_a_turn_and_a_context_are_shown_as_people_look_at_them(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        script = [[Call("echo", {}), Tokens(5, 1)], ["done", Tokens(8, 2)]]
+        async with served(db, script, tools=[echo()]) as server:
+            session = await server.begin()
+            await server.send(session, "do it")
+            shown = await server.until(session, "TurnCompleted", after=0)
+            turn = shown[-1]["turn_id"]
+            seen = (await server.http.get(f"/api/sessions/{session}/turns/{turn}")).json()
+            assert (seen["state"], seen["input_tokens"]) == ("completed", 13)
+            assert {"model", "tool"} <= {span["kind"] for span in seen["spans"]}
+            other = await server.begin()
+            assert (await server.http.get(f"/api/sessions/{other}/turns/{turn}")).status_code == 404
+            context = (await server.http.get(f"/api/sessions/{session}/context")).json()
+            assert context["window"] > context["tokens"] > 0
+            assert "person" in {part["name"] for part in context["parts"]}
+
+    wait(scenario())
+
+
+def test_memory_is_shown_searched_forgotten_and_what_was_set_aside_decided(db: SessionDB, wait: Wait) -> None:
+    provider = RecordingProvider("notes")
+    memory = MemoryManager(db, drain_seconds=1.0)
+    memory.add_provider(provider)
+
+    async def scenario() -> None:
+        async with served(db, ["hello"], memory=memory) as server:
+            await talked(server, "hi")
+            await until(lambda: not db.outbox.list("owed") and not db.outbox.list("claimed"))
+            [lane] = (await server.http.get("/api/memory")).json()["lanes"]
+            assert (lane["name"], lane["state"], lane["owed"]) == ("notes", "working", 0)
+            assert (await server.http.get("/api/memory/search", params={"q": "hi"})).status_code == 200
+            unknown = await server.http.get("/api/memory/search", params={"q": "hi", "provider": "no"})
+            assert unknown.status_code == 422
+            forget = {"provider": "notes", "id": "1"}
+            assert (await server.http.post("/api/memory/forget", json=forget)).status_code == 422
+            assert (await server.http.get("/api/memory/set-aside")).json()["items"] == []
+            missing = await server.http.post("/api/memory/set-aside/7/retry")
+            assert (missing.status_code, missing.json()["reason"]) == (404, "DeliveryNotFound")
+
+    wait(scenario())
+
+
+def test_health_readiness_status_and_metrics_are_told(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, [["hello", Tokens(7, 2)]]) as server:
+            await talked(server, "hi")
+            assert (await server.http.get("/readyz")).json() == {"status": "ready"}
+            status = (await server.http.get("/api/status")).json()
+            assert status["running"] == []
+            told = (await server.http.get("/metrics")).text
+            assert 'holdfast_turns_total{end="completed"} 1.0' in told
+            assert 'holdfast_tokens_total{kind="input"} 7.0' in told
+            assert "holdfast_turn_first_token_seconds_count 1.0" in told
+            assert 'route="/api/sessions/{session_id}/send",status="202"' in told
+            await server.http.get("/some/where/else")
+            assert "/some/where" not in (await server.http.get("/metrics")).text
+            server.web.streams.close()
+            assert (await server.http.get("/readyz")).status_code == 503
+
+    wait(scenario())
+
+
+def test_problems_name_the_reason_the_next_step_and_the_request(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            cases = [
+                ("GET", "/nothing", 404),
+                ("PUT", "/api/sessions", 405),
+                ("GET", "/api/sessions?limit=0", 422),
+                ("GET", "/api/sessions/none/messages", 404),
+                ("POST", "/api/sessions/none/interrupt", 404),
+                ("POST", "/api/sessions/none/resume", 404),
+                ("GET", "/api/sessions/none/events", 404),
+            ]
+            for method, path, status in cases:
+                given = {"X-Request-ID": "mine-1"}
+                answer = await server.http.request(method, path, headers=given)
+                assert (answer.status_code, answer.headers["x-request-id"]) == (status, "mine-1"), path
+                problem = json.loads(answer.text)
+                assert problem["request_id"] == "mine-1"
+                assert all(problem[name] for name in ("type", "title", "detail", "reason", "next"))
+            forged = await server.http.get("/nothing", headers={"X-Request-ID": "a b\tc" * 30})
+            assert forged.headers["x-request-id"] != "a b\tc" * 30
+
+    wait(scenario())
