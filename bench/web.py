@@ -1,7 +1,8 @@
 """The web surface under load: N new chats at once, beside the same load straight to the model's server.
 
 The model streams 100 tokens in 2 s, so a perfect server adds nothing. Model, server and load run in three
-processes. `python -m bench.web` measures this alone.
+processes, without memory providers: what remembering costs is measured by itself (`memory.py`).
+`python -m bench.web` measures this alone.
 """
 
 import os
@@ -173,6 +174,7 @@ def _holdfast(home: Path, model: int) -> Iterator[Server]:
         "HOLDFAST_MODEL_BASE_URL": f"http://127.0.0.1:{model}/v1",
         "HOLDFAST_MODEL_NAME": NAME,
         "HOLDFAST_TOOLS_WORKSPACE": str(home),
+        "HOLDFAST_MEMORY_PROVIDERS": "",
         "HOLDFAST_WEB_TOKEN": TOKEN,
     }
     begun = time.perf_counter()
