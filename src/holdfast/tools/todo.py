@@ -28,7 +28,7 @@ class TodoList:
         self._items: tuple[TodoItem, ...] = ()
 
     def tool(self, like: Tool | None = None) -> Tool:
-        """This list as a tool; `like` is another list's, whose schema is taken over instead of read again."""
+        """The list as a tool; `like` is another list's, whose schema is taken over instead of read again."""
         if like is None:
             return tool(name="todo", changes=False)(self._write)
 

@@ -11,7 +11,7 @@ from tests.web.page.browser import a_browser
 from tests.web.page.gated_model import GatedModel
 from tests.web.page.web_server import WebServer
 
-PATIENCE_MS = 15_000
+PATIENCE_MS = 30_000
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 

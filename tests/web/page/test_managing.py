@@ -214,3 +214,8 @@ def test_what_was_said_before_a_compaction_stays_readable(page: Page, model: Gat
     page.locator(".scroll").evaluate("box => { box.scrollTop = 0 }")
     expect(said(page).first).to_contain_text("question 0")
     expect(divider).to_have_count(1)
+    said(page).nth(1).hover()
+    said(page).nth(1).get_by_role("button", name="Branch").click()
+    expect(composer(page)).to_have_value("question 1")
+    expect(said(page)).to_have_count(1)
+    see_answer(page, "answer 0")

@@ -116,9 +116,7 @@ def test_a_picture_elsewhere_is_a_link_and_is_not_fetched(page: Page, model: Gat
     assert asked == []
 
 
-def test_a_title_is_only_text(
-    page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]
-) -> None:
+def test_a_title_is_only_text(page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]) -> None:
     model.will_answer("Yes.")
     say(page, "hello")
     see_answer(page, "Yes.")

@@ -76,7 +76,7 @@ def test_a_turns_timeline_is_a_picture_with_each_stretch(
     view = panel(page, "Timeline of a turn")
     picture = view.get_by_role("img")
     for name in ("Recall", "Model", "Tool · read_file", "Memory · local"):
-        expect(picture.get_by_text(name).first).to_be_visible()
+        expect(picture.locator("text").filter(has_text=name).first).to_be_visible()
     expect(view.get_by_role("list", name="Deliveries")).to_contain_text("local")
 
 

@@ -189,14 +189,15 @@ function Row({ row, state, act }) {
 
 function drawn(row, { idle, own, act }) {
   const { item } = row;
+  const stored = item.seq !== undefined;
   if (row.kind === "user") {
-    const editable = own && idle;
-    return html`<${UserRow} item=${item} actions=${
-      editable && [
-        html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
+    // A message that still streams has no place yet; one before a compaction can be branched from, not undone.
+    const actions = [
+      own && idle && html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
+      stored &&
         html`<button type="button" class="quiet" onClick=${() => act.branch(item, true)}>Branch</button>`,
-      ]
-    } />`;
+    ];
+    return html`<${UserRow} item=${item} actions=${actions} />`;
   }
   if (row.kind === "answer") return html`<${AnswerRow} item=${item} told=${row.told} />`;
   if (row.kind === "tool") return html`<${ToolRow} ...${row} />`;
@@ -206,7 +207,7 @@ function drawn(row, { idle, own, act }) {
     <div class="actions">
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
-      ${own && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
+      ${stored && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
       ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>

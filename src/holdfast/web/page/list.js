@@ -7,12 +7,20 @@ const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
 
+/** A conversation after something about it has changed. */
+function changed(known, { session_id: id, state, waiting, asking, title, pinned, archived }) {
+  // Whoever begins or ends a turn was spoken in just now.
+  const spoken = state === known.state ? known.last_spoken : Math.max(known.last_spoken, Date.now());
+  return { ...known, id, state, waiting, asking, title, pinned, archived, last_spoken: spoken };
+}
+
 export class SessionList {
   constructor({ changed, connected }) {
     this.archived = false;
     this.problem = null;
     this.loaded = false;
     this._all = new Map();
+    this._looks = new Map(); // conversations that are being read, with the last that was heard of each
     this._next = 0;
     this._busy = false;
     this._changed = changed;
@@ -135,30 +143,39 @@ export class SessionList {
   }
 
   _take(items) {
-    for (const each of items) this._all.set(each.root_id, each);
+    for (const each of items) {
+      // A view that was read before the first message was stored knows less than what is known by now.
+      const opening = each.opening || this._all.get(each.root_id)?.opening || "";
+      this._all.set(each.root_id, { ...each, opening });
+    }
     this._sorted = null;
   }
 
   _heard(change) {
     if (change.deleted) return this.remove(change.root_id);
     const known = this._all.get(change.root_id);
-    if (!known) return this._look(change);
-    const { state, waiting, asking, title, session_id: id } = change;
-    // Whoever begins or ends a turn was spoken in just now.
-    const spoken =
-      state !== known.state ? Math.max(known.last_spoken, change.at ?? Date.now()) : known.last_spoken;
-    this._take([{ ...known, id, state, waiting, asking, title: title ?? known.title, last_spoken: spoken }]);
-    if (!known.title && !known.opening) this._look(change);
+    if (known) this._take([changed(known, change)]);
+    if (this._looks.has(change.root_id)) this._looks.set(change.root_id, change);
+    else if (!known || (!known.title && !known.opening)) this._look(change);
     return this._tell();
   }
 
+  /** Read a conversation of which the list knows too little; what is heard meanwhile is newer. */
   async _look(change) {
+    const root = change.root_id;
+    this._looks.set(root, change);
+    let last = change;
     try {
-      this._take([await api("GET", `/sessions/${encodeURIComponent(change.session_id)}`)]);
-      this._tell();
+      const read = await api("GET", `/sessions/${encodeURIComponent(change.session_id)}`);
+      last = this._looks.get(root);
+      this._take([last === change ? read : changed(read, last)]);
     } catch {
       // It may be gone again; the next change tells.
     }
+    this._looks.delete(root);
+    const known = this._all.get(root);
+    if (last !== change && !known?.title && !known?.opening) this._look(last);
+    this._tell();
   }
 
   _tell() {

@@ -303,8 +303,10 @@ export class OpenSession {
     return session_id;
   }
 
+  /** A new conversation that ends with this message; it may stand in an ancestor. */
   branch(item) {
-    return api("POST", `/sessions/${encodeURIComponent(item.session_id)}/branch`, { before: item.seq + 1 });
+    const place = { before: item.seq + 1, exact: true };
+    return api("POST", `/sessions/${encodeURIComponent(item.session_id)}/branch`, place);
   }
 
   truncate(item) {

@@ -64,17 +64,19 @@ export function laidOut(spans) {
   };
 }
 
+function nameOf({ kind, name, ok }) {
+  const named = name && name !== kind ? ` · ${name}` : "";
+  return `${NAMES[kind] ?? kind}${named}${ok === false ? " · failed" : ""}`;
+}
+
+const tookOf = (row) => (row.open ? "not over" : seconds(row.to - row.from));
+
 function Picture({ spans }) {
   if (!spans.length) return html`<p class="muted">Nothing is on record about this turn.</p>`;
   const { length, rows } = laidOut(spans);
   const x = (at) => (at / length) * WIDTH;
   const height = TOP + rows.length * LINE + 20;
-  const summary = rows
-    .map(
-      (row) =>
-        `${NAMES[row.kind] ?? row.kind} ${row.name ?? ""} ${row.open ? "is not over" : seconds(row.to - row.from)}${row.ok === false ? ", failed" : ""}`,
-    )
-    .join("; ");
+  const summary = rows.map((row) => `${nameOf(row)}, ${tookOf(row)}`).join("; ");
   return html`<svg class="timeline" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${summary}>
     ${[0, 0.25, 0.5, 0.75, 1].map((part) => html`<line x1=${x(part * length)} x2=${x(part * length)} y1="0" y2=${height - 16} />`)}
     <text class="soft" x="0" y=${height - 2}>0</text>
@@ -82,11 +84,10 @@ function Picture({ spans }) {
     ${rows.map((row, place) => {
       const y = TOP + place * LINE;
       const kind = row.ok === false ? "kbad" : `k${Math.max(0, KINDS.indexOf(row.kind))}`;
-      const took = row.open ? "not over" : seconds(row.to - row.from);
       return html`<g>
-        <title>${`${NAMES[row.kind] ?? row.kind}: ${row.name ?? ""}, ${took}${row.error ? `, ${row.error}` : ""}`}</title>
-        <text x="0" y=${y + 10}>${NAMES[row.kind] ?? row.kind}${row.name && row.name !== row.kind ? ` · ${row.name}` : ""}${row.ok === false ? " · failed" : ""}</text>
-        <text class="soft" x=${WIDTH} y=${y + 10} text-anchor="end">${took}</text>
+        <title>${row.error || `${nameOf(row)}, ${tookOf(row)}`}</title>
+        <text x="0" y=${y + 10}>${nameOf(row)}</text>
+        <text class="soft" x=${WIDTH} y=${y + 10} text-anchor="end">${tookOf(row)}</text>
         <rect class=${kind} x=${x(row.from)} y=${y + 15} width=${Math.max(3, x(row.to - row.from))} height="9" rx="3" />
       </g>`;
     })}

@@ -1,0 +1,51 @@
+// The list of `list.js`: what is heard of a conversation is newer than what was being read meanwhile.
+import assert from "node:assert/strict";
+import test from "node:test";
+
+const { SessionList, grouped } = await import(new URL("list.js", process.env.HOLDFAST_PAGE));
+
+const session = (id, more = {}) => ({ id, root_id: id, title: null, opening: "", pinned: false, archived: false, last_spoken: 1, state: "idle", waiting: 0, asking: 0, ...more });
+const change = (id, more = {}) => ({ root_id: id, session_id: id, state: "running", waiting: 0, asking: 0, title: null, pinned: false, archived: false, deleted: false, ...more });
+
+function listed() {
+  const answers = [];
+  globalThis.fetch = (path) => new Promise((resolve) => answers.push({ path, give: (body) => resolve({ ok: true, status: 200, json: async () => body }) }));
+  return { list: new SessionList({ changed: () => {}, connected: () => {} }), answers };
+}
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test("a late reading does not take away what is known by now", async () => {
+  const { list, answers } = listed();
+  list._heard(change("a"));
+  list.put(session("a", { opening: "hello", state: "running" }));
+  list._heard(change("a", { state: "idle", asking: 1 }));
+  answers[0].give(session("a", { state: "running" }));
+  await settle();
+  assert.equal(list.byId("a").opening, "hello");
+  assert.equal(list.byId("a").state, "idle");
+  assert.equal(list.needing.length, 1);
+});
+
+test("a conversation that was read too early is read again", async () => {
+  const { list, answers } = listed();
+  list._heard(change("a"));
+  list._heard(change("a", { state: "idle" }));
+  answers[0].give(session("a"));
+  await settle();
+  answers[1].give(session("a", { opening: "hello" }));
+  await settle();
+  assert.equal(list.byId("a").opening, "hello");
+  assert.equal(answers.length, 2);
+});
+
+test("a deleted conversation is gone, pinned ones stand first, then by date", () => {
+  const { list } = listed();
+  const now = new Date(2026, 4, 20, 12).getTime();
+  list.put(session("old", { last_spoken: now - 90 * 86_400_000, title: "old" }));
+  list.put(session("new", { last_spoken: now - 1000, title: "new" }));
+  list.put(session("pin", { last_spoken: now - 40 * 86_400_000, title: "pin", pinned: true }));
+  list.put(session("gone", { last_spoken: now, title: "gone" }));
+  list._heard(change("gone", { deleted: true }));
+  const rows = grouped(list.items, now).map((row) => row.heading ?? row.session.id);
+  assert.deepEqual([rows[0], rows[1], rows[2], rows[3], rows[5]], ["Pinned", "pin", "Today", "new", "old"]);
+});
