@@ -5,7 +5,7 @@ RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record guarantees report-cards lock format sync clean chat web
+.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record demo guarantees report-cards lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -37,6 +37,9 @@ bench-recall: sync ## Measure what memory finds on annotated conversations, and 
 
 record: sync ## Play a long conversation over real HTTP and write down what happened
 	$(RUN) -m tools.recorded_run > docs/end-to-end.md
+
+demo: sync ## Play a chat on a terminal and draw what a person sees, for the README
+	$(RUN) -m tools.demo
 
 bench-model: sync ## Measure the embedded model: loading, the first token, tokens a second
 	$(RUN) -m bench.embedded

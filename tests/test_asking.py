@@ -74,3 +74,32 @@ def test_a_provider_that_extracts_gets_the_model_and_others_do_not(
         memory, _ = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": "holographic"}), store)
         assert "Ann keeps bees" in memory.prefetch_all("Who keeps bees?", session_id="t", timeout=30)
         memory.shutdown_all()
+
+
+PLUGIN = """
+from pathlib import Path
+from holdfast import MemoryProvider
+
+class Noting(MemoryProvider):
+    name = "noting"
+    def is_available(self): return True
+    def get_tool_schemas(self): return []
+    def initialize(self, session_id, **kwargs):
+        Path(__file__).with_name("given.txt").write_text(" ".join(sorted(kwargs)))
+"""
+
+
+def test_a_plugin_that_takes_any_argument_is_not_given_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    plugins = tmp_path / "holdfast" / "memory_providers"
+    plugins.mkdir(parents=True)
+    (plugins / "noting.py").write_text(PLUGIN)
+    with SessionDB(tmp_path / "holdfast.db") as store:
+        settings = load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""})
+        memory, problems = build_memory(settings, store, lambda system, text: "never")
+        assert problems == []
+        memory.on_session_end([{"role": "user", "content": "hello"}], session_id="s")
+        assert memory.shutdown_all() == []
+    assert (plugins / "given.txt").read_text() == "config"

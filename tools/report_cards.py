@@ -16,6 +16,7 @@ HEAD = """# Report cards
 
 Made by `make report-cards`: the contract suite of [writing-a-provider.md](writing-a-provider.md) over every
 provider that Holdfast ships. ✓ kept, ✗ broken, ~ a gap that the backend leaves open, · not tried.
+Hindsight and OpenViking are judged here on fake servers; `make test-backends` tries them on the real ones.
 """
 
 

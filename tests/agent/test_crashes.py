@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from holdfast import Agent, SessionDB
-from holdfast.agent import AgentOptions
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotRunning
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions.sqlite import SqliteEngine
-from holdfast.testing import Call, FakeClock, ProcessDied, ScriptedModel
+from holdfast.testing import Call, ProcessDied, ScriptedModel
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import DEADLINE, Hold, MortalEngine, a_tool, echo, require_valid
+from tests.agent.company import DEADLINE, Hold, MortalEngine, a_tool, echo, require_valid, until
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -149,7 +148,7 @@ def test_a_crash_at_any_commit_leaves_a_turn_that_can_be_resumed(
 @pytest.mark.clause("D10")
 def test_what_had_come_of_an_answer_survives_a_crash_in_mid_stream(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        clock, hold = FakeClock(), Hold()
+        hold = Hold()
 
         class Slow(ScriptedModel):
             async def stream(self, request: ModelRequest) -> Any:  # noqa: ANN401
@@ -157,12 +156,12 @@ def test_what_had_come_of_an_answer_survives_a_crash_in_mid_stream(db: SessionDB
                     if self.played == 1 and getattr(piece, "text", "").strip() == "never":
                         await hold()
                     yield piece
-                    clock.advance(0.6)
 
         model = Slow(["first second third never said"])
-        agent = Agent(model, db, "s", options=AgentOptions(clock=clock))
+        agent = Agent(model, db, "s")
         turn = asyncio.create_task(agent.run("go"))
         await hold.reached.wait()
+        await until(lambda: db.turns.partial(agent.running_turn or "") != "")
         running = agent._running  # noqa: SLF001 - what dies with the process
         assert running is not None
         running.store._call = _never  # type: ignore[method-assign]  # noqa: SLF001
@@ -178,6 +177,20 @@ def test_what_had_come_of_an_answer_survives_a_crash_in_mid_stream(db: SessionDB
         assert told[1].startswith("first second")
         assert told[-1] == "whole"
         assert db.turns.partial(found.turn_id) == ""
+
+    wait(scenario())
+
+
+def test_what_came_before_a_pause_of_the_model_is_saved_during_it(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        agent = Agent(ScriptedModel([["The first words", 60.0, " and more"]]), db, "s")
+        running = asyncio.create_task(agent.run("go"))
+        await until(lambda: bool(agent.running_turn) and db.turns.partial(agent.running_turn or "") != "")
+        assert db.turns.partial(agent.running_turn or "") == "The first words"
+        agent.interrupt()
+        assert (await running).interrupted
+        assert db.turns.unfinished() == []
+        await agent.close()
 
     wait(scenario())
 

@@ -260,7 +260,7 @@ def test_a_turn_whose_opening_could_not_be_read_back_is_closed(
 
         def open_then_fail(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             turn = opened(*args, **kwargs)
-            engine.fail_next_read(StoreBusy("the store", 5.0))
+            engine.fail_next_read(*[StoreBusy("the store", 5.0)] * 2)
             return turn
 
         store.turns.open = open_then_fail  # type: ignore[method-assign]

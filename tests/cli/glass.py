@@ -22,6 +22,9 @@ class Glass:
         """What is no known control sequence, and should never be sent."""
         self.answers: list[str] = []
         """Where the cursor is, each time the program asked."""
+        self.marks: dict[tuple[int, int], str] = {}
+        """The colours of each cell, as the codes that were in force when it was written."""
+        self._codes: list[str] = []
         self._rest = ""
 
     def feed(self, text: str) -> None:
@@ -70,6 +73,7 @@ class Glass:
         row = self.rows[self.row]
         row.extend(" " * (self.column + wide - len(row)))
         row[self.column : self.column + wide] = [character, *[""] * (wide - 1)]
+        self.marks[self.row, self.column] = ";".join(self._codes)
         self.column += wide
 
     def _down(self, count: int) -> None:
@@ -96,7 +100,11 @@ class Glass:
             case "J":
                 del self.rows[self.row][self.column :]
                 del self.rows[self.row + 1 :]
+            case "m":
+                codes = numbers.split(";")
+                self._codes = [] if codes[0] in ("", "0") else self._codes
+                self._codes += [code for code in codes if code not in ("", "0")]
             case "n":
                 self.answers.append(f"\x1b[{self.row - self._top + 1};{self.column + 1}R")
             case _:
-                pass  # colours, modes
+                pass  # modes

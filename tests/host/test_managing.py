@@ -111,6 +111,19 @@ async def _all(events: Any) -> list[Any]:  # noqa: ANN401
     return [each async for each in events]
 
 
+def test_a_conversation_that_another_process_deleted_begins_anew(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with a_host(db, ["one", "two"]) as host:
+            await host.send("s", "first")
+            await until_turns_end(host, "s")
+            await until(lambda: db.session_holder("s") is None)
+            db.delete_session("s", force=True)
+            await host.send("s", "second")
+            await until(lambda: [m["content"] for m in db.get_messages("s")] == ["second", "two"])
+
+    wait(scenario())
+
+
 def test_a_conversation_is_not_deleted_while_its_turn_runs_here_or_elsewhere(
     db: SessionDB, wait: Wait
 ) -> None:

@@ -199,15 +199,15 @@ class Agent:
 
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
-        await self._call(self._ensure_session)
         if self._left_open is not None and not self._busy:
             with self._alone():
                 await self._look()
-        live_end = await self._call(self._db.live_end, self.session_id)
-        turn = await self._call(self._db.turns.running, live_end)
-        if turn is None or turn.id == self.running_turn:
-            return None
-        return await self._call(describe, self._db.turns, turn)
+        return await self._call(self._open_turn, self.session_id, self.running_turn)
+
+    def _open_turn(self, session_id: str, running: str | None) -> Unfinished | None:
+        self._ensure_session()
+        turn = self._db.turns.running(self._db.live_end(session_id))
+        return None if turn is None or turn.id == running else describe(self._db.turns, turn)
 
     async def resume(self) -> TurnResult:
         """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""

@@ -22,6 +22,7 @@ from holdfast.agent.hands import Hands
 from holdfast.agent.presentable import storable
 from holdfast.agent.prompt import with_recalled
 from holdfast.agent.recollection import Recollection
+from holdfast.agent.saving import Saving
 from holdfast.agent.transcript import Transcript, text_of
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import Clock, Message, ToolCall
@@ -53,8 +54,6 @@ NOTICES = {
     "length": "the answer was cut at the model's output limit",
     "refused": "the model refused to answer",
 }
-SAVE_SECONDS = 0.5
-"""How often an answer that still streams is saved: for a crash, and for readers in another process."""
 INTERRUPTED_CALL = (
     "Interrupted before it finished. It may have taken effect in part; look before repeating it."
 )
@@ -81,8 +80,8 @@ class Turn:
         self._hands = hands
         self._store = store
         self._answer = Answer()
-        self._began = self._saved = mind.clock.monotonic()
-        self._saved_length = 0
+        self._saving = Saving(store, lambda: self._answer.text)
+        self._began = mind.clock.monotonic()
         self._done: list[str] = []
         self._ended: tuple[str, str] | None = None
         self.interrupt_reason = "the person interrupted"
@@ -166,43 +165,34 @@ class Turn:
     async def _ask(self) -> AsyncGenerator[Event, None]:
         mind = self._mind
         self._answer = Answer()
-        self._saved, self._saved_length = mind.clock.monotonic(), 0
         request = ModelRequest(
             system=mind.system,
             messages=mind.transcript.messages,
             tools=self._hands.schemas if mind.model.traits.calls_tools else (),
             conversation=self._store.session_id,
         )
-        async with aclosing(pieces_of(mind.model, request)) as pieces:
-            async for piece in pieces:
-                match piece:
-                    case Retrying():
-                        yield await self._start_over(piece)
-                        continue
-                    case TextPiece():
-                        yield TextDelta(**self._here(), text=piece.text)
-                    case ReasoningPiece():
-                        yield ReasoningDelta(**self._here(), text=piece.text)
-                self._answer.add(piece)
-                await self._save_now_and_then()
+        try:
+            async with aclosing(pieces_of(mind.model, request)) as pieces:
+                async for piece in pieces:
+                    match piece:
+                        case Retrying():
+                            yield await self._start_over(piece)
+                            continue
+                        case TextPiece():
+                            yield TextDelta(**self._here(), text=piece.text)
+                            self._saving.begin()
+                        case ReasoningPiece():
+                            yield ReasoningDelta(**self._here(), text=piece.text)
+                    self._answer.add(piece)
+        finally:
+            await self._saving.stop()
         async for event in self._answered():
             yield event
 
-    async def _save_now_and_then(self) -> None:
-        """A crash loses at most the last words of a long answer."""
-        now = self._mind.clock.monotonic()
-        if now - self._saved < SAVE_SECONDS:
-            return
-        self._saved = now
-        text = self._answer.text
-        if len(text) > self._saved_length:
-            self._saved_length = len(text)
-            await self._store.save_partial(text)
-
     async def _start_over(self, retry: Retrying) -> Event:
         """The stream broke: what had come stays on record, and the answer begins anew."""
-        partial = self._answer
-        self._answer, self._saved_length = Answer(), 0
+        await self._saving.stop()
+        partial, self._answer = self._answer, Answer()
         if partial.text:
             await self._store.keep(partial.void(retry.problem))
         return ModelRetrying(

@@ -49,9 +49,10 @@ class TurnStore:
 
         async def work() -> Message:
             if isinstance(first, int):
-                # Noted at once: a turn that is open on record is open here, whatever fails next.
-                self._note(await self._call(self._journal.open, session_id, take=first, turn_id=self.turn_id))
-                message = (await self._call(self._journal.messages, self.turn_id))[0]
+                # Noted in any case: a turn that is open on record is open here, whatever fails next.
+                turn, said = await self._call(self._take, session_id, first)
+                self._note(turn)
+                message = said or (await self._call(self._journal.messages, self.turn_id))[0]
             else:
                 self._note(await self._call(self._journal.open, session_id, first, turn_id=self.turn_id))
                 message = first
@@ -59,6 +60,14 @@ class TurnStore:
             return message
 
         return await settled(work())
+
+    def _take(self, session_id: str, inbox_id: int) -> tuple[Turn, Message | None]:
+        """Open the turn with a waiting message, as its last edit left it; None when it can't be read back."""
+        turn = self._journal.open(session_id, take=inbox_id, turn_id=self.turn_id)
+        try:
+            return turn, self._journal.messages(self.turn_id)[0]
+        except HoldfastError:
+            return turn, None
 
     def hold(self, lease: Lease) -> None:
         """Go on under this lease: the one before it was let go or lost."""

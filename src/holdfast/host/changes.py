@@ -26,6 +26,7 @@ from holdfast.core.events import (
     TurnUnfinished,
 )
 from holdfast.host.contract import SessionChange
+from holdfast.host.pulse import Pulse
 from holdfast.sessions import News
 
 logger = logging.getLogger(__name__)
@@ -65,11 +66,12 @@ class _Listener:
 class Changes:
     """The changes of all conversations. Everything on the host's loop."""
 
-    def __init__(self, standing: Standing, look: Look, poll_seconds: float) -> None:
+    def __init__(self, standing: Standing, look: Look, poll_seconds: float, pulse: Pulse) -> None:
         """`standing` says how conversations stand now, `look` which of them something happened to."""
         self._standing = standing
         self._look = look
         self._poll_seconds = poll_seconds
+        self.pulse = pulse
         self._listeners: set[_Listener] = set()
         self._watchers: list[Callable[[Event], None]] = []
         self._touched: set[str] = set()

@@ -42,7 +42,7 @@ from holdfast.host.asks import AskRecord
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.endings import end_on_record
-from holdfast.host.following import Follower
+from holdfast.host.following import Follower, end_of_conversation
 from holdfast.host.holders import living_holder
 from holdfast.host.stopping import is_asked_to_stop
 from holdfast.host.streams import ENDS, EventStream
@@ -59,11 +59,14 @@ P = ParamSpec("P")
 PASSING = (Retryable, OutcomeUnknown, StoreFault)
 """Troubles after which the runner looks again by itself."""
 LONGEST_PAUSE = 5.0
+LONGEST_REST = 15.0
+"""How long a conversation that nothing happens to is left alone, even if no pulse wakes it."""
 REVIEW_SECONDS = 0.5
 """How long a review that is cut off at the end may take to stop."""
 INTERRUPTED = "the person interrupted"
 HEAD_START = 1.0
 """How long a message accepted by another process is left to it before this one runs it, in seconds."""
+_Look = tuple[str, list[InboxMessage]]
 TAKEN_OVER = "its process ended in mid-turn"
 
 
@@ -91,6 +94,7 @@ class Conversation:
         self._agents = agents
         self._holder = holder
         self._follower = Follower(parts, self.stream)
+        self._pulse = changes.pulse
         self._review = parts.make_review() if parts.make_review else None
         self._wishes = Wishes()
         self._woken = asyncio.Event()
@@ -101,6 +105,8 @@ class Conversation:
         self._closing = False
         self._deleted = False
         self._elsewhere = False
+        self._looked: _Look | None = None  # what the look at the inbox found that came with the lease
+        self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
         self.used = parts.clock.monotonic()
 
     @property
@@ -227,16 +233,26 @@ class Conversation:
         if message is None:
             self._spoken_here = False
         if self._unended or self._wishes or (message is not None and self._may_take(message)):
-            lease = await self._call(self._parts.db.hold_session, self.root_id, self._holder)
+            lease, self._looked = await self._call(self._hold)
             if lease is not None:
                 await self._serve(lease)
+                if self.stream.readers:
+                    await self._rest(self._parts.options.poll_seconds)  # nobody else has done anything yet
                 return True
         elif message is None and not self.stream.readers:
             return False
         # Another process runs it, or a reader here wants to know when one does.
         await self._look_elsewhere()
-        await self._rest(self._parts.options.poll_seconds)
+        if message is None and not self._elsewhere and not self._wishes and not self._unended:
+            async with self._pulse.resting(self.root_id, self._woken):
+                await self._rest(LONGEST_REST)
+        else:
+            await self._rest(self._parts.options.poll_seconds)
         return True
+
+    def _hold(self) -> "tuple[Lease | None, _Look | None]":
+        lease = self._parts.db.hold_session(self.root_id, self._holder)
+        return lease, None if lease is None else self._look_at_inbox()
 
     def _may_take(self, message: InboxMessage) -> bool:
         """Whoever accepted a message runs it; a process that only reads here lets that one go first."""
@@ -270,9 +286,10 @@ class Conversation:
     async def _serve(self, lease: Lease) -> None:
         """Run what waits, while this process holds the conversation."""
         try:
-            if self._follower.is_following:
+            if self._follower.is_following and lease.token != self._token + 1:
                 # What another process stored up to now is shown before anything of this one.
                 await self._follower.look(self.root_id)
+            self._token = lease.token
             self._moved(elsewhere=False)
             agent = self._agents.take(
                 self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
@@ -290,10 +307,17 @@ class Conversation:
         if self._deleted:
             return
         try:
-            await self._follower.skip(self.root_id)
+            self._follower.skip(await self._call(self._leave))
+        finally:
+            self._looked = None
+
+    def _leave(self) -> tuple[str, int]:
+        """Let the lease go; returns up to where this process has shown the conversation."""
+        try:
+            return end_of_conversation(self._parts.db, self.root_id)
         finally:
             # A lease that is kept would be renewed for ever, and nobody could go on.
-            await self._call(self._parts.db.let_go_of_session, self.root_id, self._holder)
+            self._parts.db.let_go_of_session(self.root_id, self._holder)
 
     async def _until_idle(self, agent: Agent) -> None:
         while not self._closing:
@@ -302,6 +326,7 @@ class Conversation:
             elif self._asks.unsettled:
                 await self.settle_asks(*self._asks.unsettled)
             elif self._wishes:
+                self._looked = None
                 await self._wishes.grant(agent)
             elif await self._next() is None:
                 return
@@ -402,12 +427,13 @@ class Conversation:
 
     async def _next(self) -> InboxMessage | None:
         """The message whose turn it is."""
-        live, waiting = await self._call(self._look_at_inbox)
+        looked, self._looked = self._looked, None
+        live, waiting = await self._call(self._look_at_inbox) if looked is None else looked
         self.stream.session_id = live
         self.stream.waiting = len(waiting)
         return waiting[0] if waiting and waiting[0].id > self._parked else None
 
-    def _look_at_inbox(self) -> tuple[str, list[InboxMessage]]:
+    def _look_at_inbox(self) -> _Look:
         live = self._parts.db.live_end(self.root_id)
         return live, self._parts.db.inbox.waiting(live)
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 
 from holdfast.agent import Agent
@@ -13,10 +14,11 @@ from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts, SessionChange
 from holdfast.host.conversation import Conversation
 from holdfast.host.holders import holder_name, living_holder
+from holdfast.host.pulse import Pulse
 from holdfast.host.standing import asked_elsewhere, change_of, gone
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import off_loop
-from holdfast.sessions import News
+from holdfast.sessions import News, Standing
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ class Conversations:
         self._opened: dict[str, Conversation] = {}
         self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
-        self.changes = Changes(self.standing, self._news, LOOKS * parts.options.poll_seconds)
+        poll = parts.options.poll_seconds
+        self.changes = Changes(self.standing, self._news, LOOKS * poll, Pulse(self._news, poll))
 
     @property
     def opened(self) -> Mapping[str, Conversation]:
@@ -42,7 +45,12 @@ class Conversations:
         return MappingProxyType(self._opened)
 
     async def open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The conversation a session belongs to."""
+        """The conversation a session belongs to.
+
+        With `create` one that is opened here is not looked for again: who writes to it hears if it is gone.
+        """
+        if create and session_id in self._opened and not self._call.closed:
+            return self._opened[session_id]
         root_id, live, last = await self._call(self._place, session_id, create)
         if self._call.closed:
             raise HostClosed
@@ -55,6 +63,13 @@ class Conversations:
                 # What waits before anybody has spoken here was left behind by another life.
                 opened.park(last)
         return self._opened[root_id]
+
+    def forget(self, conversation: Conversation) -> None:
+        """Another process has deleted it."""
+        conversation.retire()
+        if self._opened.get(conversation.root_id) is conversation:
+            del self._opened[conversation.root_id]
+            self.agents.drop(conversation.root_id)
 
     def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
         """Its conversation's first session, the one it goes on in, and the last message that waits there."""
@@ -77,7 +92,7 @@ class Conversations:
 
     async def standing(self, roots: Collection[str]) -> list[SessionChange]:
         """How conversations stand, named by their roots, in one read; one that is not there is deleted."""
-        standings = await self._call(self._db.standings, list(roots))
+        standings = await self._call(self._living, list(roots))
         asked = await self._call(asked_elsewhere, self._db, standings, self.holder)
         found = {each.root_id: each for each in standings}
         return [
@@ -85,6 +100,15 @@ class Conversations:
             if root in found
             else gone(root)
             for root in roots
+        ]
+
+    def _living(self, roots: list[str]) -> list[Standing]:
+        """As the store has them; a holder that is provably gone holds nothing."""
+        return [
+            each
+            if each.holder in (None, self.holder)
+            else replace(each, holder=living_holder(self._db, each.root_id))
+            for each in self._db.standings(roots)
         ]
 
     async def _news(self, since: int | None) -> News:

@@ -63,9 +63,9 @@ class Follower:
         """Whether it knows up to where this process has shown the conversation."""
         return self._seen >= 0
 
-    async def skip(self, root_id: str) -> None:
-        """Everything up to now has been shown by this process itself."""
-        self._session_id, self._seen = await off_loop(self._parts.pools.store, _end, self._parts.db, root_id)
+    def skip(self, end: tuple[str, int]) -> None:
+        """Everything up to this end of the conversation has been shown by this process itself."""
+        self._session_id, self._seen = end
         self._shown_in, self._open, self._streamed = self._session_id, None, ""
         self._asks.clear()
 
@@ -188,7 +188,8 @@ class Follower:
             )
 
 
-def _end(db: SessionDB, root_id: str) -> tuple[str, int]:
+def end_of_conversation(db: SessionDB, root_id: str) -> tuple[str, int]:
+    """The session in which it goes on, and how many messages that has."""
     live = db.live_end(root_id)
     return live, db.message_count(live)
 

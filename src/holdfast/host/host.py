@@ -15,6 +15,7 @@ from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     InvalidInput,
+    SessionNotFound,
     TurnNotFound,
 )
 from holdfast.core.events import Event, MessageAccepted
@@ -83,7 +84,13 @@ class Host(Overview):
         conversation = await self._conversations.open(session_id, create=True)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
-        stored = await self._call(self._put, conversation.root_id, message, mode, key)
+        try:
+            stored = await self._call(self._put, conversation.root_id, message, mode, key)
+        except SessionNotFound:
+            # Deleted through another process: it begins anew.
+            self._conversations.forget(conversation)
+            conversation = await self._conversations.open(session_id, create=True)
+            running, stored = None, await self._call(self._put, conversation.root_id, message, mode, key)
         if stored.state == "waiting":
             conversation.stream.waiting += 1
             conversation.stream.publish(
@@ -99,7 +106,8 @@ class Host(Overview):
         """The conversation's events after a number, then live; without one, a snapshot first."""
         conversation = await self._conversations.open(session_id)
         # Another process may run it: while somebody reads here, it is followed.
-        conversation.poke()
+        if not conversation.is_served:
+            conversation.poke()
         async with aclosing(conversation.stream.read(after)) as events:
             async for numbered in events:
                 yield numbered

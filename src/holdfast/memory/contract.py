@@ -49,7 +49,7 @@ class ProviderStatus:
 class Complete(Protocol):
     """Asks the agent's language model one thing and waits for the whole answer.
 
-    What is built from the settings gives it to every provider whose `initialize` takes `complete`, when
+    What is built from the settings gives it to every provider whose `initialize` names `complete`, when
     there is a model whose extracts are worth having. Call it from a thread, never from the event loop.
     """
 

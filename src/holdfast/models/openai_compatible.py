@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.core.contract import Message
 from holdfast.core.errors import RequestRejected
 from holdfast.models.contract import ModelPiece, ModelRequest, ToolSchema
-from holdfast.models.failures import failure, raise_named, server_said
 from holdfast.models.event_data import EventData
+from holdfast.models.failures import failure, raise_named, server_said
 from holdfast.models.openai_chunks import ChunkReader, joined
 from holdfast.models.sdk_model import SdkModel
 
@@ -163,9 +163,7 @@ def _checked(arrived: Sequence[str], request: Any) -> Iterator[list[object]]:  #
             yield chunks
             error = chunk["error"]
             said = error.get("message") if isinstance(error, dict) else None
-            raise APIError(
-                said if isinstance(said, str) and said else NO_WORDS, request=request, body=error
-            )
+            raise APIError(said if isinstance(said, str) and said else NO_WORDS, request=request, body=error)
         chunks.append(chunk)
     if chunks:
         yield chunks

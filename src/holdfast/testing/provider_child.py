@@ -56,11 +56,12 @@ def be_killed(facts: dict[str, Any], words: str) -> None:
     threading.Event().wait()
 
 
-def leave(facts: dict[str, Any], words: str, ending: str) -> None:
-    """Hand turns over and end at once, in one of the ways in which a program ends."""
+def leave(facts: dict[str, Any], words: str, ending: str, delay: str) -> None:
+    """Hand turns over and end after a moment, in one of the ways in which a program ends."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     memory = opened(facts, drain=2.0)
     hand_over(memory, words)
+    threading.Event().wait(float(delay))
     match ending:
         case "sys.exit":
             sys.exit(0)

@@ -1,5 +1,6 @@
 """Memory as the settings name it: the providers, each with its configuration, and their manager."""
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,6 @@ from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.memory.config import ConfigField, ProviderConfig, resolve
 from holdfast.memory.config_store import ConfigStore
 from holdfast.memory.contract import Complete
-from holdfast.memory.delivery import takes
 from holdfast.memory.loading import Loaded, load_providers, make_provider
 from holdfast.sessions import SessionDB
 from holdfast.wiring.basics import data_folder, settings_path
@@ -69,7 +69,7 @@ def build_memory(
 ) -> tuple[MemoryManager, list[ProviderInvalid]]:
     """Memory with the providers that the settings name, and why others were left out.
 
-    `complete` asks the model; providers that extract by themselves get it.
+    `complete` asks the model; a provider whose `initialize` names it gets it.
     """
     loaded = load_providers_of(settings)
     memory = MemoryManager(
@@ -80,7 +80,12 @@ def build_memory(
     )
     for provider in loaded.providers:
         given: dict[str, Any] = {"config": loaded.configs[provider.name]}
-        if complete is not None and takes(provider.initialize, "complete"):
+        if complete is not None and _asks(provider):
             given["complete"] = complete
         memory.add_provider(provider, **given)
     return memory, loaded.problems
+
+
+def _asks(provider: MemoryProvider) -> bool:
+    """Whether a provider wants to ask the model; one that takes any argument doesn't by that alone."""
+    return "complete" in inspect.signature(provider.initialize).parameters

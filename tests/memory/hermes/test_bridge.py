@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -184,6 +183,7 @@ def test_the_check_says_what_the_plugin_says(tmp_path: Path) -> None:
     provider = HermesProvider(JOTTER, folder=tmp_path)
     with pytest.raises(ProviderNotWorking, match="not configured"):
         provider.check(ProviderConfig())
-    fields: Any = declared(provider)
-    assert "configured; its home is" in provider.check(resolve(fields, {"api_key": "k"}))
+    values = {"api_key": "k", "file": "other.jsonl"}
+    assert "configured; its home is" in provider.check(resolve(declared(provider), values))
+    assert not (tmp_path / "hermes").exists()
     provider.shutdown()

@@ -15,6 +15,7 @@ from holdfast.memory.loading import load_providers
 from holdfast.memory.providers.hermes import HermesProvider
 from holdfast.sessions import SessionDB
 from tests.memory.gates import DEADLINE
+from tests.memory.kit.honcho_fake import FakeHoncho
 from tools.hermes_env import hermes_plugins
 
 pytestmark = pytest.mark.slow
@@ -90,3 +91,19 @@ def test_holographic_extracts_at_the_end_of_a_session(holographic: MemoryManager
         timeout=DEADLINE,
     )
     assert "dark roast" in holographic.prefetch_all("dark roast coffee", session_id="s2")
+
+
+def test_honcho_reaches_a_server_of_ones_own(plugins: Path, tmp_path: Path) -> None:
+    server = FakeHoncho()
+    server.backend.start()
+    with SessionDB(tmp_path / "store.db") as store:
+        memory = MemoryManager(store)
+        provider = HermesProvider(plugins / "honcho", folder=tmp_path, environment={"HOME": str(tmp_path)})
+        values = {"baseUrl": server.backend.url, "api_key": "k"}
+        memory.add_provider(provider, config=resolve(declared(provider), values))
+        memory.sync_all("The pear tree stands by the well.", "Noted.", session_id="s1")
+        assert memory.flush_pending(DEADLINE), memory.status()
+        said = [each["content"] for each in server.messages]
+        memory.shutdown_all()
+    server.backend.stop()
+    assert said == ["The pear tree stands by the well.", "Noted."]

@@ -49,6 +49,7 @@ def test_a_probe_of_an_unknown_name_finds_nothing_and_says_so(memory: Holographi
     assert answer["facts"] == []
     assert answer["unknown"] == ["Zaphod"]
     assert "nothing is known of Zaphod" in answer["note"]
+    assert ask(memory, "probe", entity="Ann Zaphod")["unknown"] == ["Ann Zaphod"], "half a name is none"
 
 
 def test_a_probe_finds_what_only_mentions_a_thing(memory: HolographicMemory) -> None:

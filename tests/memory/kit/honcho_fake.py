@@ -45,6 +45,10 @@ class FakeHoncho:
                 if not ID.match(body["id"]):
                     return 422, {"detail": f"not an id: {body['id']}"}
                 return 200, {"id": body["id"], "is_active": True, **made}
+            case ["sessions", session, "peers"]:
+                return 200, {"id": session, "is_active": True, **made}
+            case ["sessions", session, "context"]:
+                return 200, {"id": session, "messages": [], "summary": None}
             case ["sessions", session, "messages"]:
                 return self._add(workspace, session, body["messages"])
             case ["sessions", session, "messages", "list"]:

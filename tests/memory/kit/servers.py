@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
@@ -61,7 +62,8 @@ class ThreadedBackend:
         if self.health == "wedged":
             await asyncio.Event().wait()
         if self.health == "slow":
-            await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=SLOW_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), SLOW_SECONDS)
         if self.health == "down":
             await answer.reply(503, {"detail": "out of order"})
             return

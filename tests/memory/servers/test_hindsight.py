@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, ProviderUnavailable
+from holdfast.core.errors import InvalidInput, ProviderUnavailable, Undeliverable
 from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig, fields_of, missing, resolve
 from holdfast.memory.contract import CompletedTurn
@@ -96,6 +96,15 @@ def test_an_operation_that_failed_on_the_server_is_set_going_again(
     assert [item["metadata"]["turn"] for item in server.items()] == ["t1", "t2"]
 
 
+@pytest.mark.clause("D3")
+def test_a_turn_whose_operation_belongs_to_something_else_is_given_up(
+    server: FakeHindsight, memory: HindsightMemory
+) -> None:
+    server.plan(Fault("/memories", "refuse", status=409))
+    with pytest.raises(Undeliverable, match="409"):
+        memory.sync_turns([turn(1)])
+
+
 @pytest.mark.clause("M6")
 def test_the_next_turn_of_a_session_waits_until_the_one_before_it_is_processed(
     server: FakeHindsight, memory: HindsightMemory
@@ -161,6 +170,16 @@ def test_the_schema_asks_only_for_what_a_mode_needs(tmp_path: Path) -> None:
     cloud = resolve(fields, {"mode": "cloud", "api_key": "k"})
     assert read_settings(cloud, tmp_path).url == CLOUD_URL
     assert read_settings(cloud, tmp_path).key == Secret("k")
+
+
+def test_in_the_cloud_the_key_of_the_account_is_sent(tmp_path: Path) -> None:
+    with FakeHindsight("the account's key") as server:
+        provider = HindsightMemory(tmp_path, SystemClock(), environment={})
+        told = {"mode": "cloud", "cloud_url": server.url, "bank": "bank"}
+        provider.initialize("", config=ProviderConfig(told, {"api_key": Secret("the account's key")}))
+        provider.sync_turns([turn(1)])
+        assert len(server.items()) == 1
+        provider.shutdown()
 
 
 @pytest.mark.parametrize("value", ["many", "0", "-1", "inf"])

@@ -101,6 +101,17 @@ def test_only_a_turn_in_doubt_is_asked_for(server: FakeOpenViking, memory: OpenV
     assert [text for text in server.live("s1") if text != "ok"] == ["turn 1", "turn 2", "turn 3"]
 
 
+@pytest.mark.clause("D3")
+def test_another_writer_at_the_same_time_is_no_reason_to_give_a_turn_up(
+    server: FakeOpenViking, memory: OpenVikingMemory
+) -> None:
+    server.plan(Fault("batch", "refuse", status=409))
+    with pytest.raises(ProviderUnavailable, match="409"):
+        memory.sync_turns([turn(1)])
+    memory.sync_turns([turn(1)])
+    assert server.live("s1") == ["turn 1", "ok"]
+
+
 @pytest.mark.clause("L2", "L11")
 def test_a_boundary_commits_its_own_session_once(server: FakeOpenViking, tmp_path: Path) -> None:
     with SessionDB(tmp_path / "holdfast.db") as db:

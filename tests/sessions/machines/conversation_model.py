@@ -3,6 +3,7 @@
 Every method checks first and changes afterwards, and refuses with the store's own errors.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from holdfast.core.contract import Message
@@ -198,9 +199,10 @@ class Conversations:
         if not force:
             busy = [turn for turn in turns if turn.state == "running"]
             if busy or any(word.state == "waiting" for word in words):
-                raise SessionBusy(session_id, "a turn runs or messages wait")
-            if any(turn.providers for turn in turns):
-                raise StillOwed(session_id, {})
+                raise SessionBusy(line[0], "a turn runs or messages wait")
+            owed = Counter(provider for turn in turns for provider in turn.providers)
+            if owed:
+                raise StillOwed(line[0], dict(owed))
         for gone in line:
             del self.sessions[gone]
         for turn in turns:

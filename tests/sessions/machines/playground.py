@@ -74,7 +74,7 @@ def postgres_grounds(server: str) -> Iterator[NewGround]:
     place = PostgresPlace(server)
     SessionDB.open(place.url).close()
     clock = PostgresClock(place.connection)
-    emptied = "truncate sessions, turns, messages, inbox, outbox, leases restart identity cascade"
+    emptied = "truncate sessions, turns, messages, inbox, outbox, leases, deletions restart identity cascade"
 
     def new_ground() -> Ground:
         place.connection.execute(emptied)

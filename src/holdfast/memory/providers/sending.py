@@ -17,6 +17,7 @@ from holdfast.core.errors import MemoryClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.providers.delivered import DeliveredKeys
+from holdfast.process.unbroken import Unbroken
 
 # Less than a provider's shutdown may take, so that closing the client is within it too.
 FINISH_SECONDS = 8.0
@@ -31,6 +32,11 @@ class SendingProvider(MemoryProvider):
         self._busy = 0
         self._closed = False
         self._keys: DeliveredKeys | None = None
+        self._loading = Unbroken()
+
+    @abstractmethod
+    def load_library(self) -> None:
+        """Import what the client needs, all of it: the interpreter's exit waits for this, and only this."""
 
     @abstractmethod
     def open_client(self, config: ProviderConfig) -> None:
@@ -50,6 +56,8 @@ class SendingProvider(MemoryProvider):
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         with self.working():
+            with self._loading.section():
+                self.load_library()
             self.open_client(kwargs.get("config") or ProviderConfig())
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
@@ -78,6 +86,7 @@ class SendingProvider(MemoryProvider):
             keys, self._keys = self._keys, None
         if not first:
             return
+        self._loading.close()
         self.close_client()
         if keys is not None:
             keys.close()

@@ -4,7 +4,9 @@ from holdfast.core.errors import HoldfastError, ProviderUnavailable, Undeliverab
 from holdfast.memory.contract import CompletedTurn
 
 # The server understood the request and will never take it; a person has to look.
-NEVER = frozenset({400, 409, 413, 415, 422})
+NEVER = frozenset({400, 413, 415, 422})
+CONFLICT = 409
+"""Another writer was there at once, to most servers; to one with keys, another's key."""
 LONGEST_EXCERPT = 300
 
 
@@ -19,7 +21,9 @@ def transcript(turn: CompletedTurn) -> str:
     return "\n\n".join(f"{who}: {sendable(text).strip()}" for who, text in said if sendable(text).strip())
 
 
-def refused(provider: str, status: int, body: str, retry_after: str | None = None) -> HoldfastError:
+def refused(
+    provider: str, status: int, body: str, retry_after: str | None = None, never: frozenset[int] = NEVER
+) -> HoldfastError:
     """An HTTP status as the error that says what comes next: later, never, or after a person's help."""
     said = " ".join(body.split())[:LONGEST_EXCERPT]
     if status in (401, 403):
@@ -28,7 +32,7 @@ def refused(provider: str, status: int, body: str, retry_after: str | None = Non
             problem=f"the server refused the key ({status}: {said}). Run `holdfast memory setup {provider}`; "
             "what is owed stays owed",
         )
-    if status in NEVER:
+    if status in never:
         return Undeliverable(f"{provider} will not take this ({status}): {said}")
     return ProviderUnavailable(provider, seconds(retry_after), f"the server answered {status}: {said}")
 

@@ -134,15 +134,17 @@ def test_crash(stand: Stand) -> None:
 @check("exit", "A program that ends at any moment ends soon and without complaints")
 def test_exit(stand: Stand) -> None:
     words = []
-    for number, ending in enumerate(("sys.exit", "end of main", "ctrl-c", "shutdown")):
+    chance = random.Random()  # noqa: S311 - a schedule, no secret; another one in each run
+    for number, ending in enumerate(("sys.exit", "end of main", "ctrl-c", "shutdown", "sys.exit")):
         fresh = [f"cottage{number}{letter}" for letter in "abcd"]
         words += fresh
-        child = stand.child("leave", ",".join(fresh), ending)
+        delay = chance.uniform(0.0, 2.0) if number else 0.0
+        child = stand.child("leave", ",".join(fresh), ending, delay)
         _, complaints = child.communicate(timeout=stand.patience)
         assert child.returncode in (0, 130), f"{ending}: exit code {child.returncode}: {complaints[-500:]}"
         found = [line for line in complaints.splitlines() if any(each in line for each in COMPLAINTS)]
         last = complaints.strip().rpartition("\n")[2]
-        assert not found, f"{ending}: {found[0].strip()} … {last}"
+        assert not found, f"{ending} after {delay:.3f} s: {found[0].strip()} … {last}"
     memory = stand.manager()
     stand.all_delivered(memory)
     for session in ("session-0", "session-1"):

@@ -25,7 +25,12 @@ SAID: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/sessions/{session_id}/events", response_class=Stream, responses={**said_of(404, 422), **SAID})
+@router.get(
+    "/sessions/{session_id}/events",
+    status_code=200,
+    response_class=Stream,
+    responses={**said_of(404, 422), **SAID},
+)
 async def read_events(
     web: TheWeb,
     session_id: str,
@@ -38,7 +43,7 @@ async def read_events(
     return _stream(web, _events(web, session_id, place))
 
 
-@router.get("/events", response_class=Stream, responses={**said_of(), **SAID})
+@router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
 async def read_changes(web: TheWeb) -> Stream:
     """How every conversation stands that is not idle, then each one whenever it changes."""
     return _stream(web, _changes(web))

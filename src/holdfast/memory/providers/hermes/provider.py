@@ -6,36 +6,42 @@ swallows there counts, and what it has had already is not handed to it again.
 """
 
 import logging
+import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import MemoryClosed, ProviderNotWorking
-from holdfast.memory.config import ProviderConfig, fields_of
+from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.memory.delivery import takes
 from holdfast.memory.providers.delivered import DeliveredKeys
 from holdfast.memory.providers.hermes.overhearing import Overhearing
 from holdfast.memory.providers.hermes.world import PluginWorld
 
-logger = logging.getLogger(__name__)
-
 PREFIX = "hermes-"
 # A plugin's writer is waited for this long; one that outlives it is taken to be there for good.
 WRITE_SECONDS = 15.0
 RECALL_SECONDS = 20.0
+# So often an error that a plugin only logs counts as a failure of one turn; each time it may have stored it.
+MOST_SWALLOWED = 4
+
+
+logger = logging.getLogger(__name__)
 
 
 class HermesProvider(MemoryProvider):
     """One plugin, loaded from its folder. Its name is the plugin's own, after `hermes-`."""
 
     def __init__(self, plugin: Path, *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        variables = environment or {}
-        named = variables.get("HERMES_HOME")
+        self._variables = environment or {}
+        self._folder = plugin.expanduser().resolve()
+        named = self._variables.get("HERMES_HOME")
         self._home = Path(named).expanduser() if named else folder / "hermes"
-        self._world = PluginWorld(plugin.expanduser().resolve(), self._home, variables)
+        self._world = PluginWorld(self._folder, self._home, self._variables)
         self._overheard = Overhearing(self._world.package)
         self._plugin = self._world.make()
         self._keys_file = folder / "hermes" / f"{self._plugin.name}.sent.db"
@@ -45,7 +51,8 @@ class HermesProvider(MemoryProvider):
         self._session = ""
         self._asked = ""
         self._turns = 0
-        self._there_for_good: set[int] = set()
+        self._swallowed: dict[str, int] = {}
+        self._there_for_good: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     @property
     def name(self) -> str:
@@ -61,16 +68,24 @@ class HermesProvider(MemoryProvider):
         return [{**entry, "required": False} for entry in schema]
 
     def check(self, config: ProviderConfig) -> str:
-        plugin = self._configured(config)
-        if not plugin.is_available():
-            raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
-        return f"the plugin says that it is configured; its home is {self._home}"
+        """Ask the plugin itself, in its own home and in an empty one: a check leaves nothing in either."""
+        with tempfile.TemporaryDirectory() as scratch:
+            for home, save in ((self._home, False), (Path(scratch), True)):
+                world = PluginWorld(self._folder, home, self._variables)
+                try:
+                    if world.configured(config, save=save).is_available():
+                        return f"the plugin says that it is configured; its home is {self._home}"
+                finally:
+                    world.close()
+        raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        plugin = self._configured(kwargs.get("config") or ProviderConfig())
+        self._home.mkdir(parents=True, exist_ok=True)
+        plugin = self._world.configured(kwargs.get("config") or ProviderConfig(), save=True)
         if not plugin.is_available():
             raise ProviderNotWorking(self.name, "it is not configured; `holdfast memory setup` asks for it")
         self._session = session_id or "holdfast"
+        self._overheard.clear()
         plugin.initialize(
             self._session,
             hermes_home=str(self._home),
@@ -80,6 +95,8 @@ class HermesProvider(MemoryProvider):
             agent_workspace="holdfast",
         )
         self._plugin = plugin
+        # One that connects in the background drops turns until it has.
+        self._raise_swallowed("", self._wait_for("_init_thread", WRITE_SECONDS))
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Hand each turn over that the plugin has not had, one at a time."""
@@ -96,10 +113,7 @@ class HermesProvider(MemoryProvider):
             said["messages"] = list(turn.messages)
         self._overheard.clear()
         self._plugin.sync_turn(turn.user_content, turn.assistant_content, **said)
-        writer = self._wait_for("_sync_thread", WRITE_SECONDS)
-        swallowed = self._overheard.error_on(threading.get_ident(), writer)
-        if swallowed is not None:
-            raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
+        self._raise_swallowed(turn.key, self._wait_for("_sync_thread", WRITE_SECONDS))
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Recall for this very question: what a plugin keeps for the next one is made and taken at once."""
@@ -170,32 +184,28 @@ class HermesProvider(MemoryProvider):
         if session_id and session_id != self._session:
             self.on_session_switch(session_id, parent_session_id=self._session)
 
-    def _configured(self, config: ProviderConfig) -> MemoryProvider:
-        """A fresh plugin that finds these values where it looks for them."""
-        fields = fields_of(getattr(self._plugin, "get_config_schema", list)())
-        values = config.revealed()
-        for each in fields:
-            variable = each.env_var or (f"{self._plugin.name}_{each.key}".upper() if each.secret else "")
-            if variable and values.get(each.key):
-                self._world.environment[variable] = values[each.key]
-        defaults = {each.key: each.default for each in fields}
-        chosen = {key: value for key, value in config.texts.items() if value and value != defaults.get(key)}
-        self._home.mkdir(parents=True, exist_ok=True)
-        save: Callable[[dict[str, str], str], None] | None = getattr(self._plugin, "save_config", None)
-        if chosen and save is not None:
-            save(chosen, str(self._home))
-        return self._world.make()
-
     def _wait_for(self, attribute: str, seconds: float) -> int | None:
         """Wait for the thread that a plugin has just started, as such plugins call it; says which it was."""
         thread = getattr(self._plugin, attribute, None)
         if not isinstance(thread, threading.Thread):
             return None
-        if thread.ident is not None and thread.ident not in self._there_for_good:
+        if thread.is_alive() and thread not in self._there_for_good:
             thread.join(seconds)
             if thread.is_alive():
-                self._there_for_good.add(thread.ident)
+                self._there_for_good.add(thread)
         return thread.ident
+
+    def _raise_swallowed(self, what: str, thread: int | None) -> None:
+        """Raise what the plugin swallowed, unless it does so every time: then it means no failure by it."""
+        swallowed = self._overheard.error_on(threading.get_ident(), thread)
+        if swallowed is None:
+            self._swallowed.pop(what, None)
+            return
+        self._swallowed[what] = times = self._swallowed.get(what, 0) + 1
+        if times < MOST_SWALLOWED:
+            raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
+        del self._swallowed[what]
+        logger.warning("memory.hermes_error_ignored", extra={"provider": self.name, "error": repr(swallowed)})
 
     def _open_keys(self) -> DeliveredKeys:
         with self._lock:

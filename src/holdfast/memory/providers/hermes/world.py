@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from holdfast.core.errors import ProviderInvalid
+from holdfast.memory.config import ProviderConfig, declared
 from holdfast.memory.contract import MemoryProvider
 from holdfast.memory.providers.hermes.surface import OwnOs, PluginBase, surface
 
@@ -42,6 +43,7 @@ class PluginWorld:
             raise ProviderInvalid(str(folder), "there is no memory plugin for hermes-agent in this folder")
         self.environment: MutableMapping[str, str] = {**environment, "HERMES_HOME": str(home)}
         self._folder = folder
+        self._home = home
         self.package = f"holdfast_hermes_plugins.{folder.name}_{uuid4().hex[:8]}"
         self._known_as = f"plugins.memory.{folder.name}"
         self._surface = surface(home, self.environment)
@@ -69,6 +71,22 @@ class PluginWorld:
             raise ProviderInvalid(self._folder.name, "it registers no memory provider")
         made: MemoryProvider = own[0]()
         return made
+
+    def configured(self, config: ProviderConfig, *, save: bool) -> MemoryProvider:
+        """A new provider that finds these values where it looks: in variables and, if saved, in its files."""
+        plugin = self.make()
+        fields = declared(plugin)
+        values = config.revealed()
+        for each in fields:
+            variable = each.env_var or (f"{plugin.name}_{each.key}".upper() if each.secret else "")
+            if variable and values.get(each.key):
+                self.environment[variable] = values[each.key]
+        defaults = {each.key: each.default for each in fields}
+        chosen = {key: value for key, value in config.texts.items() if value and value != defaults.get(key)}
+        saves: Callable[[dict[str, str], str], None] | None = getattr(plugin, "save_config", None)
+        if save and chosen and saves is not None:
+            saves(chosen, str(self._home))
+        return self.make()
 
     def close(self) -> None:
         """Forget the plugin's modules."""

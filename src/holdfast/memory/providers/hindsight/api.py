@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from holdfast.core.errors import HoldfastError, MemoryClosed, ProviderUnavailable, Undeliverable
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.hindsight.settings import HindsightSettings
-from holdfast.memory.providers.wire import refused, sendable, transcript
+from holdfast.memory.providers.wire import CONFLICT, NEVER, refused, sendable, transcript
 
 T = TypeVar("T")
 
@@ -196,7 +196,9 @@ def translated(error: Exception) -> HoldfastError:
         return error
     if isinstance(error, ApiException):
         headers = error.headers or {}
-        return refused(NAME, error.status or 0, str(error.body or error.reason), headers.get("Retry-After"))
+        never = NEVER | {CONFLICT}  # an operation id that belongs to something else
+        said = str(error.body or error.reason)
+        return refused(NAME, error.status or 0, said, headers.get("Retry-After"), never)
     if isinstance(error, (TimeoutError, ClientError, OSError)):
         reason = str(error) or "no answer in time"
         return ProviderUnavailable(NAME, problem=f"{type(error).__name__}: {reason}")

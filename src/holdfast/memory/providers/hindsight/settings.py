@@ -41,6 +41,12 @@ SCHEMA: list[dict[str, Any]] = [
         "when": {"mode": "cloud"},
     },
     {
+        "key": "cloud_url",
+        "description": "the address that the account's page shows, if it is another",
+        "default": CLOUD_URL,
+        "when": {"mode": "cloud"},
+    },
+    {
         "key": "server_key",
         "description": "the key of your server, if it wants one",
         "secret": True,
@@ -159,7 +165,7 @@ def read_settings(config: ProviderConfig, project: Path) -> HindsightSettings:
         if not 0 < value < float("inf"):
             raise InvalidInput(f"hindsight: {key} must be above 0, not {value:g}")
     return HindsightSettings(
-        url=CLOUD_URL if mode == "cloud" else config.text("url", SERVER_URL),
+        url=config.text("cloud_url", CLOUD_URL) if mode == "cloud" else config.text("url", SERVER_URL),
         key=config.secret("api_key") if mode == "cloud" else config.secret("server_key"),
         bank=bank_name(config.text("bank", "holdfast"), project if config.text("per") == "project" else None),
         tags=_listed(config.text("tags")),

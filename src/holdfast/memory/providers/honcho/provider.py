@@ -6,6 +6,7 @@ messages' metadata: a turn whose sending was cut off is looked for before it is 
 """
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import re
@@ -19,7 +20,6 @@ from holdfast.core.errors import ProviderInvalid, ProviderUnavailable, Undeliver
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.sending import SendingProvider
-from holdfast.process.unbroken import unbroken
 
 KEY = "holdfast_key"
 # Honcho refuses longer messages, and more of them in one request.
@@ -92,6 +92,10 @@ class HonchoMemory(SendingProvider):
         finally:
             http.close()
         return f"{config.text('url')} answers, workspace {config.text('workspace')}"
+
+    def load_library(self) -> None:
+        for each in ("httpx", "honcho", "honcho.http.exceptions"):
+            importlib.import_module(each)
 
     def open_client(self, config: ProviderConfig) -> None:
         client, http = _client(config)
@@ -169,9 +173,8 @@ class HonchoMemory(SendingProvider):
 
 def _client(config: ProviderConfig) -> tuple[Any, Any]:
     """The client, and the HTTP client under it, which it does not let one close."""
-    with unbroken():
-        import httpx
-        from honcho import Honcho
+    import httpx
+    from honcho import Honcho
 
     http = httpx.Client(timeout=SECONDS)
     client = Honcho(

@@ -118,3 +118,6 @@ select turn_key from passages
 
 -- name: count_passages()^
 select count(*) filter (where kind = 'turn'), count(*) filter (where kind = 'note') from passages
+
+-- name: has_passages()$
+select exists (select 1 from passages)

@@ -90,6 +90,8 @@ class Recall:
         asked = storable(query[:LONGEST_QUERY])
         if not asked or limit <= 0:
             return []
+        if not self._store.read(self._queries.has_passages):
+            return []  # and no vector is made of a question that nothing can answer
         named = self._store.read(lambda connection: self._named(connection, asked))
         vector = None if way == "text" else self._vector(without_names(asked, named - ROLES))
         question = Question(asked, named | persons(asked), vector, storable(session_id), in_context, way)

@@ -5,8 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from holdfast.process.unbroken import unbroken
-
 
 def import_mem0(folder: Path) -> Any:  # noqa: ANN401 - a library without types
     """The library. What it reads from the environment at its import is put back as it was."""
@@ -15,8 +13,7 @@ def import_mem0(folder: Path) -> Any:  # noqa: ANN401 - a library without types
     before = {name: environment.get(name) for name in wanted}
     environment.update(wanted)
     try:
-        with unbroken():
-            return importlib.import_module("mem0")
+        return importlib.import_module("mem0")
     finally:
         for name, value in before.items():
             if value is None:

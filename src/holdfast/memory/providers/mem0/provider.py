@@ -5,6 +5,7 @@ cut off is looked for before it is sent again. The platform extracts later than 
 nothing of a turn with no facts in it: docs/providers.md says what follows from that.
 """
 
+import importlib
 import importlib.util
 import json
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from holdfast.core.errors import ProviderInvalid
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.mem0.backends import Backend, Local, Platform
+from holdfast.memory.providers.mem0.importing import import_mem0
 from holdfast.memory.providers.sending import SendingProvider
 
 FOUND_AT_MOST = 10
@@ -110,8 +112,13 @@ class Mem0Memory(SendingProvider):
         backend.close()
         return f"{config.text('host')} answers"
 
-    def open_client(self, config: ProviderConfig) -> None:
+    def load_library(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        import_mem0(self.folder)
+        for each in ("httpx", "openai", "qdrant_client", "mem0.client.main", "mem0.memory.main"):
+            importlib.import_module(each)
+
+    def open_client(self, config: ProviderConfig) -> None:
         kind: Callable[[ProviderConfig, Path], Backend] = (
             Platform if config.text("mode", "local") == "platform" else Local
         )
