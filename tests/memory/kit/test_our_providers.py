@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.clause("D2", "D4", "D5", "D6", "D7")
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", OURS)
 def test_it_keeps_the_contract(tmp_path: Path, name: str) -> None:
     card, printed = run_suite(OURS[name], tmp_path)
