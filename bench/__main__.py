@@ -25,6 +25,7 @@ from bench.surfaces import surface_rows
 from bench.table import PAGE, Row, facts, filesystem, render
 from bench.texts import Texts
 from bench.turns import turn_rows
+from bench.web import web_rows
 
 PAGE_BYTES = 4096
 DISK = Path("/var/tmp")  # noqa: S108 - on disk, where /tmp is often in memory
@@ -65,6 +66,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     yield from turn_rows(folder, scale)
     say("start-up and the host")
     yield from surface_rows(folder, scale)
+    say("the web surface")
+    yield from web_rows(folder, scale)
     say("sizes")
     bout.settle()
     bout.close()

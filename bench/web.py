@@ -1,7 +1,8 @@
 """The web surface under load: N new chats at once, beside the same load straight to the model's server.
 
 The model streams 100 tokens in 2 s, so a perfect server adds nothing. Model, server and load run in three
-processes. `python -m bench.web` measures this alone.
+processes, without memory providers: what remembering costs is measured by itself (`memory.py`).
+`python -m bench.web` measures this alone.
 """
 
 import os
@@ -30,7 +31,7 @@ LATE_SECONDS, LONGER = 0.5, 1.3
 MAIN = "from holdfast.cli.main import main; main()"
 PATIENCE = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
-IMPORTS = re.compile(r"""(?:from\s*|import\s*|import\(\s*)["']([./][^"']+\.js)["']""")
+IMPORTS = re.compile(r"""(?:from\s*|import\s+)["']([./][^"']+\.js)["']""")
 LINKS = re.compile(r"""(?:src|href)=["']([^"':]+\.(?:js|css|svg|png|webmanifest))["']""")
 
 
@@ -63,7 +64,7 @@ class Server:
 
 
 def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
-    counts = (2, 4) if scale is QUICK else CHATS
+    counts = (2,) if scale is QUICK else CHATS
     with _model() as model:
         for chats in counts:
             # A fresh server each time: what one load leaves behind is not the next one's.
@@ -173,6 +174,7 @@ def _holdfast(home: Path, model: int) -> Iterator[Server]:
         "HOLDFAST_MODEL_BASE_URL": f"http://127.0.0.1:{model}/v1",
         "HOLDFAST_MODEL_NAME": NAME,
         "HOLDFAST_TOOLS_WORKSPACE": str(home),
+        "HOLDFAST_MEMORY_PROVIDERS": "",
         "HOLDFAST_WEB_TOKEN": TOKEN,
     }
     begun = time.perf_counter()

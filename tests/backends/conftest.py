@@ -76,7 +76,7 @@ def real(request: pytest.FixtureRequest) -> Iterator[Real]:
                 front,
                 MAKERS[server.name],
                 lambda session: spoken(server.document(f"bank-{name}", session)),
-                "/memories",
+                "/memories HTTP",
             )
         else:
             backend = Backend(

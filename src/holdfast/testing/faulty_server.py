@@ -30,6 +30,11 @@ class Call:
     query: Mapping[str, str]
     request: HttpRequest
 
+    @property
+    def line(self) -> str:
+        """The first line of the request."""
+        return f"{self.method} {self.request.path} HTTP/1.1"
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -42,7 +47,7 @@ class Reply:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """What goes wrong with requests whose method and path contain `match`, so many times."""
+    """What goes wrong with requests whose first line contains `match`, so many times."""
 
     match: str
     kind: Literal["refuse", "drop", "lose", "wait"]
@@ -140,11 +145,10 @@ class FaultyServer:
         return None
 
     def _next_fault(self, call: Call) -> Fault | None:
-        said = f"{call.method} {call.request.path}"
         with self._lock:
             self._calls.append(call)
             for fault in self._faults:
-                if fault.times and fault.match in said:
+                if fault.times and fault.match in call.line:
                     fault.times -= 1
                     fault.met.set()
                     return fault

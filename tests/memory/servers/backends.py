@@ -69,7 +69,7 @@ def hindsight() -> Backend:
         lines = [line for text in server.document(BANK, session) for line in text.splitlines()]
         return [line.removeprefix("user: ") for line in lines if line.startswith("user: ")]
 
-    return Backend("hindsight", server, MAKERS["hindsight"], heard, "/memories")
+    return Backend("hindsight", server, MAKERS["hindsight"], heard, "/memories HTTP")
 
 
 def openviking() -> Backend:

@@ -157,7 +157,7 @@ def test_a_turn_in_which_nothing_was_said_is_not_sent(backend: Backend, live: Li
     life = live()
     life.memory.sync_all(" ", "", session_id="s1")
     assert life.memory.flush_pending(20)
-    assert not [call for call in backend.server.calls if backend.writes in call.request.path]
+    assert not [call for call in backend.server.calls if backend.writes in call.line]
 
 
 def test_a_session_with_a_strange_name_keeps_its_own_turns(backend: Backend, live: Live) -> None:

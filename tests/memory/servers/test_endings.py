@@ -112,6 +112,6 @@ def test_a_session_switch_leaves_the_old_session_whole_and_its_recall_behind(
     life.say("a new start", session="new")
     slow.gate.set()
     assert life.memory.flush_pending(20)
-    written = [call for call in backend.server.calls if backend.writes in call.request.path]
+    written = [call for call in backend.server.calls if backend.writes in call.line]
     assert written
     assert life.memory.prefetch_all("nothing that is known", session_id="new") == ""

@@ -158,3 +158,16 @@ def test_a_browser_without_the_token_is_told_what_to_do(context: BrowserContext,
     page = context.new_page()
     page.goto(server.url)
     expect(page.get_by_text("Open the link that “holdfast web” printed")).to_be_visible()
+
+
+def test_a_conversation_that_another_tab_deleted_is_said_to_be_gone(
+    page: Page, context: BrowserContext, model: GatedModel, server: WebServer
+) -> None:
+    model.will_answer("Here.")
+    say(page, "short lived")
+    see_answer(page, "Here.")
+    see_idle(page)
+    address = page.url.replace("#/s/", "api/sessions/")
+    assert context.request.delete(f"{address}?force=true").ok
+    expect(page.get_by_role("alert").filter(has_text="can't be shown")).to_be_visible()
+    expect(page.get_by_role("navigation").get_by_text("short lived")).to_have_count(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import FilePayload, Page, Request, expect
 
+from tests.sessions.steps import until
 from tests.web.page.gated_model import Gate, GatedModel
 from tests.web.page.seeing import answers, composer, entries, said, say, see_answer, see_idle, session_id
 from tests.web.page.web_server import WebServer
@@ -48,16 +49,10 @@ def test_a_new_chat_names_the_one_before_and_commits_its_memory(
     assert bodies == [{"prev_session_id": first}]
     assert session_id(page) != first
     with server.store() as db:
-        deadline = 200
-        while (
-            (session := db.get_session(first))
-            and session.committed_generation < session.generation
-            and deadline
-        ):
-            deadline -= 1
-            page.wait_for_timeout(50)
+        until(lambda: db.get_session(first).committed_generation == 1)  # type: ignore[union-attr]
+        session = db.get_session(first)
         assert session is not None
-        assert session.committed_generation == session.generation == 1
+        assert session.committed_generation == session.generation
 
 
 def test_an_edited_message_is_sent_again_and_the_original_stays(page: Page, model: GatedModel) -> None:

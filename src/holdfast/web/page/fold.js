@@ -265,23 +265,34 @@ function merged(left, right) {
 const partialOf = (state, { turn_id: turnId, partial }) =>
   longest(partial, state.seen?.turnId === turnId ? state.seen.text : "");
 
-const standing = (state, detail, at) => ({
+/** What was read, with all that came or changed here since the reading began: `then` is the list at that time. */
+function newest(read, now, then, id) {
+  const fresh = now.filter((each) => !then.includes(each));
+  const known = new Set(fresh.map((each) => each[id]));
+  return [...read.filter((each) => !known.has(each[id])), ...fresh];
+}
+
+const standing = (state, detail, at, begun) => ({
   rootId: detail.root_id,
-  sessionId: detail.id,
+  sessionId: state.sessionId === begun.sessionId ? detail.id : state.sessionId,
   title: detail.title ?? "",
   opening: detail.opening ?? "",
   pinned: detail.pinned,
   archived: detail.archived,
-  waiting: detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
-  asks: detail.asks
-    .filter((ask) => !state.closed[ask.ask_id])
-    .map(
-      (ask) =>
-        state.asks.find((known) => known.ask_id === ask.ask_id) ?? {
-          ...ask,
-          until: at + ask.seconds_left * 1000,
-        },
-    ),
+  waiting: newest(
+    detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
+    state.waiting,
+    begun.waiting,
+    "inbox_id",
+  ),
+  asks: newest(
+    detail.asks
+      .filter((ask) => !state.closed[ask.ask_id])
+      .map((ask) => ({ ...ask, until: at + ask.seconds_left * 1000 })),
+    state.asks,
+    begun.asks,
+    "ask_id",
+  ),
   unfinished:
     state.live || !detail.unfinished
       ? null
@@ -329,9 +340,10 @@ const PAGE = {
       hasBefore: state.hasBefore || cut,
     };
   },
-  "page.detail": (before, { detail, at }) => {
+  // `begun`: the state when the reading began.
+  "page.detail": (before, { detail, at, begun = before }) => {
     const state = detail.unfinished ? lost(before, detail.unfinished.turn_id) : before;
-    return { ...state, ...standing(state, detail, at) };
+    return { ...state, ...standing(state, detail, at, begun) };
   },
   "page.sent": (state, { inbox_id, mode, message, at }) =>
     state.taken[inbox_id] || state.waiting.some((each) => each.inbox_id === inbox_id)
@@ -341,7 +353,11 @@ const PAGE = {
     ...state,
     waiting: state.waiting.map((each) => (each.inbox_id === inbox_id ? { ...each, message, mode } : each)),
   }),
-  "page.withdrawn": (state, { inbox_id }) => ({ ...state, waiting: without(state.waiting, inbox_id) }),
+  "page.withdrawn": (state, { inbox_id }) => ({
+    ...state,
+    waiting: without(state.waiting, inbox_id),
+    taken: { ...state.taken, [inbox_id]: true },
+  }),
   "page.answered": (state, { ask_id, outcome }) => ({
     ...state,
     asks: state.asks.filter((ask) => ask.ask_id !== ask_id),

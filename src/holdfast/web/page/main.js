@@ -257,6 +257,7 @@ class Page {
     const opener = document.activeElement;
     const view = (await import(`./${name}.js`)).default;
     this.panel = { name, view, props, opener };
+    this.sideOpen = false;
     return this.draw();
   }
 

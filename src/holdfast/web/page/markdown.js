@@ -133,7 +133,7 @@ function Block({ token }) {
     const found = element.current.querySelectorAll(".maths");
     if (found.length) import("./maths.js").then(({ typeset }) => typeset(found)).catch(() => {});
   }, [inner]);
-  return html`<div ref=${element} dangerouslySetInnerHTML=${{ __html: inner }}></div>`;
+  return html`<div ref=${element} dir="auto" dangerouslySetInnerHTML=${{ __html: inner }}></div>`;
 }
 
 export function Code({ text, language = "", open = false }) {

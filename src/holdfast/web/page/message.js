@@ -53,7 +53,7 @@ function Part({ part }) {
     return html`<span class="chip">image: ${source}</span>`;
   }
   const file = FILE.exec(part.text ?? "");
-  if (!file) return part.text ? html`<div class="said">${part.text}</div>` : null;
+  if (!file) return part.text ? html`<div class="said" dir="auto">${part.text}</div>` : null;
   return html`<details class="file">
     <summary>${file[1]} <span class="muted">${file[2].length.toLocaleString()} characters</span></summary>
     <pre tabindex="0">${file[2]}</pre>

@@ -112,8 +112,9 @@ export class OpenSession {
   }
 
   async _loadOnce(asOf) {
+    const begun = this.state;
     const [detail, page] = await Promise.all([api("GET", this.path), this._tail()]);
-    this._fold({ kind: "page.detail", detail, at: this._now() });
+    this._fold({ kind: "page.detail", detail, at: this._now(), begun });
     // Only now the ancestors are known.
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
     if (page.around)

@@ -76,7 +76,8 @@ function Opened({ page }) {
   const { session, view } = page;
   const { state, problem } = session;
   const running = state.state === "running" || state.state === "elsewhere" || state.compacting;
-  const gone = problem && !state.loaded;
+  // Somebody else may have deleted it while it was open here.
+  const gone = problem && (!state.loaded || problem.status === 404);
   const act = {
     edit: page.edit,
     branch: page.branch,

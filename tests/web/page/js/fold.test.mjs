@@ -182,3 +182,22 @@ test("a call that the store knows already is not shown twice to a page that come
   state = fold(state, { ...TURN[7], number: 7 });
   assert.deepEqual(texts(state), ["user: hello", "assistant: I look.", "tool: a"]);
 });
+
+test("what comes while the standing is being read is not lost to it", () => {
+  const ask = { kind: "ApprovalAsked", ...T, ask_id: "a1", call_id: "c1", subject: "rm x", subject_kind: "command", reason: "", destructive: false, seconds: 60, number: 2 };
+  const begun = run([snapshot, TURN[0]]);
+  const since = run([ask, { kind: "page.sent", inbox_id: 9, mode: "queue", message: { role: "user", content: "later" }, at }], begun);
+  const detail = { id: "s", root_id: "s", waiting_messages: [], asks: [], lineage: [], unfinished: null, state: "running" };
+  const read = fold(since, { kind: "page.detail", at, begun, detail });
+  assert.equal(read.asks.length, 1);
+  assert.equal(read.waiting.length, 1);
+  const again = fold(read, { kind: "page.detail", at, begun: read, detail });
+  assert.equal(again.asks.length, 0, "a later reading knows better");
+  const changed = fold(since, { kind: "page.changed", inbox_id: 9, mode: "steer", message: { role: "user", content: "sooner" } });
+  const older = { ...detail, waiting_messages: [{ inbox_id: 9, mode: "queue", message: { role: "user", content: "later" }, at }] };
+  assert.equal(fold(changed, { kind: "page.detail", at, begun: since, detail: older }).waiting[0].mode, "steer");
+  const taken = fold(since, { kind: "page.withdrawn", inbox_id: 9 });
+  assert.equal(fold(taken, { kind: "page.detail", at, begun: since, detail: older }).waiting.length, 0);
+  const moved = fold(begun, { kind: "SessionRotated", ...T, child_id: "child", number: 2 });
+  assert.equal(fold(moved, { kind: "page.detail", at, begun, detail }).sessionId, "child");
+});
