@@ -7,7 +7,8 @@ never on a turn. What it raises is caught there, recorded, retried and shown.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from hashlib import sha256
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from holdfast.core.contract import Message
 from holdfast.memory.config import ProviderConfig
@@ -28,6 +29,21 @@ class CompletedTurn:
     messages: Sequence[Message]
     completed: float
     """When the turn was completed, in seconds since the epoch."""
+
+    @classmethod
+    def without_key(
+        cls,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str,
+        messages: Sequence[Message] | None,
+        completed: float,
+    ) -> Self:
+        """A turn given to `sync_turn`: the same words at the same point of a session are one turn."""
+        facts = "\x00".join([session_id, user_content, assistant_content, str(len(messages or []))])
+        key = sha256(facts.encode("utf-8", "replace")).hexdigest()
+        return cls(key, session_id, key, user_content, assistant_content, messages or [], completed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
-from holdfast.testing.provider_case import Health
+from holdfast.testing.faulty_server import Call, FaultyServer, Reply
 
 
 @dataclass(slots=True)
@@ -22,62 +21,34 @@ class _Operation:
     looks: int = 0
 
 
-class FakeHindsight:
+class FakeHindsight(FaultyServer):
     """A server on loopback; `key`, when given, must be sent."""
 
     def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
+        super().__init__(self._reply, port=port)
         self._key = key
         self.looks = looks
         """How many requests later an operation is processed."""
-        self._lock = threading.Lock()  # guards everything below
+        self._state_lock = threading.Lock()  # guards everything below
         self._operations: dict[str, _Operation] = {}
         self._documents: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self.failing_operations = 0
         """How many operations fail when they are processed."""
-        self._server = FaultyServer(self._answer, port=port)
-
-    @property
-    def url(self) -> str:
-        return self._server.url
-
-    @property
-    def calls(self) -> list[Call]:
-        return self._server.calls
-
-    def plan(self, fault: Fault) -> Fault:
-        return self._server.plan(fault)
-
-    def set_health(self, health: Health) -> None:
-        """Break or mend the server."""
-        self._server.set_health(health)
-
-    def start(self) -> None:
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
 
     def document(self, bank: str, document: str) -> list[str]:
         """What was appended to a document, in order."""
-        with self._lock:
+        with self._state_lock:
             return [str(item["content"]) for item in self._documents.get((bank, document), [])]
 
     def items(self) -> list[dict[str, Any]]:
         """Every item that was processed, as it was sent."""
-        with self._lock:
+        with self._state_lock:
             return [item for items in self._documents.values() for item in items]
 
-    def _answer(self, call: Call) -> Reply:
+    def _reply(self, call: Call) -> Reply:
         if self._key and call.request.headers.get("authorization") != f"Bearer {self._key}":
             return Reply({"detail": "Invalid API key"}, 401)
-        with self._lock:
+        with self._state_lock:
             self._work_on()
             return self._routed(call)
 

@@ -7,10 +7,9 @@ extracts later, a failed extraction that clears the messages, a task that a rest
 import re
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
-from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
-from holdfast.testing.provider_case import Health
+from holdfast.testing.faulty_server import Call, FaultyServer, Reply
 
 BATCH = 100
 
@@ -32,74 +31,46 @@ class _Session:
     archives: int = 0
 
 
-class FakeOpenViking:
+class FakeOpenViking(FaultyServer):
     """A server on loopback; `key`, when given, must be sent."""
 
     def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
+        super().__init__(self._reply, port=port)
         self._key = key
         self.looks = looks
         """How often one must look until what was begun is done."""
-        self._lock = threading.Lock()  # guards everything below
+        self._state_lock = threading.Lock()  # guards everything below
         self._sessions: dict[str, _Session] = {}
         self._tasks: dict[str, _Task] = {}
         self._memories: list[str] = []
         self._received: list[dict[str, Any]] = []
         self.failing_extractions = 0
         """How many extractions fail."""
-        self._server = FaultyServer(self._answer, port=port)
-
-    @property
-    def url(self) -> str:
-        return self._server.url
-
-    @property
-    def calls(self) -> list[Call]:
-        return self._server.calls
-
-    def plan(self, fault: Fault) -> Fault:
-        return self._server.plan(fault)
-
-    def set_health(self, health: Health) -> None:
-        """Break or mend the server."""
-        self._server.set_health(health)
-
-    def start(self) -> None:
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
 
     def live(self, session: str) -> list[str]:
         """What waits in a session, in order."""
-        with self._lock:
+        with self._state_lock:
             return [str(each["content"]) for each in self._sessions.get(session, _Session()).live]
 
     def received(self) -> list[str]:
         """Every message that was ever taken, in order."""
-        with self._lock:
+        with self._state_lock:
             return [str(each["content"]) for each in self._received]
 
     def memories(self) -> list[str]:
         """What was extracted: each message of a user, every time it was extracted."""
-        with self._lock:
+        with self._state_lock:
             return list(self._memories)
 
     def forget_tasks(self) -> None:
         """As after a restart that lost them: those that were not done never will be."""
-        with self._lock:
+        with self._state_lock:
             self._tasks.clear()
 
-    def _answer(self, call: Call) -> Reply:
+    def _reply(self, call: Call) -> Reply:
         if self._key and call.request.headers.get("x-api-key") != self._key:
             return _error(401, "UNAUTHENTICATED", "Invalid API Key")
-        with self._lock:
+        with self._state_lock:
             return self._routed(call)
 
     def _routed(self, call: Call) -> Reply:

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.contract import Message
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import MemoryClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
@@ -26,8 +27,9 @@ FINISH_SECONDS = 8.0
 class SendingProvider(MemoryProvider):
     """Sends each turn once, as far as its backend lets it tell."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         self.folder = folder
+        self._clock = clock or SystemClock()
         self._changed = threading.Condition()  # guards _busy, _closed and _keys
         self._busy = 0
         self._closed = False
@@ -77,7 +79,15 @@ class SendingProvider(MemoryProvider):
         session_id: str = "",
         messages: list[Message] | None = None,
     ) -> None:
-        """A turn without a key can't be told from another; `sync_turns` is what the lanes call."""
+        """One turn with no key of its own: the same words at the same point of a session are one turn."""
+        turn = CompletedTurn.without_key(
+            user_content,
+            assistant_content,
+            session_id=session_id,
+            messages=messages,
+            completed=self._clock.now(),
+        )
+        self.sync_turns([turn])
 
     def shutdown(self) -> None:
         with self._changed:

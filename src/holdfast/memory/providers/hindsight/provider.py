@@ -5,7 +5,6 @@ there for its answers, and `shutdown` closes the client on that same thread.
 """
 
 import atexit
-import hashlib
 import importlib
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -117,12 +116,14 @@ class HindsightMemory(MemoryProvider):
         """One turn with no key of its own: the same words at the same point of a session are one turn."""
         if self._loop.closing.is_set():
             return
-        facts = "\x00".join([session_id, user_content, assistant_content, str(len(messages or []))])
-        turn = hashlib.sha256(facts.encode("utf-8", "replace")).hexdigest()
-        now = self._clock.now()
-        self.sync_turns(
-            [CompletedTurn(turn, session_id, turn, user_content, assistant_content, messages or [], now)]
+        turn = CompletedTurn.without_key(
+            user_content,
+            assistant_content,
+            session_id=session_id,
+            messages=messages,
+            completed=self._clock.now(),
         )
+        self.sync_turns([turn])
 
     # reading
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderInvalid, ProviderUnavailable, Undeliverable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
@@ -53,8 +54,8 @@ SEARCH = {
 class HonchoMemory(SendingProvider):
     """Remembers with Honcho. Calls come from two lanes; the client is made for that."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "honcho")
+    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+        super().__init__(folder / "honcho", clock)
         self._client: Any = None
         self._http: Any = None
         self._user: Any = None

@@ -4,7 +4,6 @@ Turns are stored and embedded on the write lane; recall only embeds the question
 things are found, `store.py` for how they are kept.
 """
 
-import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -118,10 +117,13 @@ class LocalMemory(MemoryProvider):
         """One turn with no key of its own: the same words at the same point of a session are one turn."""
         if self._closed:
             return
-        facts = "\x00".join([session_id, user_content, assistant_content, str(len(messages or []))])
-        key = hashlib.sha256(facts.encode("utf-8", "replace")).hexdigest()
-        now = self._clock.now()
-        turn = CompletedTurn(key, session_id, key, user_content, assistant_content, messages or [], now)
+        turn = CompletedTurn.without_key(
+            user_content,
+            assistant_content,
+            session_id=session_id,
+            messages=messages,
+            completed=self._clock.now(),
+        )
         self.sync_turns([turn])
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderInvalid
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
@@ -37,8 +38,8 @@ LOCAL, PLATFORM = {"mode": "local"}, {"mode": "platform"}
 class Mem0Memory(SendingProvider):
     """Remembers with mem0. One process at a time has the folder of the local one."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "mem0")
+    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+        super().__init__(folder / "mem0", clock)
         self._backend: Backend | None = None
 
     @property

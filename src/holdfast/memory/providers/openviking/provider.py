@@ -6,7 +6,6 @@ lanes wait there for answers, and `shutdown` closes both on that same thread.
 
 import asyncio
 import atexit
-import hashlib
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -108,12 +107,14 @@ class OpenVikingMemory(MemoryProvider):
         """One turn with no key of its own: the same words at the same point of a session are one turn."""
         if self._loop.closing.is_set():
             return
-        facts = "\x00".join([session_id, user_content, assistant_content, str(len(messages or []))])
-        turn = hashlib.sha256(facts.encode("utf-8", "replace")).hexdigest()
-        now = self._clock.now()
-        self.sync_turns(
-            [CompletedTurn(turn, session_id, turn, user_content, assistant_content, messages or [], now)]
+        turn = CompletedTurn.without_key(
+            user_content,
+            assistant_content,
+            session_id=session_id,
+            messages=messages,
+            completed=self._clock.now(),
         )
+        self.sync_turns([turn])
 
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         """Commit what was sent for the session; for all sessions, when none is named."""
