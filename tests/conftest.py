@@ -1,5 +1,6 @@
 """What every test has: the clause hooks, the folder of the checkout, and PostgreSQL for `make test` alone."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from tools.clauses import pytest_collection_modifyitems, pytest_terminal_summary
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 pytest_plugins = ["pytester"]
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # Started in the background by a shell: the programs that tests start must still hear Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

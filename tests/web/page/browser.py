@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NEEDED = "HOLDFAST_NEED_BROWSER"
+NEEDED = "REQUIRE_BROWSER"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage"]
 
 

@@ -11,7 +11,7 @@ from tools.vendor import MANIFEST, PACKAGES, VENDOR, altered
 
 HERE = Path(__file__).parent
 PAGE = VENDOR.parent
-NEEDED = "HOLDFAST_NEED_BROWSER"
+NEEDED = "REQUIRE_BROWSER"
 
 
 @pytest.fixture
