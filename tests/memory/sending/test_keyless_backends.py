@@ -67,6 +67,21 @@ def test_a_turn_that_was_stored_while_its_answer_got_lost_is_found_and_not_sent_
 
 
 @over_http
+def test_a_turn_handed_over_without_a_key_is_sent_once(tmp_path: Path, kind: type[ProviderCase]) -> None:
+    case = kind(tmp_path)
+    case.start()
+    provider = case.make()
+    provider.initialize("s1", config=resolved(provider, case.config()))
+    try:
+        for _ in range(2):
+            provider.sync_turn("by hand", "ok", session_id="s1")
+        assert list(case.stored()) == ["by hand"]
+    finally:
+        provider.shutdown()
+        case.stop()
+
+
+@over_http
 def test_a_backend_that_is_busy_says_when_to_come_again(
     run: Callable[[type[ProviderCase]], Place], kind: type[ProviderCase]
 ) -> None:
