@@ -49,16 +49,18 @@ def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(home: Home) -> None:
 @pytest.mark.slow
 def test_what_comes_late_is_waited_for_when_asked_to(home: Home) -> None:
     home.script(["Fine."])
-    command = f"(sleep 4; echo late words) | {sys.executable} -c '{COMMAND[1]}' ask 'what is this?' --stdin"
-    ran = subprocess.run(
-        ["sh", "-c", command],
+    asking = subprocess.Popen(
+        [sys.executable, *COMMAND, "ask", "what is this?", "--stdin"],
         env=home.environment(),
         cwd=home.folder,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    assert ran.stdout == "Fine.\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        asking.wait(4)  # longer than an empty pipe is looked at without the wish
+    answer, _ = asking.communicate("late words\n", PATIENCE)
+    assert (asking.returncode, answer) == (0, "Fine.\n")
     assert home.said() == ["what is this?\n\nlate words"]
 
 

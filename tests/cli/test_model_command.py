@@ -70,7 +70,7 @@ def test_a_chat_changes_its_model(home: Home) -> None:
     home.script(["From the first."])
     other = home.folder / "other.json"
     other.write_text(json.dumps(["From the other."]))
-    terminal = home.terminal("chat")
+    terminal = home.terminal("chat", columns=200)  # wide enough for the paths
     terminal.see("ready")
     terminal.type("hi")
     terminal.see("From the first.", "ready")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from holdfast.testing.faulty_server import Fault
 from tests.memory.gates import until
 
 # A program that stands for the real server: it answers on the port it is told, and ends when asked to.
-PROGRAM = """#!{python}
+PROGRAM = """
 import os, sys, threading, signal
 sys.path[:0] = {path!r}
 from holdfast.testing.fake_hindsight import FakeHindsight
@@ -209,7 +210,10 @@ def program(tmp_path: Path) -> Path:
     """A stand-in for `hindsight-api`; each run notes its process."""
     file = tmp_path / "bin" / "hindsight-api"
     file.parent.mkdir()
-    file.write_text(PROGRAM.format(python=sys.executable, path=sys.path, log=str(tmp_path / "started")))
+    script = file.with_suffix(".py")
+    script.write_text(PROGRAM.format(path=sys.path, log=str(tmp_path / "started")))
+    # Through a shell: the path of an interpreter may hold spaces, and then no first line can name it.
+    file.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))}\n")
     file.chmod(0o755)
     return file
 
