@@ -1,6 +1,7 @@
 """What a client may ask for: so many requests, so large a body, so much time, so many streams."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -138,9 +139,14 @@ def test_a_body_that_comes_drop_by_drop_is_given_up(db: SessionDB, wait: Wait) -
 def test_a_client_that_reads_nothing_is_left_and_slows_nobody(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         settings = WebSettings(patience_s=0.5)
-        async with served(db, ["word " * 2_000_000], settings=settings) as server:
+        async with served(db, ["w" * 10_000_000], settings=settings) as server:
             session = await server.begin()
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1)
+            # With a small buffer of its own, so that the system can't take it all on the client's behalf.
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", server.port))
+            reader, writer = await asyncio.open_connection(sock=client, limit=1)
             head = f"GET /api/sessions/{session}/events HTTP/1.1\r\nHost: localhost\r\n"
             writer.write(f"{head}Authorization: Bearer {TOKEN}\r\n\r\n".encode())
             await until(lambda: server.web.streams.open == 1)

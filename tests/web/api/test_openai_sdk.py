@@ -123,6 +123,22 @@ def test_without_a_session_what_was_said_before_is_the_history_of_a_fresh_one(
     wait(scenario())
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_session_may_have_a_name_in_any_script(db: SessionDB, wait: Wait, stream: bool) -> None:
+    name = "bureau d'été \U0002a451 100%"
+
+    async def scenario() -> None:
+        async with served(db, ["one", "two"]) as server:
+            body = {"model": "x", "messages": HI, "user": name, "stream": stream}
+            answer = await server.http.post("/v1/chat/completions", json=body)
+            named = answer.headers["X-Holdfast-Session"]
+            again = {"model": "x", "messages": HI, "stream": stream}
+            await server.http.post("/v1/chat/completions", json=again, headers={"X-Holdfast-Session": named})
+            assert [each["content"] for each in db.get_messages(name)] == ["hi", "one", "hi", "two"]
+
+    wait(scenario())
+
+
 @pytest.mark.parametrize("by", ["header", "user"])
 def test_in_a_named_session_only_the_last_message_is_new(db: SessionDB, wait: Wait, by: str) -> None:
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Fixtures for the page: one browser for all tests; a server, a model and a tab for each."""
+"""Fixtures for the page: a browser and a server for each file; a tab for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +15,9 @@ PATIENCE_MS = 30_000
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Closed after each file: while its driver is open, no other test of the process can run a loop."""
     expect.set_options(timeout=PATIENCE_MS)
     with a_browser() as browser:
         yield browser

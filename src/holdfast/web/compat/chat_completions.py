@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.web.compat.reading import chat_messages, refuse_unsupported, session_of, split
+from holdfast.web.compat.reading import chat_messages, refuse_unsupported, session_header, session_of, split
 from holdfast.web.compat.turns import AnsweredTurn, Asked, Piece, Spent, TurnBroken
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
@@ -99,7 +99,7 @@ async def complete(web: TheWeb, request: Request, body: ChatRequest) -> Response
     session = session_of(request.headers, given.get("user"), given.get("conversation"))
     turn = AnsweredTurn(web, Asked(session, history, message))
     await turn.begin()
-    headers = {"X-Holdfast-Session": turn.session_id}
+    headers = session_header(turn.session_id)
     wire = _Wire(web, turn, request_id(request.scope))
     if body.stream:
         usage = bool(body.stream_options and body.stream_options.include_usage)

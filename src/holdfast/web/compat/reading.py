@@ -6,12 +6,14 @@ agent's settings rule. What would change the meaning of the answer, and is not d
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, unquote
 
 from holdfast.core.contract import Message
 from holdfast.web.problems import ProblemRaised
 
 SESSION_HEADER = "x-holdfast-session"
 LONGEST_ID = 200
+PLAIN = "!#$&'()*+,/:;=?@[] "
 
 
 def refusal(param: str, detail: str, next_: str) -> ProblemRaised:
@@ -36,13 +38,18 @@ def refuse_unsupported(body: Mapping[str, Any]) -> None:
 
 def session_of(headers: Mapping[str, str], *given: Any) -> str:  # noqa: ANN401 - whatever a client sent
     """The session that is named: by the header, else by the first field that names one."""
-    for each in (headers.get(SESSION_HEADER), *given):
+    for each in (unquote(headers.get(SESSION_HEADER, "")), *given):
         name = each.get("id") if isinstance(each, Mapping) else each
         if name:
             if not isinstance(name, str) or len(name) > LONGEST_ID or not name.isprintable():
                 raise refusal("session", "a session's id is a short text.", "Correct it, or leave it out.")
             return name
     return ""
+
+
+def session_header(session_id: str) -> dict[str, str]:
+    """Names the session in an answer's head; what is not plain ASCII in its id is percent-encoded."""
+    return {"X-Holdfast-Session": quote(session_id, safe=PLAIN)}
 
 
 def split(messages: Sequence[Message]) -> tuple[list[Message], Message]:

@@ -10,7 +10,14 @@ from pydantic import Field
 
 from holdfast.core.ids import new_id
 from holdfast.web.compat.chat_completions import Open, Role
-from holdfast.web.compat.reading import refusal, refuse_unsupported, response_messages, session_of, split
+from holdfast.web.compat.reading import (
+    refusal,
+    refuse_unsupported,
+    response_messages,
+    session_header,
+    session_of,
+    split,
+)
 from holdfast.web.compat.turns import AnsweredTurn, Asked, TurnBroken
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
@@ -61,7 +68,7 @@ async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Re
     session = session_of(request.headers, given.get("conversation"), before, given.get("user"))
     turn = AnsweredTurn(web, Asked(session, history, message))
     await turn.begin()
-    headers = {"X-Holdfast-Session": turn.session_id}
+    headers = session_header(turn.session_id)
     wire = _Wire(web, turn, given.get("instructions"))
     if body.stream:
         return Stream(wire.chunks(), media_type=EVENTS, patience=web.settings.patience_s, headers=headers)
