@@ -77,8 +77,8 @@ def test_a_turn_goes_on_without_a_tab(page: Page, context: BrowserContext, model
 def test_a_models_error_is_shown_in_its_own_words(page: Page, model: GatedModel) -> None:
     model.will_answer([Refusal(401, "Incorrect key: ask the <b>owner</b> of room 12")], "Better now.")
     say(page, "hello")
-    card = page.get_by_role("alert").filter(has_text="The turn failed")
-    expect(card).to_contain_text("Incorrect key: ask the <b>owner</b> of room 12")
+    # On the card of the failed turn, or, when it failed before the page could listen, where the turn stopped.
+    expect(page.get_by_text("Incorrect key: ask the <b>owner</b> of room 12").first).to_be_visible()
     page.reload()
     expect(page.get_by_text("Incorrect key: ask the <b>owner</b> of room 12").first).to_be_visible()
     page.get_by_role("button", name="Regenerate").click()
