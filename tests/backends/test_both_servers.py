@@ -117,7 +117,9 @@ def test_a_server_killed_in_mid_turn_gets_every_turn_once_when_it_is_back(real: 
 
 
 @pytest.mark.clause("D2", "M6")
-def test_a_server_killed_while_it_works_on_a_turn_has_it_once_in_the_end(real: Real, start: Start) -> None:
+def test_a_server_killed_while_it_works_loses_no_turn_and_doubles_at_most_the_one_at_work(
+    real: Real, start: Start
+) -> None:
     program = start()
     for number in range(6):
         program.ask(f"turn {number}")
@@ -126,7 +128,10 @@ def test_a_server_killed_while_it_works_on_a_turn_has_it_once_in_the_end(real: R
     for number in range(6, 8):
         program.ask(f"turn {number}")
     assert program.memory.flush_pending(PATIENCE)
-    assert real.backend.heard(real.backend.session) == [f"turn {number}" for number in range(8)]
+    heard = real.backend.heard(real.backend.session)
+    assert list(dict.fromkeys(heard)) == [f"turn {number}" for number in range(8)]
+    # A server killed between its work and its own record of it does that work again when it is back.
+    assert len(heard) <= 8 + 1
 
 
 @pytest.mark.clause("D3", "M6")
