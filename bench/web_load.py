@@ -12,6 +12,7 @@ import time
 TOKEN = "bench"  # noqa: S105 - of a server that lives for a benchmark
 BODY = {"model": "paced", "stream": True, "messages": [{"role": "user", "content": "Count to a hundred."}]}
 ENDED = (b"event: TurnCompleted", b"[DONE]")
+FAILED = (b"event: TurnFailed", b"event: TurnInterrupted", b"event: SessionTrouble")
 
 
 class Chat:
@@ -47,7 +48,7 @@ class Chat:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(head(method, path, body))
         first, words = 0.0, 0
-        tail = b""
+        tail = seen = b""
         while chunk := await reader.read(65536):
             seen = tail + chunk
             if not first and b"word0" in seen:
@@ -57,7 +58,9 @@ class Chat:
             if any(mark in seen for mark in ENDED):
                 writer.close()
                 return first, time.perf_counter() - self._begun, words
-        raise RuntimeError(f"the answer ended too soon: {tail!r}")
+            if any(mark in seen for mark in FAILED):
+                break
+        raise RuntimeError(f"the answer ended too soon: {seen[-400:]!r}")
 
 
 def head(method: str, path: str, body: object) -> bytes:
