@@ -4,6 +4,9 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
+# Every test worker, and every program that a test starts, would compile all it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record demo guarantees report-cards lock format sync clean chat web
 
@@ -27,7 +30,7 @@ static: sync ## Lint, format, types, import order, file sizes
 	$(RUN) -m tools.file_sizes $(CODE)
 
 fast-tests: sync
-	$(RUN) -m pytest -m "not slow and not backends" -n 2 $(PYTEST_ARGS)
+	$(RUN) -m pytest -m "not slow and not backends" --fast -n 2 $(PYTEST_ARGS)
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md

@@ -1,13 +1,19 @@
-"""What every test has: the clause hooks, the folder of the checkout, and PostgreSQL for `make test` alone."""
+"""What every test has: clause hooks, `--fast`, the checkout's folder; PostgreSQL is for `make test` alone."""
 
 import signal
 from pathlib import Path
 
 import pytest
 
+from tests.fast_run import pytest_addoption, pytest_configure
 from tools.clauses import pytest_collection_modifyitems, pytest_terminal_summary
 
-__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_terminal_summary",
+]
 
 pytest_plugins = ["pytester"]
 

@@ -21,6 +21,7 @@ from holdfast.testing import Call, ProcessDied, ScriptedModel
 from holdfast.testing.faults import Moment
 from holdfast.tools.contract import ToolContext
 from tests.agent.company import DEADLINE, MortalEngine, a_tool, echo, require_valid
+from tests.fast_run import examples
 
 TOOLS = ("echo", "fails", "steers", "interrupts", "missing")
 
@@ -186,7 +187,7 @@ def _own(db: SessionDB, session: str) -> list[Message]:
     return [stored.message for stored in db.read_messages(session) if not stored.carried]
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(TURNS, min_size=1, max_size=5), st.sampled_from([400, 100_000]))
 def test_any_interleaving_leaves_a_transcript_that_both_apis_accept(turns: list[Said], window: int) -> None:
     pools = Pools()

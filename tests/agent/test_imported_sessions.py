@@ -15,6 +15,7 @@ from holdfast.core.contract import Message
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.company import require_valid
+from tests.fast_run import examples
 
 TEXTS = st.sampled_from(["", " ", "hello", "\0", "\ud800 half", "long " * 300]) | st.text(max_size=20)
 IDS = st.sampled_from(["a", "b", "", None, 7])
@@ -57,7 +58,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_any_record_is_a_conversation_that_both_apis_take(record: list[Message]) -> None:
     transcript = Transcript(record)
     if transcript.messages:
@@ -67,7 +68,7 @@ def test_any_record_is_a_conversation_that_both_apis_take(record: list[Message])
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=12), st.booleans())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 def test_a_conversation_goes_on_from_any_record(record: list[Any], shrinks: bool) -> None:
     async def scenario() -> None:
         pools = Pools()

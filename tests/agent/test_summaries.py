@@ -16,6 +16,7 @@ from holdfast.core.errors import ContextTooLong
 from holdfast.models.contract import ModelRequest
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.company import echo, require_valid
+from tests.fast_run import examples
 
 Wait = Callable[[Awaitable[Any]], Any]
 PHOTO: dict[str, Any] = {
@@ -66,7 +67,7 @@ def call_of(messages: list[Message], place: int) -> int:
 
 
 @given(conversations(), st.integers(0, 4000))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_the_tail_never_separates_a_call_from_its_result(messages: list[Message], budget: int) -> None:
     cut = tail_start(messages, budget)
     assert 0 <= cut <= len(messages)
@@ -77,7 +78,7 @@ def test_the_tail_never_separates_a_call_from_its_result(messages: list[Message]
 
 
 @given(conversations(), st.sampled_from([0, 600, 2000, 50_000]))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_a_mechanical_summary_keeps_the_last_words_and_shrinks(messages: list[Message], budget: int) -> None:
     shrunk = MechanicalCompressor().compress(messages, budget=budget)
     said = [message for message in messages if message["role"] == "user"]
@@ -90,7 +91,7 @@ def test_a_mechanical_summary_keeps_the_last_words_and_shrinks(messages: list[Me
 
 
 @given(conversations())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_a_models_summary_keeps_the_last_words(messages: list[Message]) -> None:
     compressor = SummaryCompressor(ScriptedModel(["the sum of it"]))
     shrunk = asyncio.run(compressor.compress(messages))

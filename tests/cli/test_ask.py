@@ -20,17 +20,24 @@ def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
     assert "list_folder" in ran.stderr
 
 
-def test_standard_input_is_added_to_the_question(home: Home) -> None:
-    run(home, "ask", "summarise", given="a long\r\ntext\n")
-    assert home.said() == ["summarise\n\na long\ntext"]
+@pytest.fixture
+def plain_home(home: Home) -> Home:
+    """Without a memory, whose model alone takes half of a command's time."""
+    home.settings["HOLDFAST_MEMORY_PROVIDERS"] = ""
+    return home
 
 
-def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(home: Home) -> None:
-    home.script(["Fine."])
+def test_standard_input_is_added_to_the_question(plain_home: Home) -> None:
+    run(plain_home, "ask", "summarise", given="a long\r\ntext\n")
+    assert plain_home.said() == ["summarise\n\na long\ntext"]
+
+
+def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(plain_home: Home) -> None:
+    plain_home.script(["Fine."])
     asked = subprocess.Popen(
         [sys.executable, *COMMAND, "ask", "all well?"],
-        env=home.environment(),
-        cwd=home.folder,
+        env=plain_home.environment(),
+        cwd=plain_home.folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -43,7 +50,7 @@ def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(home: Home) -> None:
         assert asked.stderr is not None
         assert asked.stdout.read() == "Fine.\n"
         assert "open and empty" in asked.stderr.read()
-    assert home.said() == ["all well?"]
+    assert plain_home.said() == ["all well?"]
 
 
 @pytest.mark.slow
@@ -64,27 +71,27 @@ def test_what_comes_late_is_waited_for_when_asked_to(home: Home) -> None:
     assert home.said() == ["what is this?\n\nlate words"]
 
 
-def test_events_come_as_lines_of_json(home: Home) -> None:
-    home.script(["Hello."])
-    ran = run(home, "ask", "--json", "hi")
+def test_events_come_as_lines_of_json(plain_home: Home) -> None:
+    plain_home.script(["Hello."])
+    ran = run(plain_home, "ask", "--json", "hi")
     kinds = [json.loads(line)["kind"] for line in ran.stdout.splitlines()]
     assert kinds[0] == "MessageAccepted"
     assert kinds[-1] == "TurnCompleted"
 
 
-def test_what_needs_approval_is_refused_where_nobody_can_be_asked(home: Home) -> None:
-    made = home.folder / "made"
-    home.script([{"tool": "run_command", "arguments": {"command": f"touch {made}"}}, "It was refused."])
-    ran = run(home, "ask", "make it")
+def test_what_needs_approval_is_refused_where_nobody_can_be_asked(plain_home: Home) -> None:
+    made = plain_home.folder / "made"
+    plain_home.script([{"tool": "run_command", "arguments": {"command": f"touch {made}"}}, "It was refused."])
+    ran = run(plain_home, "ask", "make it")
     assert (ran.returncode, ran.stdout) == (0, "It was refused.\n")
     assert "nobody is there" in ran.stderr
     assert not made.exists()
 
 
-def test_a_conversation_goes_on_with_continue(home: Home) -> None:
-    run(home, "ask", "one")
-    run(home, "ask", "--continue", "two")
-    listed = json.loads(run(home, "sessions", "--json").stdout)
+def test_a_conversation_goes_on_with_continue(plain_home: Home) -> None:
+    run(plain_home, "ask", "one")
+    run(plain_home, "ask", "--continue", "two")
+    listed = json.loads(run(plain_home, "sessions", "--json").stdout)
     assert [each["messages"] for each in listed] == [4]
 
 
@@ -139,20 +146,20 @@ def test_what_is_wrong_is_said_in_words(
     assert "Traceback" not in ran.stderr
 
 
-def test_bytes_that_are_no_text_are_marked_and_asked_all_the_same(home: Home) -> None:
+def test_bytes_that_are_no_text_are_marked_and_asked_all_the_same(plain_home: Home) -> None:
     ran = subprocess.run(
         [sys.executable, *COMMAND, "ask"],
-        env=home.environment(),
+        env=plain_home.environment(),
         input=b"caf\xe9",
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )
-    assert (ran.returncode, home.said()) == (0, ["caf\N{REPLACEMENT CHARACTER}"])
+    assert (ran.returncode, plain_home.said()) == (0, ["caf\N{REPLACEMENT CHARACTER}"])
 
 
-def test_without_a_terminal_each_line_is_answered(home: Home) -> None:
-    home.script(["First.", "Second."])
-    ran = run(home, "chat", given="one\r\n\r\ntwo\r\n")
+def test_without_a_terminal_each_line_is_answered(plain_home: Home) -> None:
+    plain_home.script(["First.", "Second."])
+    ran = run(plain_home, "chat", given="one\r\n\r\ntwo\r\n")
     assert (ran.returncode, ran.stdout) == (0, "First.\nSecond.\n")
-    assert home.said() == ["one", "two"]
+    assert plain_home.said() == ["one", "two"]

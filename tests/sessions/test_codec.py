@@ -14,6 +14,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import decode, encode, is_storable
+from tests.fast_run import examples
 from tests.sessions.steps import messages, user
 
 any_text = st.text(st.characters())  # half surrogate pairs and NUL included
@@ -165,7 +166,9 @@ def test_any_json_message_survives_the_columns(message: Message) -> None:
 
 
 @given(messages)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_any_json_message_survives_the_store(db: SessionDB, message: Message) -> None:
     session_id = new_id()
     db.create_session(session_id, source="cli")

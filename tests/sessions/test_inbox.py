@@ -21,6 +21,7 @@ from holdfast.sessions import InboxMessage, SessionDB
 from holdfast.sessions.contract import MODES, Mode
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
+from tests.fast_run import examples
 from tests.sessions.steps import contents, crashing, messages, together, user
 from tests.sessions.stores import Database
 
@@ -262,7 +263,9 @@ def test_puts_race_with_rotations_and_nothing_is_left_behind(database: Database)
 
 
 @given(st.lists(messages, min_size=1, max_size=5))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_any_messages_are_taken_in_order_word_for_word(db: SessionDB, said: list[Any]) -> None:
     session_id = new_id()
     db.create_session(session_id, source="cli")

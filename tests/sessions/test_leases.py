@@ -15,6 +15,7 @@ from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseK
 from holdfast.sessions.leases import Leases, compression_lock
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
+from tests.fast_run import examples
 from tests.sessions.steps import crashing, together, until, user, with_own_clock
 from tests.sessions.stores import Database
 
@@ -126,7 +127,9 @@ def test_a_lease_lasts_a_positive_time(db: SessionDB, ttl: float) -> None:
 
 
 @given(st.lists(st.sampled_from(["acquire a", "acquire b", "release", "renew", "wait"]), max_size=20))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_token_is_never_given_twice(database: Database, steps: list[str]) -> None:
     db = database.opened[0] if database.opened else database.open()
     name, held, tokens = new_id(), None, []

@@ -22,6 +22,7 @@ from holdfast.core.errors import (
     StoreUnopenable,
 )
 from holdfast.sessions import SessionDB
+from tests.fast_run import examples
 from tests.sessions.steps import completed_turn, user
 
 ROOT = os.geteuid() == 0
@@ -195,7 +196,9 @@ def exercised(path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_flipped_bit_anywhere_is_survived_or_named(written: Path, data: st.DataObject) -> None:
     original = written.with_suffix(".original")
     if not original.exists():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import ImportRefused, SessionExists
 from holdfast.core.ids import new_id
 from holdfast.sessions import SessionDB
+from tests.fast_run import examples
 from tests.sessions.steps import assistant, completed_turn, contents, messages, user
 from tests.sessions.stores import Database, sqlite_database
 
@@ -114,7 +115,9 @@ def test_an_imported_conversation_goes_on(db: SessionDB, empty: SessionDB) -> No
     st.lists(st.lists(messages, max_size=4), min_size=1, max_size=3),
     st.lists(messages, max_size=2),
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_any_conversation_comes_back_byte_for_byte(
     db: SessionDB, empty: SessionDB, stretches: list[list[Any]], waiting: list[Any]
 ) -> None:

@@ -17,6 +17,7 @@ from holdfast.core.ids import new_id
 from holdfast.sessions import Rotation, SessionDB, Transaction
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
+from tests.fast_run import examples
 from tests.sessions.steps import (
     assistant,
     completed_turn,
@@ -296,7 +297,9 @@ def test_appends_race_with_rotations_and_every_acknowledged_one_is_carried(
     st.lists(messages, max_size=3),
     st.lists(st.floats(0, 1), max_size=4),
 )
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_child_starts_with_its_opening_and_then_what_was_carried(
     db: SessionDB, said: list[Any], opening: list[Any], cuts: list[float]
 ) -> None:

@@ -10,6 +10,7 @@ from holdfast.core.errors import SessionNotFound
 from holdfast.core.ids import new_id
 from holdfast.sessions import Filters, SearchHit, SessionDB
 from holdfast.sessions.search import parse_query
+from tests.fast_run import examples
 from tests.sessions.steps import assistant, completed_turn, user
 from tests.sessions.stores import Database
 
@@ -130,7 +131,9 @@ def test_no_string_whatever_is_a_wrong_query(db: SessionDB, session: str) -> Non
 @given(st.text(st.characters(), max_size=60))
 @example('a"b')
 @example("\x00")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_any_text_is_a_query(db: SessionDB, query: str) -> None:
     if db.get_session("s") is None:
         db.create_session("s", source="cli")
@@ -140,7 +143,9 @@ def test_any_text_is_a_query(db: SessionDB, query: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=40))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_message_is_found_by_its_own_ascii_words(db: SessionDB, noise: str) -> None:
     session_id = new_id()
     db.create_session(session_id, source="cli")

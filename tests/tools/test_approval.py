@@ -13,6 +13,7 @@ from holdfast.tools.approval import AllowRule, ApprovalPolicy, weighed
 from holdfast.tools.command_parts import command_parts
 from holdfast.tools.contract import ApprovalRequest
 from holdfast.tools.destructive import destructive
+from tests.fast_run import examples
 
 
 def command(text: str) -> ApprovalRequest:
@@ -98,7 +99,7 @@ def test_any_line_is_taken_apart_or_not(line: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="compares with bash")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -13,6 +13,7 @@ from holdfast.tools.contract import Tool
 from holdfast.tools.files import Files
 from holdfast.tools.places import locate
 from holdfast.tools.text_files import TextFile
+from tests.fast_run import examples
 from tests.tools.calls import Calls, finish
 
 
@@ -306,7 +307,7 @@ def test_a_change_by_somebody_else_in_between_is_not_overwritten(calls: Calls) -
         replace_file(place, b"mine", unchanged_since=found)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.text(st.characters(exclude_categories=("Cs", "Cc"))),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),

@@ -112,28 +112,28 @@ def test_a_server_sees_what_is_configured_and_no_secrets(
     finish(main())
 
 
-@pytest.mark.parametrize(
-    ("command", "args", "said"),
-    [
-        ("/no/such/program", [], "No such file"),
-        (
-            sys.executable,
-            ["-c", "import sys; sys.stderr.write('my last words'); sys.exit(1)"],
-            "my last words",
-        ),
-        (sys.executable, ["-c", "print('not json at all')"], "srv"),
-        ("/bin/true", [], "srv"),
-    ],
-)
-def test_a_broken_server_is_reported_by_name_and_the_others_work(
-    calls: Calls, command: str, args: list[str], said: str
-) -> None:
+BROKEN = {
+    "missing": ("/no/such/program", [], "No such file"),
+    "dying": (
+        sys.executable,
+        ["-c", "import sys; sys.stderr.write('my last words'); sys.exit(1)"],
+        "my last words",
+    ),
+    "babbling": (sys.executable, ["-c", "print('not json at all')"], ""),
+    "leaving": ("/bin/true", [], ""),
+}
+
+
+def test_broken_servers_are_reported_by_name_and_the_others_work(calls: Calls) -> None:
     async def main() -> None:
-        broken = McpServerSettings(name="broken", command=command, args=tuple(args))
-        async with Servers(calls, broken, on_pipes()) as servers:
-            (problem,) = servers.problems
-            assert problem.startswith("the MCP server broken is left out: ")
-            assert said in problem or said == "srv"
+        broken = [
+            McpServerSettings(name=name, command=command, args=tuple(args))
+            for name, (command, args, _) in BROKEN.items()
+        ]
+        async with Servers(calls, *broken, on_pipes()) as servers:
+            for (name, (_, _, said)), problem in zip(BROKEN.items(), servers.problems, strict=True):
+                assert problem.startswith(f"the MCP server {name} is left out: ")
+                assert said in problem
             assert (await calls.call(servers.tools["srv__add"], a=1, b=1)).text == "2"
 
     finish(main())

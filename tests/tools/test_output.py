@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import ToolFailed
 from holdfast.tools.output import ResultBudget, output_tool, readable
+from tests.fast_run import examples
 from tests.tools.calls import Calls
 
 
@@ -51,7 +52,7 @@ def test_the_kept_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert kept.parent.stat().st_mode & 0o777 == 0o700
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     text=st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=300),
     most=st.integers(4, 60),

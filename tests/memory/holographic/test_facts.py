@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.memory.providers.holographic import HolographicMemory
+from tests.fast_run import examples
 from tests.memory.holographic.calls import ask, contents, rate
 from tests.memory.holographic.conftest import OpenMemory
 
@@ -193,7 +194,9 @@ def test_any_script_is_kept_and_found(memory: HolographicMemory, fact: str, aske
 ANY_TEXT = st.text(st.characters(codec=None), max_size=80) | st.text("\"*():^-+{}ANDORNOT near\x00\ud800 's")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(text=ANY_TEXT)
 def test_no_text_makes_it_fail(memory: HolographicMemory, text: str) -> None:
     ask(memory, "add", content=text)

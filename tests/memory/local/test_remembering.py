@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.providers.local import LocalMemory
 from holdfast.memory.providers.local.block import estimated_tokens
+from tests.fast_run import examples
 from tests.memory.local.conftest import OpenMemory
 from tests.memory.local.turns import turn
 
@@ -146,7 +147,9 @@ def test_any_script_is_found(memory: LocalMemory, said: str, asked: str) -> None
     assert texts(memory, asked, way="text") == [said]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(query=st.text(st.characters(codec=None)) | st.text('"*():^-+{}ANDORNOT near\x00\ud800'))
 def test_no_question_raises(memory: LocalMemory, query: str) -> None:
     memory.sync_turns([PAINTING])

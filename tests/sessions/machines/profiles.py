@@ -1,6 +1,8 @@
-"""How long a machine runs: the same short run in every check, a long random one in `make test`."""
+"""How long a machine runs: a short run, always the same, in every check; a long random one in `make test`."""
 
 from hypothesis import HealthCheck, Phase, settings
+
+from tests.fast_run import examples
 
 # The machine is noisy and shared, so no example has a deadline.
 BASE = settings(
@@ -10,18 +12,18 @@ BASE = settings(
 )
 
 
-def short(examples: int) -> settings:
+def short(number: int) -> settings:
     """Always the same examples."""
     return settings(
         BASE,
         derandomize=True,
         database=None,
-        max_examples=examples,
+        max_examples=examples(number),
         stateful_step_count=40,
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
     )
 
 
-def long(examples: int) -> settings:
+def long(number: int) -> settings:
     """Other examples every time; a failure prints how to repeat it and is tried first next time."""
-    return settings(BASE, max_examples=examples, stateful_step_count=50)
+    return settings(BASE, max_examples=number, stateful_step_count=50)
