@@ -12,7 +12,7 @@ from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
-from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage
+from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, Turn
 from holdfast.sessions.listing import Listed
 
 
@@ -83,6 +83,19 @@ class Records:
             if after is not None:
                 return self._db.read_messages(where, start=after + 1, limit=limit)
             return self._db.read_messages_before(where, before, limit=limit)
+
+        return await self._call(read)
+
+    async def failed(self, session_id: str) -> Turn | None:
+        """The last turn of the conversation, when it failed and nothing was said since."""
+
+        def read() -> Turn | None:
+            last = self._db.read_messages_before(self._db.live_end(session_id), None, limit=1)
+            # A copy in a continuation or a branch tells of a turn that ended elsewhere.
+            if not last or last[0].turn_id is None or last[0].carried:
+                return None
+            turn = self._db.turns.get(last[0].turn_id)
+            return turn if turn is not None and turn.state == "failed" else None
 
         return await self._call(read)
 

@@ -7,6 +7,7 @@ from holdfast.sessions.contract import Session
 from holdfast.sessions.listing import Listed
 from holdfast.web.views import (
     AskView,
+    FailedView,
     LineageView,
     SessionDetail,
     SessionView,
@@ -52,6 +53,7 @@ async def detail_of(host: Host, session_id: str) -> SessionDetail:
     view = await view_of(host, session_id)
     status = await host.session_status(session_id)
     unfinished = await host.unfinished(session_id)
+    failed = await host.failed(session_id)
     return SessionDetail(
         **view.model_dump(),
         turn_id=status.turn_id,
@@ -59,6 +61,7 @@ async def detail_of(host: Host, session_id: str) -> SessionDetail:
         context_window=status.context_window,
         lineage=[await _lineage(host, each) for each in await host.lineage(session_id)],
         unfinished=UnfinishedView.of(unfinished) if unfinished else None,
+        failed=FailedView.of(failed) if failed else None,
         waiting_messages=[WaitingView.of(each) for each in await host.waiting(session_id)],
         asks=[AskView.of(each) for each in await host.asks(session_id)],
     )

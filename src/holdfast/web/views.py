@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.agent import Unfinished
 from holdfast.host import Accepted, OpenAsk
-from holdfast.sessions.contract import InboxMessage, StoredMessage
+from holdfast.sessions.contract import InboxMessage, StoredMessage, Turn
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
 Mode = Literal["queue", "steer", "interrupt"]
@@ -73,6 +73,17 @@ class UnfinishedView(BaseModel):
         )
 
 
+class FailedView(BaseModel):
+    """The last turn, which failed; its message can be said again."""
+
+    turn_id: str
+    error: str
+
+    @classmethod
+    def of(cls, given: Turn) -> "FailedView":
+        return cls(turn_id=given.id, error=given.reason or "")
+
+
 class WaitingView(BaseModel):
     """A message that waits."""
 
@@ -128,6 +139,7 @@ class SessionDetail(SessionView):
     context_window: int
     lineage: list[LineageView]
     unfinished: UnfinishedView | None
+    failed: FailedView | None
     waiting_messages: list[WaitingView]
     asks: list[AskView]
 

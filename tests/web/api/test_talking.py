@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.errors import KeyRejected
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, Delay
 from holdfast.tools.contract import ApprovalRequest, ToolContext
@@ -30,6 +31,28 @@ def test_a_message_is_answered_and_both_are_on_record(db: SessionDB, wait: Wait)
             assert [each["id"] for each in shown] == [str(each["number"]) for each in shown]
             assert all(each["at"] > 1_700_000_000_000 for each in shown)
             assert await server.said(session) == ["hi", "hello there"]
+
+    wait(scenario())
+
+
+def test_a_reader_who_comes_late_is_told_why_the_last_turn_failed(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, [KeyRejected("a model", "wrong key"), "better now"]) as server:
+            session = await server.begin()
+
+            async def failed(of: str = session) -> object:
+                return (await server.http.get(f"/api/sessions/{of}")).json()["failed"]
+
+            assert await failed() is None
+            await server.send(session, "hi")
+            event = (await server.until(session, "TurnFailed", after=0))[-1]
+            assert "wrong key" in event["error"]
+            assert await failed() == {"turn_id": event["turn_id"], "error": event["error"]}
+            branch = await server.http.post(f"/api/sessions/{session}/branch")
+            assert await failed(branch.json()["id"]) is None
+            await server.send(session, "once more")
+            await server.until(session, "TurnCompleted", after=event["number"])
+            assert await failed() is None
 
     wait(scenario())
 

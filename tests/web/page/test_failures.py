@@ -77,12 +77,31 @@ def test_a_turn_goes_on_without_a_tab(page: Page, context: BrowserContext, model
 def test_a_models_error_is_shown_in_its_own_words(page: Page, model: GatedModel) -> None:
     model.will_answer([Refusal(401, "Incorrect key: ask the <b>owner</b> of room 12")], "Better now.")
     say(page, "hello")
-    # On the card of the failed turn, or, when it failed before the page could listen, where the turn stopped.
-    expect(page.get_by_text("Incorrect key: ask the <b>owner</b> of room 12").first).to_be_visible()
+    card = page.get_by_role("alert").filter(has_text="The turn failed")
+    expect(card).to_contain_text("Incorrect key: ask the <b>owner</b> of room 12")
+    shown = card.inner_text()
     page.reload()
-    expect(page.get_by_text("Incorrect key: ask the <b>owner</b> of room 12").first).to_be_visible()
-    page.get_by_role("button", name="Regenerate").click()
+    expect(card).to_have_text(shown, use_inner_text=True)
+    expect(page.get_by_text("Stopped here.")).to_have_count(0)
+    card.get_by_role("button", name="Try again").click()
     see_answer(page, "Better now.")
+    expect(card).to_have_count(0)
+
+
+def test_the_card_of_a_failed_turn_can_be_dismissed_and_goes_with_the_next_message(
+    page: Page, model: GatedModel
+) -> None:
+    model.will_answer([Refusal(401, "wrong key")], [Refusal(401, "still wrong")], "Better now.")
+    card = page.get_by_role("alert").filter(has_text="The turn failed")
+    say(page, "hello")
+    card.get_by_role("button", name="Dismiss").click()
+    expect(card).to_have_count(0)
+    expect(page.get_by_text("Stopped here.")).to_be_visible()
+    say(page, "again")
+    expect(card).to_contain_text("still wrong")
+    say(page, "and again")
+    see_answer(page, "Better now.")
+    expect(card).to_have_count(0)
 
 
 def test_a_message_that_was_not_accepted_stays_in_the_composer(page: Page, model: GatedModel) -> None:

@@ -242,7 +242,7 @@ function Status({ state, act }) {
     ${!live && state.state === "elsewhere" && html`<div class="status" role="status"><span class="pulse"></span>Another process runs this conversation; it is followed here.</div>`}
     ${
       last?.how === "failed" &&
-      html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more=${`${last.failure ? `${last.failure}. ` : ""}Your message and all that was done are kept.`}>
+      html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more="Your message and all that was done are kept.">
       <button type="button" class="primary" onClick=${act.regenerate}>Try again</button>
       <button type="button" onClick=${act.seen}>Dismiss</button>
     </${Card}>`

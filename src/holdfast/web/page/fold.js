@@ -37,7 +37,8 @@ export const blank = (sessionId = null) => ({
   past: [], // turns that ended here and are not loaded from the store yet
   live: null, // the running turn
   seen: null, // what had come of an answer that was cut off: {turnId, text}
-  last: null, // how the last turn ended: {turnId, how, reason, failure}
+  last: null, // how the last turn ended: {turnId, how, reason}
+  settled: null, // the failed turn that a person has seen and gone on from
   waiting: [],
   taken: {},
   asks: [],
@@ -88,12 +89,7 @@ function ended(how) {
       ...state,
       past,
       live: known ? null : state.live,
-      last: {
-        turnId: event.turn_id,
-        how,
-        reason: event.reason ?? event.error ?? "",
-        failure: event.failure ?? "",
-      },
+      last: { turnId: event.turn_id, how, reason: event.reason ?? event.error ?? "" },
       asks: state.asks.filter((ask) => ask.turn_id !== event.turn_id),
       state: "idle",
       stale,
@@ -272,6 +268,16 @@ function newest(read, now, then, id) {
   return [...read.filter((each) => !known.has(each[id])), ...fresh];
 }
 
+/** What was heard of the last turn's end, or else what is on record of one that failed unheard. */
+function lastOf(state, { failed }, begun) {
+  const since = state.live || state.waiting !== begun.waiting || state.last !== begun.last;
+  if (since || !failed || failed.turn_id === state.settled || failed.turn_id === state.last?.turnId)
+    return state.last;
+  return { turnId: failed.turn_id, how: "failed", reason: failed.error };
+}
+
+const wentOn = (state) => ({ ...state, last: null, settled: state.last?.turnId ?? state.settled });
+
 const standing = (state, detail, at, begun) => ({
   rootId: detail.root_id,
   sessionId: state.sessionId === begun.sessionId ? detail.id : state.sessionId,
@@ -297,6 +303,7 @@ const standing = (state, detail, at, begun) => ({
     state.live || !detail.unfinished
       ? null
       : { ...detail.unfinished, partial: partialOf(state, detail.unfinished) },
+  last: lastOf(state, detail, begun),
   lineage: detail.lineage,
   context: detail.context_tokens || state.context,
   window: detail.context_window || state.window,
@@ -348,7 +355,7 @@ const PAGE = {
   "page.sent": (state, { inbox_id, mode, message, at }) =>
     state.taken[inbox_id] || state.waiting.some((each) => each.inbox_id === inbox_id)
       ? state
-      : { ...state, waiting: [...state.waiting, { inbox_id, mode, message, at }], last: null },
+      : { ...wentOn(state), waiting: [...state.waiting, { inbox_id, mode, message, at }] },
   "page.changed": (state, { inbox_id, message, mode }) => ({
     ...state,
     waiting: state.waiting.map((each) => (each.inbox_id === inbox_id ? { ...each, message, mode } : each)),
@@ -365,5 +372,5 @@ const PAGE = {
   }),
   "page.named": (state, { title }) => ({ ...state, title }),
   "page.reload": (state) => ({ ...state, stale: state.stale + 1 }),
-  "page.seen": (state) => ({ ...state, last: null }),
+  "page.seen": wentOn,
 };

@@ -106,6 +106,24 @@ test("a server that was killed leaves what was streamed until the store is loade
   assert.equal(loaded.unfinished.partial, "I look.", "what this page has seen of it is more than what was stored");
 });
 
+test("a page that comes after a turn failed shows what a page that was there shows", () => {
+  const detail = { id: "s", root_id: "s", waiting_messages: [], asks: [], lineage: [], unfinished: null, state: "idle", failed: { turn_id: "t1", error: "no key" } };
+  const there = run([snapshot, TURN[0], { kind: "TurnFailed", ...T, error: "no key", failure: "Refused", number: 2 }]);
+  const late = run([snapshot, { kind: "page.detail", at, detail }]);
+  assert.deepEqual(late.last, there.last);
+  assert.deepEqual(fold(there, { kind: "page.detail", at, detail }).last, there.last);
+  const dismissed = fold(late, { kind: "page.seen" });
+  assert.equal(fold(dismissed, { kind: "page.detail", at, detail }).last, null, "what was dismissed stays so");
+  const message = { role: "user", content: "again" };
+  const sent = fold(late, { kind: "page.sent", inbox_id: 8, mode: "queue", message, at });
+  assert.equal(fold(sent, { kind: "page.detail", at, detail }).last, null, "a person who went on has seen it");
+  const begun = run([snapshot]);
+  const since = fold(begun, { kind: "page.sent", inbox_id: 8, mode: "queue", message, at });
+  assert.equal(fold(since, { kind: "page.detail", at, begun, detail }).last, null, "what was read is older than what was sent");
+  const running = run([snapshot, { ...TURN[0], turn_id: "t2" }]);
+  assert.equal(fold(running, { kind: "page.detail", at, detail }).last, null);
+});
+
 test("a waiting message that was taken meanwhile is not shown as waiting again", () => {
   const message = { role: "user", content: "hello" };
   let state = run([snapshot, { kind: "page.sent", inbox_id: 7, mode: "queue", message, at }]);
