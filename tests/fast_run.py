@@ -1,10 +1,14 @@
-"""`--fast`, which `make check` uses: fewer examples of each property, and the tests' files in memory."""
+"""`--fast`, which `make check` uses: properties are tried less often, and what tests wait for is left out.
+
+Their files are kept in memory, and their clients trust one certificate instead of the machine's.
+"""
 
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -28,11 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     settings.register_profile("fast", max_examples=FEWER)
     settings.load_profile("fast")
-    # Most of the time of a test with a store is spent waiting for the disk. A worker is given its folder.
-    if config.option.basetemp is None and _fits_in_memory():
-        folder = tempfile.mkdtemp(prefix="holdfast-tests-", dir=MEMORY)
-        config.option.basetemp = folder
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    if hasattr(config, "workerinput"):
+        return  # a worker is given its folder, and the environment
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-tests-", dir=MEMORY if _fits_in_memory() else None))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    # Most of the time of a test with a store is spent waiting for the disk.
+    if config.option.basetemp is None and MEMORY in folder.parents:
+        config.option.basetemp = folder / "files"
+    # Each client of a server on this machine would read all the certificates that the machine trusts.
+    os.environ["SSL_CERT_FILE"] = str(_one_certificate(folder / "one.pem"))
 
 
 def _fits_in_memory() -> bool:
@@ -42,3 +50,10 @@ def _fits_in_memory() -> bool:
         return False
     # Tests start programs that they wrote there.
     return state.f_bavail * state.f_frsize > ROOM and not state.f_flag & os.ST_NOEXEC
+
+
+def _one_certificate(file: Path) -> Path:
+    end = "-----END CERTIFICATE-----\n"
+    every = Path(certifi.where()).read_text(encoding="ascii", errors="ignore")
+    file.write_text(every[every.index("-----BEGIN") : every.index(end) + len(end)], encoding="ascii")
+    return file

@@ -32,6 +32,7 @@ def test_standard_input_is_added_to_the_question(plain_home: Home) -> None:
     assert plain_home.said() == ["summarise\n\na long\ntext"]
 
 
+@pytest.mark.slow
 def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(plain_home: Home) -> None:
     plain_home.script(["Fine."])
     asked = subprocess.Popen(

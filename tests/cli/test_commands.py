@@ -63,7 +63,14 @@ def test_backup_never_overwrites_a_file(store: str, tmp_path: Path) -> None:
     assert copy.read_text() == "mine"
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "signum",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    ],
+)
 def test_a_backup_that_a_signal_ends_leaves_nothing_behind(
     store: str, tmp_path: Path, signum: signal.Signals
 ) -> None:

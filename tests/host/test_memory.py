@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from holdfast.testing.providers import RecordingProvider
 from tests.agent.company import DEADLINE, Hold, until
-from tests.host.house import a_host, until_turns_end
+from tests.host.house import QUICK, a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
@@ -90,7 +91,11 @@ def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
     async def scenario() -> None:
         provider = wedged("initialize", "sync_turns", "prefetch", "on_session_end")
         async with a_host(
-            db, ["one", "two"], memory=remembering(db, provider), agent_options=QUICK_RECALL
+            db,
+            ["one", "two"],
+            memory=remembering(db, provider),
+            options=replace(QUICK, shutdown_seconds=0.5),
+            agent_options=QUICK_RECALL,
         ) as host:
             await host.send("s", "first")
             await host.send("s", "second")

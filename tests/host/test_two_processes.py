@@ -128,6 +128,7 @@ def test_a_killed_process_is_taken_over_and_its_turn_closed_honestly(
     wait(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.clause("I1")
 def test_a_host_that_takes_over_finds_what_waits_in_a_dead_process_without_being_asked(
     store_url: str, tmp_path: Path, wait: Wait

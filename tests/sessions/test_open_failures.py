@@ -271,24 +271,29 @@ def opened_by_nobody(path: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def reachable(written: Path) -> Path:
-    """The written database, in folders that an ordinary user may pass through."""
+@pytest.fixture(scope="module")
+def ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where nobody else can run this Python."""
     if not ROOT:
         pytest.skip("needs root, to become an ordinary user")
-    for folder in [written.parent, *written.parent.parents]:
-        if folder.stat().st_uid == 0 and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    if "opened" not in _probe(written):
+    place = tmp_path_factory.mktemp("probe")
+    _let_pass(place)
+    place.chmod(0o777)
+    if "opened" not in opened_by_nobody(place / "holdfast.db"):
         pytest.skip("an ordinary user can't even run this Python here")
+
+
+@pytest.fixture
+def reachable(written: Path, ordinary_user: None) -> Path:
+    """The written database, in folders that an ordinary user may pass through."""
+    _let_pass(written.parent)
     return written
 
 
-def _probe(written: Path) -> str:
-    place = written.parent / "probe"
-    place.mkdir()
-    place.chmod(0o777)
-    return opened_by_nobody(place / "holdfast.db")
+def _let_pass(place: Path) -> None:
+    for folder in [place, *place.parents]:
+        if folder.stat().st_uid == 0 and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
 
 
 @pytest.mark.parametrize(

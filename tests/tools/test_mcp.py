@@ -267,6 +267,7 @@ def answers(port: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_server_on_http_works_dies_and_works_again(calls: Calls) -> None:
     port = free_port()
     remote = McpServerSettings(

@@ -51,7 +51,7 @@ def test_without_skills_there_is_nothing_in_the_prompt(tmp_path: Path) -> None:
         ("---\nname: x\ndescription: ''\n---\n", "description must be"),
         ("---\nname: x\ndescription: " + "y" * 2000 + "\n---\n", "description must be"),
         ("---\nname: !!python/object/apply:os.system ['x']\n---\n", "not YAML"),
-        ("---\n" + "[" * 5000 + "\n---\n", "not YAML"),
+        ("---\n" + "[" * 2000 + "\n---\n", "not YAML"),
         (b"\x00\x01", "not text"),
         (b"x" * 600_000, "the most this tool reads"),
     ],

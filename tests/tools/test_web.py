@@ -87,7 +87,7 @@ class Site(BaseHTTPRequestHandler):
         self._send("text/plain", gzip.compress(b"small"), Content_Encoding="gzip")
 
     def page_bomb(self) -> None:
-        self._send("text/plain", gzip.compress(b"\n" * 300_000_000, 9), Content_Encoding="gzip")
+        self._send("text/plain", gzip.compress(b"\n" * 30_000_000, 9), Content_Encoding="gzip")
 
     def page_brotli(self) -> None:
         self._send("text/plain", b"x", Content_Encoding="br")

@@ -235,6 +235,7 @@ def test_after_shutdown_nothing_is_taken(memory: HolographicMemory) -> None:
         memory.on_session_end(TALK)
 
 
+@pytest.mark.slow
 def test_a_wedged_model_does_not_hold_up_shutdown(open_memory: OpenMemory) -> None:
     gate = threading.Event()
     model = FakeModel("Ann sings")

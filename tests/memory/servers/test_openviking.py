@@ -139,6 +139,7 @@ def test_a_session_switch_commits_the_session_left_behind(
     assert server.live("new") == ["turn 2", "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.clause("D3")
 def test_what_could_not_be_extracted_is_sent_again(server: FakeOpenViking, memory: OpenVikingMemory) -> None:
     server.failing_extractions = 2
@@ -186,6 +187,7 @@ def test_a_server_that_lost_everything_gets_it_again(server: FakeOpenViking, tmp
         assert fresh.memories() == ["turn 1"]
 
 
+@pytest.mark.slow
 def test_a_task_that_the_server_forgot_is_not_trusted(tmp_path: Path) -> None:
     with FakeOpenViking(looks=10**9) as server, life(server, tmp_path) as provider:
         provider.sync_turns([turn(1)])
