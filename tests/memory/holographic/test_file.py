@@ -1,37 +1,18 @@
-"""The file: refused by name when it can't be used, clean when closed, shared by processes, without traces."""
+"""The file of the facts: found by its name, shared by processes, without a trace of what was forgotten."""
 
-import gc
 import logging
-import sqlite3
-import stat
 import subprocess
 import sys
-import warnings
-from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from holdfast.core.errors import (
-    DatabaseDamaged,
-    NotADatabase,
-    ProviderInvalid,
-    SchemaTooNew,
-    StoreInvalid,
-    StoreUnopenable,
-)
+from holdfast.core.errors import NotADatabase, ProviderInvalid
 from holdfast.memory.loading import load_providers
 from holdfast.testing import FakeClock
 from tests.memory.holographic.calls import ask, contents
 from tests.memory.holographic.conftest import OpenMemory
 from tests.memory.local.turns import turn
-
-
-def fill(open_memory: OpenMemory, count: int = 200) -> None:
-    memory = open_memory()
-    memory.sync_turns([turn(n, f"Ann owns house number{n} in street number{n * 7}") for n in range(count)])
-    memory.shutdown()
 
 
 def bytes_on_disk(path: Path) -> bytes:
@@ -52,13 +33,6 @@ def test_without_numpy_it_is_left_out_by_name(tmp_path: Path, monkeypatch: pytes
     assert "holdfast[holographic]" in str(problem)
 
 
-def test_a_file_that_is_no_database_is_refused_and_kept(path: Path, open_memory: OpenMemory) -> None:
-    path.write_bytes(b"Dear diary, " * 500)
-    with pytest.raises(NotADatabase):
-        open_memory().initialize("s1")
-    assert path.read_bytes() == b"Dear diary, " * 500
-
-
 def test_the_local_memorys_file_is_refused(path: Path, open_memory: OpenMemory) -> None:
     from holdfast.memory.providers.local import LocalMemory
 
@@ -67,53 +41,6 @@ def test_the_local_memorys_file_is_refused(path: Path, open_memory: OpenMemory) 
     local.shutdown()
     with pytest.raises(NotADatabase):
         open_memory().initialize("s1")
-
-
-def test_a_newer_schema_is_refused_by_name(path: Path, open_memory: OpenMemory) -> None:
-    fill(open_memory, 1)
-    with closing(sqlite3.connect(path)) as newer:
-        newer.execute("update meta set value = '2' where key = 'schema'")
-        newer.commit()
-    with pytest.raises(SchemaTooNew):
-        open_memory().initialize("s1")
-
-
-def test_a_damaged_file_is_reported_by_name(path: Path, open_memory: OpenMemory) -> None:
-    fill(open_memory)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\x5a" * (len(whole) - 4096))
-    with pytest.raises(DatabaseDamaged):
-        open_memory().search("house")
-
-
-def test_a_truncated_file_is_reported_by_name(path: Path, open_memory: OpenMemory) -> None:
-    fill(open_memory)
-    path.write_bytes(path.read_bytes()[: 5 * 4096])
-    with pytest.raises(StoreInvalid):
-        open_memory().search("house")
-
-
-def test_a_folder_is_refused_by_name(path: Path, open_memory: OpenMemory) -> None:
-    path.mkdir()
-    with pytest.raises(StoreUnopenable):
-        open_memory().initialize("s1")
-
-
-def test_only_its_owner_can_read_the_file(path: Path, open_memory: OpenMemory) -> None:
-    open_memory().initialize("s1")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_memory_that_was_shut_down_leaves_nothing_open(path: Path, open_memory: OpenMemory) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        memory = open_memory()
-        memory.add("Ann sings")
-        memory.prefetch("Ann")
-        memory.shutdown()
-        del memory
-        gc.collect()
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("way", ["remove", "update"])
@@ -163,27 +90,6 @@ def test_two_processes_write_at_once_and_nothing_is_lost_or_doubled(
     memory = open_memory()
     assert memory.describe().facts == 120
     assert len(ask(memory, "probe", entity="Zoe", limit=50)["facts"]) == 40
-
-
-def test_threads_write_and_recall_at_once(open_memory: OpenMemory) -> None:
-    memory = open_memory()
-    failures: list[BaseException] = []
-
-    def work(name: str) -> None:
-        try:
-            for number in range(20):
-                memory.sync_turns([turn(number, f"{name} owns garden{number}", session=name)])
-                assert f"{name} owns garden{number}" in memory.prefetch(f"{name} garden{number}")
-        except BaseException as failure:  # noqa: BLE001 - told to the test's own thread
-            failures.append(failure)
-
-    threads = [Thread(target=work, args=(name,)) for name in ("Ann", "Bob", "Kim", "Zoe")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
-    assert memory.describe().facts == 80
 
 
 def test_what_is_remembered_is_never_logged(
