@@ -222,9 +222,10 @@ class SessionLifecycle:
         while (todo := [sid for sid in left if sid not in tried]) and not self._is_past(deadline):
             tried |= set(todo) - self._drain(todo, deadline)
             left = self._busy()
-        if left:
-            logger.warning("lifecycle.left_uncommitted", extra={"sessions": left})
-        return left
+        # A commit in flight whose work is recorded already only has to end.
+        if owed := self._dirty():
+            logger.warning("lifecycle.left_uncommitted", extra={"sessions": owed})
+        return owed
 
     # one commit
 
@@ -298,6 +299,10 @@ class SessionLifecycle:
     def _busy(self) -> list[str]:
         with self._lock:
             return [sid for sid, tracked in self._sessions.items() if tracked.is_busy()]
+
+    def _dirty(self) -> list[str]:
+        with self._lock:
+            return [sid for sid, tracked in self._sessions.items() if len(tracked.dirty)]
 
     def _drain(self, sids: Sequence[str], deadline: float) -> set[str]:
         """Commit these sessions side by side, so that one that is stuck holds up no other.
