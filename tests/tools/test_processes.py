@@ -70,7 +70,9 @@ def test_stopping_ends_all_it_started_and_is_not_delivered(calls: Calls, desk: D
     async def main() -> None:
         await calls.call(
             desk.tools["start_process"],
-            command="trap '' TERM; setsid sh -c 'echo $$ > a.pid; exec sleep 1000' & echo $$ > b.pid; wait",
+            # It outlives what it waits for, so that nothing but a signal ends it.
+            command="trap '' TERM; setsid sh -c 'echo $$ > a.pid; exec sleep 1000' &"
+            " echo $$ > b.pid; wait; exec sleep 1000",
         )
         await until(lambda: bool(pids(calls.workspace, 2)))
         assert (await calls.call(desk.tools["stop_process"], id="p1")).text.startswith("p1: ended by SIG")
