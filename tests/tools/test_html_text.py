@@ -52,7 +52,7 @@ def test_anything_becomes_text(html: str) -> None:
     "part", ["<!--", "<a ", "<svg>", "<p>", "</x>", "<![CDATA[", "&#", "<a href=x>", "<ul>", "<"]
 )
 def test_a_hostile_page_is_read_in_bounded_time(part: str) -> None:
-    assert isinstance(text(part * (300_000 // len(part)) + "</svg>" * 1000), str)
+    assert isinstance(text(part * (100_000 // len(part)) + "</svg>" * 1000), str)
 
 
 def test_what_was_not_read_is_said() -> None:
