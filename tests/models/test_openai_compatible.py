@@ -40,12 +40,11 @@ def sent_for(request: ModelRequest, key: str = KEY) -> HttpRequest:
     return with_server(["done"], ask, key=key)
 
 
-def test_text_comes_piece_by_piece_and_ends_with_its_usage() -> None:
-    pieces = answer([["one two three", Tokens(120, 3, cached=100)]])
+def test_text_comes_as_the_server_sends_it_and_ends_with_its_usage() -> None:
+    pieces = answer([["one ", Delay(0.05), "two", Tokens(120, 3, cached=100)]])
     assert pieces == [
         TextPiece("one "),
-        TextPiece("two "),
-        TextPiece("three"),
+        TextPiece("two"),
         Finished("stop", Usage(input=120, output=3, cached=100)),
     ]
 
@@ -240,7 +239,7 @@ def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> No
     assert "sk-" not in str(raised.value)
 
 
-def test_the_sdk_is_imported_only_when_it_is_used() -> None:
+def test_the_http_library_is_imported_only_when_it_is_used() -> None:
     script = (
         "import sys, holdfast.models.openai_compatible;"
         "print('openai' in sys.modules, 'httpx2' in sys.modules)"

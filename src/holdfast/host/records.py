@@ -4,9 +4,8 @@
 `Host.changes`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
@@ -138,19 +137,6 @@ class Records:
         def work() -> None:
             live = self._db.live_end(session_id)
             self._db.branch(session_id if exact else live, fresh, before=before)
-
-        await self._call(work)
-        self._told(fresh)
-        return fresh
-
-    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
-        """A new session that begins with what was said elsewhere; memory is not owed for it."""
-        fresh = new_id()
-
-        def work() -> None:
-            self._db.create_session(fresh, source=source)
-            if messages:
-                self._db.append_messages(fresh, messages)
 
         await self._call(work)
         self._told(fresh)
