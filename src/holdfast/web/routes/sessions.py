@@ -41,7 +41,7 @@ async def begin_session(host: TheHost, body: NewSession) -> SessionView:
 @router.post(
     "/import",
     status_code=201,
-    responses=said_of(413, 422),
+    responses=said_of(409, 413, 422),
     openapi_extra={"requestBody": {"required": True, "content": {LINES: ANY}}},
 )
 async def import_session(host: TheHost, request: Request) -> SessionView:
@@ -54,7 +54,7 @@ async def import_session(host: TheHost, request: Request) -> SessionView:
             422,
             "NotUtf8",
             f"an export is lines of JSON in UTF-8, and byte {cause.start} is none. Nothing was stored.",
-            "Send the file as it was exported.",
+            "Send a file that Holdfast exported, as it was exported.",
         ) from None
     return await view_of(host, await host.import_session([line for line in lines if line.strip()]))
 
