@@ -60,7 +60,7 @@ def search(*words: str, limit: int = 10, provider: str = "") -> None:
         found = browsable.remembered(" ".join(words), limit)
         for each in found:
             text = one_line(each.text, width())
-            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.what}: {text}"
+            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.speaker or each.kind}: {text}"
             show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")

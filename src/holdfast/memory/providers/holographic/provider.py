@@ -161,7 +161,7 @@ class HolographicMemory(MemoryProvider):
         return self._opened().store.learn((each, None) for each in statements)
 
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
-        """What a search finds, as the command line shows it."""
+        """What a search finds, as people are shown it."""
         return [
             Remembered(fact.id, fact.updated, f"fact, trust {fact.trust:.2f}", fact.content)
             for fact in self.search(query, limit)

@@ -143,9 +143,17 @@ class LocalMemory(BatchProvider):
         return self._opened()[0].forget(memory_id)
 
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
-        """What a search finds, as the command line shows it."""
+        """What a search finds, as people are shown it."""
         return [
-            Remembered(each.id, each.created, each.speaker if each.kind == "turn" else "note", each.text)
+            Remembered(
+                each.id,
+                each.created,
+                each.kind,
+                each.text,
+                each.speaker if each.kind == "turn" else "",
+                each.session_id,
+                each.turn_id,
+            )
             for each in self.search(query, limit)
         ]
 
