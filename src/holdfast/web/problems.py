@@ -85,6 +85,20 @@ class Problem(BaseModel):
     request_id: str = Field(description="under which it is found in the log")
 
 
+class OpenAIError(BaseModel):
+    message: str = Field(description="what happened, what was kept, and what to do next")
+    type: str
+    param: None = None
+    code: str = Field(description="the kind of problem in one word")
+    request_id: str = Field(description="under which it is found in the log")
+
+
+class OpenAIProblem(BaseModel):
+    """The body of every error under `/v1`."""
+
+    error: OpenAIError
+
+
 class ProblemRaised(HTTPException):
     """A problem of the surface's own making."""
 
@@ -141,7 +155,8 @@ def openai_error(status: int, reason: str, message: str, request: str) -> dict[s
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     least = 500
     kind = kinds.get(status, "server_error" if status >= least else "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": reason, "request_id": request}}
+    said = OpenAIError(message=message, type=kind, code=reason, request_id=request)
+    return OpenAIProblem(error=said).model_dump()
 
 
 def status_of(error: type[HoldfastError]) -> tuple[int, str]:
@@ -187,10 +202,22 @@ async def on_invalid_request(request: Request, error: Exception) -> Response:
     )
 
 
+EVERYWHERE = (401, 403, 421, 429, 500, 503)
+"""What any route can answer with that needs the token."""
+
+
 def said_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that a route can answer with, for the description."""
+    """The problems that a route can answer with, for the description; `DescribedApp` adds the schema."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    every = {401, 403, 429, 500, 503, *statuses}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content} for status in sorted(every)
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*EVERYWHERE, *statuses})
+    }
+
+
+def said_of_v1(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The same for `/v1`, in OpenAI's shape."""
+    return {
+        status: {"description": HTTPStatus(status).phrase, "model": OpenAIProblem}
+        for status in sorted({*EVERYWHERE, *statuses})
     }
