@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.finding import day, found, listed_line
-from holdfast.cli.printing import show, show_json, width
+from holdfast.cli.printing import show, show_json, width, write_lines
 from holdfast.cli.sessions_order import Conversation, archive, delete, pin, rename, unarchive, unpin
 from holdfast.core.errors import InvalidInput
 from holdfast.wiring import existing_store, load_settings, open_store
@@ -125,12 +125,7 @@ def export(session: Conversation, target: Path | None = None, /) -> None:
         # Lines of JSON hold no raw control characters.
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
-    try:
-        with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as cause:
-        raise InvalidInput(f"{target} can't be written: {cause.strerror}") from cause
-    show(f"written to {target}")
+    show(f"written to {write_lines(target, lines)}")
 
 
 @sessions.command(name="import")
