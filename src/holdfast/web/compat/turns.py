@@ -42,6 +42,8 @@ SOURCE = "api"
 TRIES, BETWEEN_TRIES = 50, 0.1
 NOBODY = "Nobody is there to answer."
 BETWEEN_STEPS = "\n\n"
+BROKEN = (400, 404, 409, 413, 422, 502)
+"""The statuses of a message that was not taken, or a turn that gave no answer."""
 
 
 @dataclass(frozen=True, slots=True)
