@@ -240,7 +240,7 @@ def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> No
     assert "sk-" not in str(raised.value)
 
 
-def test_the_sdk_is_imported_only_when_it_is_used() -> None:
+def test_the_http_library_is_imported_only_when_it_is_used() -> None:
     script = (
         "import sys, holdfast.models.openai_compatible;"
         "print('openai' in sys.modules, 'httpx2' in sys.modules)"

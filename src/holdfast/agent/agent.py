@@ -17,6 +17,7 @@ from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.context import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.hands import Hands
+from holdfast.agent.known_session import KnownSession
 from holdfast.agent.prompt import persons_message
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, going_on
@@ -28,10 +29,7 @@ from holdfast.agent.turn_store import TurnStore, is_cancelled
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     InvalidInput,
-    LeaseLost,
     NothingWaits,
-    Refused,
-    SessionExists,
     TurnAlreadyRunning,
 )
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
@@ -70,7 +68,9 @@ class Agent:
         self._own_pools = self._options.pools is None
         self._pools = self._options.pools or Pools()
         self._model = model
-        self._session_id = session_id or new_id()
+        self._session = KnownSession(
+            self._db, self._pools.store, session_id or new_id(), self._options.source
+        )
         self._boundary = Boundary(self._db, memory)
         self._recollection = Recollection(
             memory,
@@ -87,11 +87,8 @@ class Agent:
             self._default_compressor,
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
-        self._transcript = Transcript()
-        self._known = -1  # stored messages that the transcript holds; -1: not read yet
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
-        self._left_open: RunningTurn | None = None  # ended here, while the store could not be written
         self._busy = False
         self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
         self.lease: Lease | None = None
@@ -101,7 +98,7 @@ class Agent:
     def session_id(self) -> str:
         """The session this agent is in; a compaction of its own moves it to the child."""
         running = self._running
-        return running.store.session_id or self._session_id if running else self._session_id
+        return running.store.session_id or self._session.id if running else self._session.id
 
     @property
     def compressor(self) -> Compressor:
@@ -115,12 +112,12 @@ class Agent:
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""
-        return self._transcript.messages
+        return self._session.transcript.messages
 
     @property
     def context_tokens(self) -> int:
         """About how much of the model's window the conversation takes."""
-        return self._transcript.tokens
+        return self._session.transcript.tokens
 
     @property
     def running_turn(self) -> str | None:
@@ -132,12 +129,12 @@ class Agent:
         """How much of the model's window is in use, and by what; may come while a turn runs."""
         hands, system = await self._assembly.hands(), await self._assembly.system()
         traits, running = self._model.traits, self._running
-        messages: Sequence[Message] = self._transcript.messages
-        if self._known < 0 and running is None:
-            messages = Transcript(await self._call(self._stored)).messages
+        messages: Sequence[Message] = self._session.transcript.messages
+        if not self._session.is_read and running is None:
+            messages = Transcript(await self._call(self._session.messages)).messages
         recalled = together(running.turn.account.recalled) if running else ""
         parts = weighed(system, hands.schemas if traits.calls_tools else (), messages, recalled)
-        counted = self._transcript.counted_tokens
+        counted = self._session.transcript.counted_tokens
         return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
 
     @property
@@ -155,18 +152,18 @@ class Agent:
         the turn fail; what it had produced is on record.
         """
         with self._alone():
-            wanted = await self._accept(text)
+            wanted, first = await self._accept(text)
             while True:
-                first = wanted if isinstance(wanted, dict) else await self._oldest()
                 result = await self._drain(await self._begin(first))
                 if first == wanted or wanted is None:
                     return result
+                first = self._waiting(await self._session.look(self.lease))
 
     async def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield what happens in it; older waiting messages go first, one a call."""
         with self._alone():
-            wanted = await self._accept(text)
-            running = await self._begin(wanted if isinstance(wanted, dict) else await self._oldest())
+            _, first = await self._accept(text)
+            running = await self._begin(first)
             async with aclosing(self._events(running)) as events:
                 async for event in events:
                     yield event
@@ -190,7 +187,7 @@ class Agent:
                 running.interrupt(reason)
 
     def _put_interrupt(self, message: str, running: RunningTurn | None) -> int:
-        self._ensure_session()
+        self._session.ensure()
         addressed = running.store.turn_id if running and running.store.state == "running" else None
         said: Message = {"role": "user", "content": message}
         return self._db.inbox.put(self.session_id, said, mode="interrupt", addressed_to=addressed).id
@@ -199,13 +196,13 @@ class Agent:
 
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
-        if self._left_open is not None and not self._busy:
+        if self._session.has_left_open and not self._busy:
             with self._alone():
-                await self._look()
+                await self._session.look(self.lease)
         return await self._call(self._open_turn, self.session_id, self.running_turn)
 
     def _open_turn(self, session_id: str, running: str | None) -> Unfinished | None:
-        self._ensure_session()
+        self._session.ensure()
         turn = self._db.turns.running(self._db.live_end(session_id))
         return None if turn is None or turn.id == running else describe(self._db.turns, turn)
 
@@ -224,7 +221,7 @@ class Agent:
     async def _begin_again(self) -> RunningTurn:
         store = await self._adopt()
         partial = await self._call(self._db.turns.partial, store.turn_id)
-        await store.keep(*going_on(self._transcript, partial))
+        await store.keep(*going_on(self._session.transcript, partial))
         mind, hands = await self._assemble()
         turn = Turn(mind, hands, store)
         return self._runs(RunningTurn(turn, store, turn.resumed()))
@@ -234,8 +231,8 @@ class Agent:
         with self._alone():
             store = await self._adopt()
             partial = await self._call(self._db.turns.partial, store.turn_id)
-            await store.end("interrupted", CRASHED, closing(self._transcript, partial))
-            self._known += store.stored
+            await store.end("interrupted", CRASHED, closing(self._session.transcript, partial))
+            self._session.stored(store.stored)
 
     async def retry(self) -> TurnResult:
         """End the unfinished turn and run its message again, as a turn of its own."""
@@ -244,11 +241,11 @@ class Agent:
         return await self.run(turn.message if turn else None)
 
     async def _adopt(self) -> TurnStore:
-        await self._look()
-        turn = await self._call(self._db.turns.running, self._session_id)
+        await self._session.look(self.lease)
+        turn = await self._call(self._db.turns.running, self._session.id)
         if turn is None:
             raise InvalidInput("no turn is unfinished in this session")
-        store = TurnStore(self._db, self._pools.store, self._transcript, turn.id, self.lease)
+        store = TurnStore(self._db, self._pools.store, self._session.transcript, turn.id, self.lease)
         store.adopt(turn)
         return store
 
@@ -266,22 +263,19 @@ class Agent:
 
         When another compaction of this session runs or has won, they come back as they were.
         """
-        await self._call(self._ensure_session)
+        await self._call(self._session.ensure)
         outcome = await self._compaction.compress(
-            self._session_id, messages, tokens=approx_tokens, focus=focus
+            self._session.id, messages, tokens=approx_tokens, focus=focus
         )
-        if outcome.session_id != self._session_id:
-            self._session_id = outcome.session_id
-            self._known = -1
+        self._session.move(outcome.session_id)
         return outcome.messages, system
 
     async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
         """Compact the conversation as stored, between turns, and yield what happens; can be interrupted."""
         with self._alone():
-            await self._look()
-            parent, before = self._session_id, self._transcript.tokens
-            where: dict[str, Any] = {"session_id": parent, "turn_id": ""}
-            yield CompactionStarted(**where, tokens=before)
+            await self._session.look(self.lease)
+            parent, before = self._session.id, self._session.transcript.tokens
+            yield CompactionStarted(session_id=parent, turn_id="", tokens=before)
             self._compacting = asyncio.create_task(
                 self._compaction.compress(parent, tokens=before, focus=focus), name=f"compaction {parent}"
             )
@@ -293,11 +287,15 @@ class Agent:
                 said = INTERRUPTED
             finally:
                 self._compacting = None
-            await self._look()
-            if self._session_id != parent:
-                yield SessionRotated(**where, child_id=self._session_id)
+            await self._session.look(self.lease)
+            if self._session.id != parent:
+                yield SessionRotated(session_id=parent, turn_id="", child_id=self._session.id)
             yield CompactionFinished(
-                **where, outcome=said, tokens_before=before, tokens_after=self._transcript.tokens
+                session_id=self._session.id,
+                turn_id="",
+                outcome=said,
+                tokens_before=before,
+                tokens_after=self._session.transcript.tokens,
             )
 
     def commit_memory_session(self) -> None:
@@ -305,7 +303,7 @@ class Agent:
 
         What `SessionLifecycle` calls at a boundary, on a thread of its own.
         """
-        self._boundary.commit(self._session_id)
+        self._boundary.commit(self._session.id)
 
     async def close(self) -> None:
         """Interrupt what runs and let go of what this agent made for itself."""
@@ -331,21 +329,20 @@ class Agent:
         finally:
             self._busy = False
 
-    async def _accept(self, text: str | Message | None) -> Message | int | None:
-        """The message to run, or the inbox id to reach when others wait before it."""
+    async def _accept(self, text: str | Message | None) -> tuple[Message | int | None, Message | int]:
+        """What to run in the end, and what comes first: an inbox id when others wait before it."""
         message = None if text is None else persons_message(text)
-        await self._look()
+        oldest = await self._session.look(self.lease)
         if message is None:
-            return None
-        if not await self._call(self._db.inbox.waiting, self._session_id, limit=1):
-            return message
-        return (await self._call(self._db.inbox.put, self._session_id, message)).id
+            return None, self._waiting(oldest)
+        if oldest is None:
+            return message, message
+        return (await self._call(self._db.inbox.put, self._session.id, message)).id, oldest
 
-    async def _oldest(self) -> int:
-        waiting = await self._call(self._db.inbox.waiting, self._session_id, limit=1)
-        if not waiting:
-            raise NothingWaits(self._session_id)
-        return waiting[0].id
+    def _waiting(self, oldest: int | None) -> int:
+        if oldest is None:
+            raise NothingWaits(self._session.id)
+        return oldest
 
     async def _drain(self, running: RunningTurn) -> TurnResult:
         async with aclosing(self._events(running)) as events:
@@ -355,9 +352,9 @@ class Agent:
 
     async def _begin(self, first: Message | int) -> RunningTurn:
         mind, hands = await self._assemble()
-        store = TurnStore(self._db, self._pools.store, self._transcript, new_id(), self.lease)
+        store = TurnStore(self._db, self._pools.store, self._session.transcript, new_id(), self.lease)
         turn = Turn(mind, hands, store)
-        return self._runs(RunningTurn(turn, store, turn.events(self._session_id, first)), first)
+        return self._runs(RunningTurn(turn, store, turn.events(self._session.id, first)), first)
 
     def _runs(self, running: RunningTurn, first: Message | int = 0) -> RunningTurn:
         """From now on interrupts go to this turn; those that came while it began reach it here."""
@@ -374,63 +371,25 @@ class Agent:
                 async for event in events:
                     yield event
         finally:
-            self._session_id = running.store.session_id or self._session_id
-            self._known = -1 if running.store.moved_on else self._known + running.store.stored
-            self._left_open = running if running.store.state == "running" else None
+            self._session.ended(running)
             self._running = None
 
     async def _result(self, running: RunningTurn) -> TurnResult:
         turn, store = running.turn, running.store
         if turn.failure is not None:
             raise turn.failure
-        waiting = await self._call(self._db.inbox.waiting, self._session_id)
+        waiting = await self._call(self._db.inbox.waiting, self._session.id)
         return TurnResult(
             turn_id=store.turn_id,
-            session_id=self._session_id,
+            session_id=self._session.id,
             state=store.state,
             final_response=turn.final_response,
-            messages=list(self._transcript.messages),
+            messages=list(self._session.transcript.messages),
             steps=turn.steps,
             usage=turn.usage,
             cost=turn.cost,
             waiting=len(waiting),
         )
-
-    async def _look(self) -> None:
-        """Know the session as it is stored now: others may have gone on with it since."""
-        await self._reread()
-        if self._left_open is not None:
-            if self.lease is not None:
-                self._left_open.store.hold(self.lease)
-            try:
-                await self._left_open.turn.close_record()
-            except LeaseLost:
-                raise  # it is closed under the next lease
-            except Refused:
-                pass  # somebody else has closed it, or goes on with it
-            self._left_open = None
-            await self._reread()
-
-    async def _reread(self) -> None:
-        self._session_id, messages = await self._call(self._read, self._known)
-        if messages is not None:
-            self._transcript.begin_anew(messages)
-            self._known = len(messages)
-
-    def _read(self, known: int) -> tuple[str, list[Message] | None]:
-        self._ensure_session()
-        session_id = self._db.live_end(self._session_id)
-        if session_id == self._session_id and self._db.message_count(session_id) == known:
-            return session_id, None
-        return session_id, self._db.get_messages(session_id)
-
-    def _stored(self) -> list[Message]:
-        return self._db.get_messages(self._db.live_end(self._session_id))
-
-    def _ensure_session(self) -> None:
-        if self._known < 0 and self._db.get_session(self._session_id) is None:
-            with suppress(SessionExists):
-                self._db.create_session(self._session_id, source=self._options.source)
 
     def _model_for_a_turn(self) -> Model:
         """The model in use now; what hangs on its window and its gifts follows it."""
@@ -446,7 +405,7 @@ class Agent:
         mind = Mind(
             model=self._model_for_a_turn(),
             system=await self._assembly.system(),
-            transcript=self._transcript,
+            transcript=self._session.transcript,
             compaction=self._compaction,
             recollection=self._recollection,
             limits=self._options.limits,

@@ -47,6 +47,7 @@ from holdfast.core.events import (
 )
 from holdfast.memory.manager import together
 from holdfast.models.contract import Model, ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage
+from holdfast.sessions.contract import InboxMessage
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class Turn:
                 yield event
             message = self._answer.message()
             calls = message.get("tool_calls", [])
-            steers = [] if calls else await self._store.steers()
+            steers = [] if calls else await self._complete(message, unless_steered=True)
             if not calls and not steers:
                 break
             await self._keep(message)
@@ -136,12 +137,21 @@ class Turn:
             for steer in steers:
                 if (joined := await self._store.join(steer)) is not None:
                     yield MessageJoined(**self._here(), inbox_id=steer.id, text=text_of(joined))
-        final = self._answer.message() if limit is None else self._explanation(limit)
-        self.final_response = text_of(final)
-        memory = self._mind.recollection
-        account = self.account.to_json(completed=True)
-        await self._store.complete(final, memory.providers, ephemeral=memory.ephemeral, account=account)
+        if limit is not None:
+            await self._complete(self._explanation(limit), unless_steered=False)
         yield self._completed()
+
+    async def _complete(self, final: Message, *, unless_steered: bool) -> list[InboxMessage]:
+        """End the turn with this message, unless somebody wants to join it: then these are returned."""
+        memory = self._mind.recollection
+        self.final_response = text_of(final)
+        return await self._store.complete(
+            final,
+            memory.providers,
+            ephemeral=memory.ephemeral,
+            account=self.account.to_json(completed=True),
+            unless_steered=unless_steered,
+        )
 
     async def _think(self) -> AsyncGenerator[Event, None]:
         """One answer of the model, after a compaction if the conversation has grown too long."""
@@ -313,6 +323,7 @@ class Turn:
     async def _end(self, state: str, why: str) -> list[Event]:
         """Close the record, so that the next turn can follow; returns a rotation that is not shown yet."""
         self._ended = state, storable(why)
+        self.final_response = ""  # what the last step said is on record, and no answer
         before = self._here()
         # An interrupt that comes now is too late for this turn.
         with suppress(asyncio.CancelledError):

@@ -8,6 +8,7 @@ the same moment as it was interrupted is completed.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.transcript import Transcript
@@ -98,13 +99,12 @@ class TurnStore:
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
-        waiting = await self._call(self._db.inbox.waiting, self.session_id)
-        joining: list[InboxMessage] = []
-        for message in waiting:
-            if message.mode != "steer":
-                break  # what came earlier is not overtaken
-            joining.append(message)
-        return joining
+        return await self._call(self._steers)
+
+    def _steers(self) -> list[InboxMessage]:
+        waiting = self._db.inbox.waiting(self.session_id)
+        # What came earlier is not overtaken.
+        return list(takewhile(lambda each: each.mode == "steer", waiting))
 
     async def join(self, steer: InboxMessage) -> Message | None:
         """Let a waiting message join, as it is now; None when it was taken back meanwhile."""
@@ -120,26 +120,39 @@ class TurnStore:
         return await settled(work())
 
     async def complete(
-        self, message: Message, providers: Sequence[str], *, ephemeral: bool, account: str
-    ) -> None:
-        """End the turn with its final message; from here on it is owed to each provider."""
+        self,
+        message: Message,
+        providers: Sequence[str],
+        *,
+        ephemeral: bool,
+        account: str,
+        unless_steered: bool = False,
+    ) -> list[InboxMessage]:
+        """End the turn with its final message; from here on it is owed to each provider.
 
-        async def work() -> None:
+        With `unless_steered` the messages that want to join it are looked for first: when there are any they
+        are returned, and the turn is not ended.
+        """
+
+        def attempt() -> Turn | list[InboxMessage]:
+            if unless_steered and (steers := self._steers()):
+                return steers
+            return self._journal.complete(
+                self.turn_id, message, providers=providers, ephemeral=ephemeral, account=account
+            )
+
+        async def work() -> list[InboxMessage]:
             try:
-                done = await self._call(
-                    self._journal.complete,
-                    self.turn_id,
-                    message,
-                    providers=providers,
-                    ephemeral=ephemeral,
-                    account=account,
-                )
+                done = await self._call(attempt)
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
+            if isinstance(done, list):
+                return done
             self._note(done)
             self._fold([message])
+            return []
 
-        await settled(work())
+        return await settled(work())
 
     async def end(self, state: str, reason: str, messages: Sequence[Message], *, account: str = "") -> None:
         """End the turn as interrupted or failed, keeping its partial work."""

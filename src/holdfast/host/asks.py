@@ -41,11 +41,6 @@ class AskRecord:
         """Its time ran out; an answer that came before that is returned, and counts."""
         return await off_loop(self._pool, self._db.asks.close, ask_id)
 
-    async def answered(self, turn_id: str) -> list[Ask]:
-        """What the turn has been answered so far, from wherever."""
-        asks = await off_loop(self._pool, self._db.asks.of_turn, turn_id)
-        return [ask for ask in asks if ask.state == "answered"]
-
     async def settle(self, turn_id: str) -> list[InboxMessage]:
         """The turn has ended, or goes on after a crash: what it asked is over. Returns what waits now."""
         waiting = await off_loop(self._pool, self._db.asks.settle, turn_id, unheard)

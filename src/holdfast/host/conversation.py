@@ -7,8 +7,9 @@ whatever enters there (a person's word, a background process's end) can't run be
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -19,33 +20,23 @@ from holdfast.core.errors import (
     LeaseLost,
     NothingWaits,
     NotWaiting,
-    OutcomeUnknown,
-    Retryable,
     SessionElsewhere,
     SessionNotFound,
     StoreClosed,
-    StoreFault,
 )
 from holdfast.core.events import (
-    Event,
-    MessageAccepted,
     SessionMoved,
-    SessionRotated,
     SessionTrouble,
-    TurnCompleted,
-    TurnEvent,
-    TurnFailed,
-    TurnInterrupted,
 )
 from holdfast.host.agents import AgentCache
 from holdfast.host.asks import AskRecord
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
-from holdfast.host.endings import end_on_record
-from holdfast.host.following import Follower, end_of_conversation
+from holdfast.host.ears import PASSING, Ears, Listener
+from holdfast.host.following import Follower, News, end_of_conversation
 from holdfast.host.holders import living_holder
-from holdfast.host.stopping import is_asked_to_stop
-from holdfast.host.streams import ENDS, EventStream
+from holdfast.host.showing import Showing
+from holdfast.host.streams import EventStream
 from holdfast.host.wishes import Wish, Wishes
 from holdfast.process import off_loop
 from holdfast.sessions.contract import InboxMessage, Lease
@@ -56,8 +47,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-PASSING = (Retryable, OutcomeUnknown, StoreFault)
-"""Troubles after which the runner looks again by itself."""
 LONGEST_PAUSE = 5.0
 LONGEST_REST = 15.0
 """How long a conversation that nothing happens to is left alone, even if no pulse wakes it."""
@@ -66,15 +55,29 @@ REVIEW_SECONDS = 0.5
 INTERRUPTED = "the person interrupted"
 HEAD_START = 1.0
 """How long a message accepted by another process is left to it before this one runs it, in seconds."""
-_Look = tuple[str, list[InboxMessage]]
-TAKEN_OVER = "its process ended in mid-turn"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The conversation in the store: the session in which it goes on, and what waits there."""
+
+    live: str
+    waiting: list[InboxMessage]
+    open_turn: bool
+    """Whether a turn is open there: between two turns of this process, one that was cut off."""
 
 
 class Conversation:
     """One conversation as this process knows it."""
 
     def __init__(
-        self, root_id: str, parts: HostParts, agents: AgentCache, holder: str, changes: Changes
+        self,
+        root_id: str,
+        parts: HostParts,
+        agents: AgentCache,
+        holder: str,
+        changes: Changes,
+        ears: Ears,
     ) -> None:
         self.root_id = root_id
         self._asks = AskRecord(parts.db, parts.pools.store)
@@ -95,17 +98,21 @@ class Conversation:
         self._holder = holder
         self._follower = Follower(parts, self.stream)
         self._pulse = changes.pulse
-        self._review = parts.make_review() if parts.make_review else None
+        listener = Listener(
+            lambda: self._running.running_turn if self._running else None,
+            lambda turn_id: self.interrupt(turn_id, INTERRUPTED),
+            self.questions,
+        )
+        self.showing = Showing(parts, self.stream, self._asks, ears, listener)
         self._wishes = Wishes()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._running: Agent | None = None
-        self._over = ""  # the last turn whose end was shown: from then on the session is idle
-        self._unended = ""  # a turn of this process that is not known to be closed on record
         self._closing = False
         self._deleted = False
         self._elsewhere = False
-        self._looked: _Look | None = None  # what the look at the inbox found that came with the lease
+        self._looked: _Look | None = None  # what the look found that came with the lease
+        self._end: tuple[str, int] | None = None  # where it was left, when the last look has left it
         self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
         self.used = parts.clock.monotonic()
 
@@ -117,7 +124,7 @@ class Conversation:
     @property
     def running_turn(self) -> str | None:
         turn_id = self._running.running_turn if self._running else None
-        return turn_id if turn_id != self._over else None
+        return turn_id if turn_id != self.showing.over else None
 
     @property
     def is_served(self) -> bool:
@@ -185,8 +192,7 @@ class Conversation:
         finally:
             self._wishes.refuse(HostClosed())
             self.stream.close()
-        if self._review is not None:
-            await self._review.close(REVIEW_SECONDS)
+        await self.showing.close(REVIEW_SECONDS)
 
     # the runner
 
@@ -229,49 +235,59 @@ class Conversation:
 
     async def _go_on(self) -> bool:
         """One look at the conversation; False when there is nothing to do and nobody to do it for."""
-        message = await self._next()
-        if message is None:
-            self._spoken_here = False
-        if self._unended or self._wishes or (message is not None and self._may_take(message)):
-            lease, self._looked = await self._call(self._hold)
-            if lease is not None:
-                await self._serve(lease)
-                if self.stream.readers:
-                    await self._rest(self._parts.options.poll_seconds)  # nobody else has done anything yet
-                return True
-        elif message is None and not self.stream.readers:
-            return False
+        wanted = bool(self.showing.unended or self._wishes or self._spoken_here)
+        if wanted and await self._serve_if_free():
+            return True
         # Another process runs it, or a reader here wants to know when one does.
-        await self._look_elsewhere()
-        if message is None and not self._elsewhere and not self._wishes and not self._unended:
+        message = await self._look_elsewhere()
+        if not wanted:
+            if message is None and not self.stream.readers:
+                return False
+            if message is not None and self._may_take(message) and await self._serve_if_free():
+                return True
+        if message is None and not self._elsewhere and not wanted:
             async with self._pulse.resting(self.root_id, self._woken):
                 await self._rest(LONGEST_REST)
         else:
             await self._rest(self._parts.options.poll_seconds)
         return True
 
-    def _hold(self) -> "tuple[Lease | None, _Look | None]":
-        lease = self._parts.db.hold_session(self.root_id, self._holder)
-        return lease, None if lease is None else self._look_at_inbox()
+    async def _serve_if_free(self) -> bool:
+        """Serve the conversation under its lease, unless another process holds that."""
+        # Cleared before the look: what is said from now on is not in it.
+        spoken, self._spoken_here = self._spoken_here, False
+        served = False
+        try:
+            lease, self._looked = await self._call(self._hold)
+            if lease is not None:
+                await self._serve(lease)
+                served = True
+        finally:
+            self._spoken_here = self._spoken_here or (spoken and not served)
+        if served and self.stream.readers:
+            await self._rest(self._parts.options.poll_seconds)  # nobody else has done anything yet
+        return served
 
     def _may_take(self, message: InboxMessage) -> bool:
         """Whoever accepted a message runs it; a process that only reads here lets that one go first."""
-        if self._spoken_here:
-            return True
         now = self._parts.clock.monotonic()
         if self._heard[0] != message.id:
             self._heard = (message.id, now)
         return now - self._heard[1] >= HEAD_START
 
-    async def _look_elsewhere(self) -> None:
-        holder = await self._call(living_holder, self._parts.db, self.root_id)
-        self._moved(elsewhere=self._elsewhere or holder is not None)
-        await self._follower.look(self.root_id)
-        self._moved(elsewhere=holder is not None)
+    async def _look_elsewhere(self) -> InboxMessage | None:
+        """See and show what other processes do here; returns the message whose turn it is."""
+        look, holder, news = await self._call(self._look_around)
+        message = self._heard_of(look)
+        if news is not None:
+            self._moved(elsewhere=self._elsewhere or holder is not None)
+            self._follower.show(news)
+            self._moved(elsewhere=holder is not None)
         self._wishes.refuse(
             SessionElsewhere(self.session_id, holder or "another process"),
             older_than=self._parts.options.patience_seconds,
         )
+        return message
 
     def _moved(self, *, elsewhere: bool) -> None:
         if elsewhere != self._elsewhere:
@@ -304,138 +320,81 @@ class Conversation:
             await self._let_go()
 
     async def _let_go(self) -> None:
+        self._looked = None
         if self._deleted:
             return
-        try:
-            self._follower.skip(await self._call(self._leave))
-        finally:
-            self._looked = None
+        end, self._end = self._end, None
+        self._follower.skip(await self._call(self._leave) if end is None else end)
+
+    async def _until_idle(self, agent: Agent) -> None:
+        while not self._closing:
+            if self.showing.unended:
+                await self.showing.close_record(agent)
+            elif self._asks.unsettled:
+                await self.showing.settle_asks(*self._asks.unsettled)
+            elif self._wishes:
+                self._looked = None
+                await self._wishes.grant(agent)
+            else:
+                look = await self._next_look()
+                if self._heard_of(look) is None or self._end is not None:
+                    return
+                if look.open_turn and await agent.unfinished() is not None:
+                    await self.showing.drop(agent)
+                with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
+                    await self.showing.show(agent, agent.stream())
+
+    async def _next_look(self) -> _Look:
+        """The look that came with the lease, else a fresh one, with which the lease may go."""
+        looked, self._looked = self._looked, None
+        if looked is not None:
+            return looked
+        self._spoken_here = False
+        look, self._end = await self._call(self._look_or_leave)
+        return look
+
+    def _heard_of(self, look: _Look) -> InboxMessage | None:
+        """Take down what a look has found; returns the message whose turn it is."""
+        self.stream.session_id = look.live
+        self.stream.waiting = len(look.waiting)
+        return self._first(look)
+
+    def _first(self, look: _Look) -> InboxMessage | None:
+        return look.waiting[0] if look.waiting and look.waiting[0].id > self._parked else None
+
+    # on a thread
+
+    def _look(self) -> _Look:
+        db = self._parts.db
+        live = db.live_end(self.root_id)
+        waiting = db.inbox.waiting(live)
+        return _Look(live, waiting, open_turn=bool(waiting) and db.turns.running(live) is not None)
+
+    def _look_around(self) -> tuple[_Look, str | None, News | None]:
+        look = self._look()
+        if not (look.waiting or self.stream.readers or self._wishes):
+            return look, None, None
+        holder = living_holder(self._parts.db, self.root_id)
+        return look, holder, self._follower.read(self.root_id)
+
+    def _hold(self) -> tuple[Lease | None, _Look | None]:
+        lease = self._parts.db.hold_session(self.root_id, self._holder)
+        return lease, None if lease is None else self._look()
+
+    def _look_or_leave(self) -> tuple[_Look, tuple[str, int] | None]:
+        """One look; when nothing waits any more the conversation is left in the same go."""
+        self.showing.mark()
+        look = self._look()
+        return look, None if self._first(look) else self._leave()
 
     def _leave(self) -> tuple[str, int]:
         """Let the lease go; returns up to where this process has shown the conversation."""
         try:
+            self.showing.mark()
             return end_of_conversation(self._parts.db, self.root_id)
         finally:
             # A lease that is kept would be renewed for ever, and nobody could go on.
             self._parts.db.let_go_of_session(self.root_id, self._holder)
-
-    async def _until_idle(self, agent: Agent) -> None:
-        while not self._closing:
-            if self._unended:
-                await self._close_record(agent)
-            elif self._asks.unsettled:
-                await self.settle_asks(*self._asks.unsettled)
-            elif self._wishes:
-                self._looked = None
-                await self._wishes.grant(agent)
-            elif await self._next() is None:
-                return
-            else:
-                if await agent.unfinished() is not None:
-                    await self.drop(agent)
-                with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
-                    await self.show(agent, agent.stream())
-
-    async def _close_record(self, agent: Agent) -> None:
-        """The store failed at a turn's end, or the lease was lost: close that turn, and show how it ended."""
-        unfinished = await agent.unfinished()  # closes what this very agent left open
-        if unfinished is not None and unfinished.turn_id == self._unended:
-            await agent.drop()
-        turn_id, self._unended = self._unended, ""
-        end = await self._call(end_on_record, self._parts.db, turn_id)
-        if end is not None and turn_id != self._over:
-            self._over = turn_id
-            self.stream.publish(end)
-            await self._mark(end, agent)
-
-    async def drop(self, agent: Agent) -> None:
-        """Close a turn that a dead process left open; the transcript says how far it got."""
-        unfinished = await agent.unfinished()
-        await agent.drop()  # refuses when there is none
-        if unfinished is not None:
-            await self.settle_asks(unfinished.turn_id)
-            self.stream.publish(
-                TurnInterrupted(
-                    session_id=unfinished.session_id, turn_id=unfinished.turn_id, reason=TAKEN_OVER
-                )
-            )
-
-    async def resume(self, agent: Agent) -> None:
-        """Go on with a turn that a dead process left open; what that one had asked is over."""
-        unfinished = await agent.unfinished()
-        if unfinished is not None:
-            await self.settle_asks(unfinished.turn_id)
-        await self.show(agent, agent.stream_resumed())
-
-    async def settle_asks(self, *turn_ids: str) -> None:
-        """Answers that these turns never took in become the next messages."""
-        for turn_id in turn_ids:
-            for message in await self._asks.settle(turn_id):
-                self.stream.publish(
-                    MessageAccepted(session_id=message.session_id, inbox_id=message.id, mode=message.mode)
-                )
-
-    async def show(self, agent: Agent, events: AsyncGenerator[Event, None]) -> None:
-        """Publish what happens, and mark a completed turn for memory."""
-        listening = asyncio.create_task(self._listen(agent), name=f"interrupts {self.root_id}")
-        try:
-            async with aclosing(events) as happening:
-                async for event in happening:
-                    self._note(event, agent)
-                    self.stream.publish(event)
-                    if isinstance(event, SessionRotated):
-                        self._parts.lifecycle.register_agent(event.child_id, agent)
-                    await self._mark(event, agent)
-        finally:
-            listening.cancel()
-            await asyncio.wait([listening])
-        if self._asks.unsettled and not self._unended:
-            # At once, also when the program ends now.
-            await self.settle_asks(*self._asks.unsettled)
-
-    def _note(self, event: Event, agent: Agent) -> None:
-        if isinstance(event, ENDS):
-            self._over = event.turn_id
-            lost = isinstance(event, TurnFailed) and event.failure == LeaseLost.__name__
-            self._unended = event.turn_id if lost else ""
-        elif isinstance(event, TurnEvent) and event.turn_id == agent.running_turn:
-            self._unended = event.turn_id
-
-    async def _mark(self, event: Event, agent: Agent) -> None:
-        """A completed turn is marked for memory, and may start a review, for which nobody waits."""
-        if isinstance(event, TurnCompleted):
-            await self._call(self._parts.lifecycle.mark_turn_completed, event.session_id, agent)
-            if self._review is not None and self._review.turn_completed():
-                self._review.start(agent.messages)
-
-    async def _listen(self, agent: Agent) -> None:
-        """Heed interrupts and answers that come through another process."""
-        while True:
-            await asyncio.sleep(self._parts.options.poll_seconds)
-            turn_id = agent.running_turn
-            if turn_id is None:
-                continue
-            try:
-                if await self._call(is_asked_to_stop, self._parts.db, agent.session_id, turn_id):
-                    self.interrupt(turn_id, INTERRUPTED)
-                for ask in await self._asks.answered(turn_id) if self.questions.open() else ():
-                    self.questions.answer(ask.id, ask.answer or "")
-            except PASSING:
-                logger.warning("host.others_not_heard", exc_info=True, extra={"session": self.root_id})
-            except StoreClosed:
-                return
-
-    async def _next(self) -> InboxMessage | None:
-        """The message whose turn it is."""
-        looked, self._looked = self._looked, None
-        live, waiting = await self._call(self._look_at_inbox) if looked is None else looked
-        self.stream.session_id = live
-        self.stream.waiting = len(waiting)
-        return waiting[0] if waiting and waiting[0].id > self._parked else None
-
-    def _look_at_inbox(self) -> _Look:
-        live = self._parts.db.live_end(self.root_id)
-        return live, self._parts.db.inbox.waiting(live)
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

@@ -13,6 +13,7 @@ from holdfast.host.agents import AgentCache
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts, SessionChange
 from holdfast.host.conversation import Conversation
+from holdfast.host.ears import Ears
 from holdfast.host.holders import holder_name, living_holder
 from holdfast.host.pulse import Pulse
 from holdfast.host.standing import asked_elsewhere, change_of, gone
@@ -37,6 +38,7 @@ class Conversations:
         self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
         poll = parts.options.poll_seconds
+        self._ears = Ears(parts.db, parts.pools.store, poll)
         self.changes = Changes(self.standing, self._news, LOOKS * poll, Pulse(self._news, poll))
 
     @property
@@ -45,24 +47,35 @@ class Conversations:
         return MappingProxyType(self._opened)
 
     async def open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The conversation a session belongs to.
-
-        With `create` one that is opened here is not looked for again: who writes to it hears if it is gone.
-        """
-        if create and session_id in self._opened and not self._call.closed:
-            return self._opened[session_id]
+        """The conversation a session belongs to."""
         root_id, live, last = await self._call(self._place, session_id, create)
         if self._call.closed:
             raise HostClosed
-        if root_id not in self._opened:
-            opened = self._opened[root_id] = Conversation(
-                root_id, self._parts, self.agents, self.holder, self.changes
-            )
-            opened.stream.session_id = live
-            if not self._parts.options.take_over:
-                # What waits before anybody has spoken here was left behind by another life.
-                opened.park(last)
-        return self._opened[root_id]
+        if root_id in self._opened:
+            return self._opened[root_id]
+        opened = self._add(root_id, live)
+        if not self._parts.options.take_over:
+            # What waits before anybody has spoken here was left behind by another life.
+            opened.park(last)
+        return opened
+
+    async def opened_or_open(self, session_id: str, *, create: bool = False) -> Conversation:
+        """The same, and one that is open here is not looked for: who writes to it hears if it is gone."""
+        if session_id in self._opened and not self._call.closed:
+            return self._opened[session_id]
+        return await self.open(session_id, create=create)
+
+    def begun(self, session_id: str) -> None:
+        """A session has just been made here, and nothing waits in it."""
+        if not self._call.closed and session_id not in self._opened:
+            self._add(session_id, session_id)
+
+    def _add(self, root_id: str, live: str) -> Conversation:
+        opened = self._opened[root_id] = Conversation(
+            root_id, self._parts, self.agents, self.holder, self.changes, self._ears
+        )
+        opened.stream.session_id = live
+        return opened
 
     def forget(self, conversation: Conversation) -> None:
         """Another process has deleted it."""
@@ -92,8 +105,7 @@ class Conversations:
 
     async def standing(self, roots: Collection[str]) -> list[SessionChange]:
         """How conversations stand, named by their roots, in one read; one that is not there is deleted."""
-        standings = await self._call(self._living, list(roots))
-        asked = await self._call(asked_elsewhere, self._db, standings, self.holder)
+        standings, asked = await self._call(self._living, list(roots))
         found = {each.root_id: each for each in standings}
         return [
             change_of(found[root], self._opened.get(root), self.holder, asked.get(root, 0))
@@ -102,14 +114,15 @@ class Conversations:
             for root in roots
         ]
 
-    def _living(self, roots: list[str]) -> list[Standing]:
-        """As the store has them; a holder that is provably gone holds nothing."""
-        return [
+    def _living(self, roots: list[str]) -> tuple[list[Standing], dict[str, int]]:
+        """As the store has them, and what others ask there; a holder that is provably gone holds nothing."""
+        standings = [
             each
             if each.holder in (None, self.holder)
             else replace(each, holder=living_holder(self._db, each.root_id))
             for each in self._db.standings(roots)
         ]
+        return standings, asked_elsewhere(self._db, standings, self.holder)
 
     async def _news(self, since: int | None) -> News:
         return await self._call(self._db.news, since)

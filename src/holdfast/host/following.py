@@ -30,7 +30,7 @@ from holdfast.sessions.contract import Ask, StoredMessage, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class News:
     """What was stored since the last look, in order, and how the turns in it stand now."""
 
     fresh: list[StoredMessage]
@@ -71,7 +71,10 @@ class Follower:
 
     async def look(self, root_id: str) -> None:
         """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
-        news = await off_loop(self._parts.pools.store, self._read, root_id)
+        self.show(await off_loop(self._parts.pools.store, self.read, root_id))
+
+    def show(self, news: "News") -> None:
+        """Publish what a read has found."""
         self._show_settled(news.settled)
         for stored in news.fresh:
             for event in self._events(stored, news.turns):
@@ -80,7 +83,8 @@ class Follower:
         self._stream_on(news.partial)
         self._show_asks(news.asks)
 
-    def _read(self, root_id: str) -> _News:
+    def read(self, root_id: str) -> "News":
+        """What was stored since the last read, which must be shown; on a thread."""
         db = self._parts.db
         live = db.live_end(root_id)
         if self._seen < 0:
@@ -104,7 +108,7 @@ class Follower:
             seen = {self._open, *(each.turn_id for each in fresh)} - {fresh[-1].turn_id}
             turns |= _turns(db, {each for each in seen if each is not None})
         settled = {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over}
-        return _News(fresh, turns, asks, settled, "" if fresh else partial)
+        return News(fresh, turns, asks, settled, "" if fresh else partial)
 
     def _events(self, stored: StoredMessage, turns: dict[str, Turn]) -> Iterator[Event]:
         turn_id, message = stored.turn_id or "", stored.message

@@ -28,7 +28,7 @@ from holdfast.host.contract import (
     ModelList,
     Numbered,
 )
-from holdfast.host.conversation import INTERRUPTED
+from holdfast.host.conversation import INTERRUPTED, Conversation
 from holdfast.host.memory_desk import MemoryDesk
 from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
@@ -74,22 +74,29 @@ class Host(Overview):
     # talking
 
     async def send(
-        self, session_id: str, text: str | Message, mode: Mode = "queue", *, key: str | None = None
+        self,
+        session_id: str,
+        text: str | Message,
+        mode: Mode = "queue",
+        *,
+        key: str | None = None,
+        create: bool = True,
     ) -> Accepted:
         """Store a message, then let it wait, steer the running turn or interrupt it.
 
-        Once this returns the message is not lost. A `key` makes the call idempotent.
+        Once this returns the message is not lost. A `key` makes the call idempotent. A session that is not
+        there begins with this message or, without `create`, is refused (`SessionNotFound`).
         """
         message = _persons(text)
-        conversation = await self._conversations.open(session_id, create=True)
+        conversation = await self._conversations.opened_or_open(session_id, create=create)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
             stored = await self._call(self._put, conversation.root_id, message, mode, key)
         except SessionNotFound:
-            # Deleted through another process: it begins anew.
+            # Deleted through another process.
             self._conversations.forget(conversation)
-            conversation = await self._conversations.open(session_id, create=True)
+            conversation = await self._conversations.open(session_id, create=create)
             running, stored = None, await self._call(self._put, conversation.root_id, message, mode, key)
         if stored.state == "waiting":
             conversation.stream.waiting += 1
@@ -104,23 +111,25 @@ class Host(Overview):
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        conversation = await self._conversations.open(session_id)
-        # Another process may run it: while somebody reads here, it is followed.
-        if not conversation.is_served:
-            conversation.poke()
-        async with aclosing(conversation.stream.read(after)) as events:
-            async for numbered in events:
-                yield numbered
+        async with aclosing(await self.event_batches(session_id, after=after)) as batches:
+            async for batch in batches:
+                for numbered in batch:
+                    yield numbered
 
     async def event_batches(
-        self, session_id: str, *, after: int | None = None
+        self, session_id: str, *, after: int | None = None, from_now: bool = False
     ) -> AsyncGenerator[list[Numbered], None]:
-        """The same, all that is there at once, for a reader that would rather take much than often."""
-        conversation = await self._conversations.open(session_id)
-        conversation.poke()
-        async with aclosing(conversation.stream.read_batches(after)) as batches:
-            async for batch in batches:
-                yield batch
+        """The same, all that is there at once, for a reader that would rather take much than often.
+
+        A session that is not there is refused now, not at the first read. `from_now` is for who is about to
+        send a message and wants what follows it.
+        """
+        if from_now:
+            conversation = await self._conversations.opened_or_open(session_id)
+            after = conversation.stream.number
+        else:
+            conversation = await self._conversations.open(session_id)
+        return _batches(conversation, after)
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
@@ -164,6 +173,7 @@ class Host(Overview):
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
         await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        self._begun(fresh)
         self._told(fresh)
         if before is not None:
             self._in_background(self._conversations.commit(before))
@@ -175,7 +185,7 @@ class Host(Overview):
 
         async def end(agent: Agent) -> None:
             if await agent.unfinished() is not None:
-                await conversation.drop(agent)
+                await conversation.showing.drop(agent)
             await self._call(self._db.end_session, agent.session_id, "cleared")
 
         await conversation.wish(end)
@@ -196,7 +206,7 @@ class Host(Overview):
         conversation = await self._conversations.idle(session_id)
         unfinished = await self.unfinished(session_id)
         if unfinished is not None:
-            await conversation.wish(conversation.drop)
+            await conversation.wish(conversation.showing.drop)
             await self.send(session_id, unfinished.message)
             return conversation.session_id
         stored = await self.messages(session_id)
@@ -218,17 +228,19 @@ class Host(Overview):
     async def resume(self, session_id: str) -> None:
         """Go on with the unfinished turn; ends when that turn has ended."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(conversation.resume)
+        await conversation.wish(conversation.showing.resume)
 
     async def drop(self, session_id: str) -> None:
         """End the unfinished turn; what it had produced stays on record."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(conversation.drop)
+        await conversation.wish(conversation.showing.drop)
 
     async def compact(self, session_id: str, focus: str = "") -> str:
         """Compact the conversation now; returns the session in which it goes on."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(lambda agent: conversation.show(agent, agent.stream_compaction(focus)))
+        await conversation.wish(
+            lambda agent: conversation.showing.show(agent, agent.stream_compaction(focus))
+        )
         return await self._call(self._db.live_end, session_id)
 
     async def run_waiting(self, session_id: str) -> None:
@@ -340,6 +352,15 @@ class Host(Overview):
         self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("host.background_failed", exc_info=task.exception())
+
+
+async def _batches(conversation: Conversation, after: int | None) -> AsyncGenerator[list[Numbered], None]:
+    # Another process may run it: while somebody reads here, it is followed.
+    if not conversation.is_served:
+        conversation.poke()
+    async with aclosing(conversation.stream.read_batches(after)) as batches:
+        async for batch in batches:
+            yield batch
 
 
 def _persons(text: str | Message) -> Message:

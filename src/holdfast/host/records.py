@@ -19,12 +19,19 @@ from holdfast.sessions.listing import Listed
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
-        """`told` hears the root of each conversation that is changed here."""
+    def __init__(
+        self,
+        parts: HostParts,
+        call: StoreCalls,
+        told: Callable[[str], None],
+        begun: Callable[[str], None],
+    ) -> None:
+        """`told` hears the root of each conversation that is changed here, `begun` of each that is new."""
         self._parts = parts
         self._db: SessionDB = parts.db
         self._call = call
         self._told = told
+        self._begun = begun
 
     # finding
 
@@ -140,6 +147,7 @@ class Records:
                 self._db.append_messages(fresh, messages)
 
         await self._call(work)
+        self._begun(fresh)
         self._told(fresh)
         return fresh
 

@@ -4,6 +4,8 @@ With a text it is a message of the inbox, addressed to the turn. Without one it 
 the turn, so it is addressed as well, touches no later turn (I4) and runs out by itself.
 """
 
+from collections.abc import Collection
+
 from holdfast.host.holders import living_holder
 from holdfast.sessions import SessionDB
 from holdfast.sessions.leases import lease_name
@@ -20,9 +22,7 @@ def ask_to_stop(db: SessionDB, session_id: str, holder: str) -> bool:
     return True
 
 
-def is_asked_to_stop(db: SessionDB, session_id: str, turn_id: str) -> bool:
-    """Whether the turn, which runs in this session, was interrupted through the store."""
-    if db.leases.current(lease_name("stop", turn_id)) is not None:
-        return True
-    waiting = db.inbox.waiting(session_id)
-    return any(each.mode == "interrupt" and each.addressed_to == turn_id for each in waiting)
+def asked_to_stop(db: SessionDB, turn_ids: Collection[str]) -> set[str]:
+    """Those of these running turns that were interrupted through the store."""
+    stops, interrupted = db.leases.in_force("stop"), db.inbox.interrupted()
+    return {turn for turn in turn_ids if turn in interrupted or lease_name("stop", turn) in stops}

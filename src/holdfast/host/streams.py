@@ -17,6 +17,7 @@ from holdfast.core.events import (
     MessageJoined,
     ModelRetrying,
     ReasoningDelta,
+    SessionRotated,
     SessionSnapshot,
     TextDelta,
     ToolFinished,
@@ -63,7 +64,7 @@ class EventStream:
     def publish(self, event: Event) -> None:
         """Number the event and show it to every reader."""
         self.number += 1
-        self.session_id = event.session_id
+        self.session_id = event.child_id if isinstance(event, SessionRotated) else event.session_id
         self._fold(event)
         self._kept.append(self._numbered(event))
         self._wake()

@@ -9,12 +9,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import ModelMissing
+from holdfast.core.errors import ModelFailure, ModelMissing
 from holdfast.models.anthropic_events import EventReader
 from holdfast.models.anthropic_messages import anthropic_request
+from holdfast.models.client_model import ClientModel
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.failures import raise_named
-from holdfast.models.sdk_model import SdkModel
+from holdfast.models.failures import STATUS_BAD_REQUEST, failure, quotable, server_said, unanswered
 from holdfast.models.server import Server
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MOST_OUTPUT = 32_000
 """The API wants a bound for the answer; every current model can write this much."""
 
 
-class AnthropicNative(SdkModel["AsyncAnthropic"]):
+class AnthropicNative(ClientModel["AsyncAnthropic"]):
     """A model behind Anthropic's API. `thinking` is sent as it is; None leaves it to the model's default."""
 
     def __init__(
@@ -55,8 +55,7 @@ class AnthropicNative(SdkModel["AsyncAnthropic"]):
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
             if not reader.ended:
-                now = self._clock.now()
-                raise_named(anthropic, self._traits.name, self._server, cause, began=reader.began, now=now)
+                raise self._named(cause, began=reader.began) from quotable(cause, self._server.key)
         yield reader.finished()
 
     async def _sent(
@@ -88,6 +87,23 @@ class AnthropicNative(SdkModel["AsyncAnthropic"]):
             timeout=timeout,
             http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not server.is_local),
         )
+
+    async def _end(self, client: "AsyncAnthropic") -> None:
+        await client.close()
+
+    def _named(self, cause: Exception, *, began: bool) -> ModelFailure:
+        """The named error for what the SDK raised."""
+        import anthropic
+
+        model, server = self._traits.name, self._server
+        if isinstance(cause, anthropic.APIConnectionError) or not isinstance(cause, anthropic.APIError):
+            return unanswered(model, server, cause, began=began)
+        status = getattr(cause, "status_code", 0)
+        within = status < STATUS_BAD_REQUEST  # the stream itself had begun well
+        headers = {} if within else cast("anthropic.APIStatusError", cause).response.headers
+        now = self._clock.now()
+        said = server_said(None if within else status, cause.body, headers, now=now, key=server.key)
+        return failure(model, said, began=began)
 
 
 def missing_library(model: str) -> str:

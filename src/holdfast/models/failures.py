@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from holdfast.core.errors import (
     ContextTooLong,
@@ -137,7 +137,8 @@ def unanswered(model: str, server: Server, cause: Exception, *, began: bool) -> 
     """The error when the connection failed, fell silent, or carried something that can't be read."""
     import httpx2
 
-    root = cause.__cause__ or cause
+    # An SDK wraps what the HTTP library raised.
+    root = cause if isinstance(cause, httpx2.HTTPError) else cause.__cause__ or cause
     if isinstance(root, httpx2.ConnectTimeout):
         problem = f"no connection to {server.shown} within {server.connect_seconds:g} s"
     elif isinstance(root, httpx2.TimeoutException):
@@ -147,27 +148,9 @@ def unanswered(model: str, server: Server, cause: Exception, *, began: bool) -> 
     return (StreamBroken if began else ModelUnreachable)(model, problem)
 
 
-def raise_named(
-    sdk: Any,  # noqa: ANN401 - the module `openai` or `anthropic`, whose errors have the same names
-    model: str,
-    server: Server,
-    cause: Exception,
-    *,
-    began: bool,
-    now: float,
-) -> NoReturn:
-    """Raise the named error for what an SDK raised."""
-    named: ModelFailure
-    if isinstance(cause, sdk.APIConnectionError) or not isinstance(cause, sdk.APIError):
-        named = unanswered(model, server, cause, began=began)
-    else:
-        status = getattr(cause, "status_code", 0)
-        within = status < STATUS_BAD_REQUEST  # the stream itself had begun well
-        headers = {} if within else cause.response.headers
-        said = server_said(None if within else status, cause.body, headers, now=now, key=server.key)
-        named = failure(model, said, began=began)
-    # A cause that quotes the key stays out of the traceback.
-    raise named from (None if server.key and server.key.reveal() in repr(cause) else cause)
+def quotable(cause: Exception, key: Secret | None) -> Exception | None:
+    """The cause, for a traceback; None when it quotes the key."""
+    return None if key and key.reveal() in repr(cause) else cause
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:

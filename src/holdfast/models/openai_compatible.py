@@ -7,83 +7,74 @@ OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`.
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import RequestRejected
+from holdfast.models.client_model import ClientModel
 from holdfast.models.contract import ModelPiece, ModelRequest, ToolSchema
 from holdfast.models.event_data import EventData
-from holdfast.models.failures import failure, raise_named, server_said
+from holdfast.models.failures import ServerSaid, failure, quotable, server_said, unanswered
 from holdfast.models.openai_chunks import ChunkReader, joined
-from holdfast.models.sdk_model import SdkModel
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, AsyncStream
+    import httpx2
 
 OPENAI_HOST = "api.openai.com"
 DONE = "[DONE]"
-NO_WORDS = "An error occurred during streaming"
+MOST_CONNECTIONS, MOST_KEPT = 1000, 100
+"""To a server behind a proxy; without one, `Spread` makes as many as are needed."""
 
 
-class OpenAICompatible(SdkModel["AsyncOpenAI"]):
+class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
     """A model behind an OpenAI-compatible server."""
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         client = await self._opened()
         import httpx2
-        import openai
 
-        reader = ChunkReader(self._traits.name)
+        name, reader = self._traits.name, ChunkReader(self._traits.name)
         try:
-            async with await self._sent(client, request) as stream:
-                await self._require_events(stream)
-                async with aclosing(chunks_of(stream)) as arrivals:
+            async with client.stream("POST", self._address, content=self._content(request)) as answer:
+                await self._require_events(answer)
+                async with aclosing(chunks_of(answer)) as arrivals:
                     async for chunks in arrivals:
                         # What came together goes on together: a busy program does less for each token.
                         for piece in joined(piece for chunk in chunks for piece in reader.pieces(chunk)):
                             yield piece
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as cause:
+        except (httpx2.HTTPError, httpx2.StreamError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
             if not reader.ended:
-                now = self._clock.now()
-                raise_named(openai, self._traits.name, self._server, cause, began=reader.began, now=now)
+                broken = unanswered(name, self._server, cause, began=reader.began)
+                raise broken from quotable(cause, self._server.key)
+        except ErrorInStream as error:
+            if not reader.ended:
+                raise failure(name, self._said(None, error.body), began=reader.began) from None
         yield reader.finished()
 
-    async def _sent(self, client: "AsyncOpenAI", request: ModelRequest) -> "AsyncStream[object]":
-        """Asked for as plain JSON: the SDK's types for each token cost more than all the rest."""
-        from openai import AsyncStream, Omit
+    @property
+    def _address(self) -> str:
+        return f"{self._server.base_url.rstrip('/')}/chat/completions"
 
-        # Without a key nothing is sent in its place; and only OpenAI is told who the organisation is.
-        left_out = [] if self._server.key else ["Authorization"]
-        if self._server.host != OPENAI_HOST:
-            left_out += ["OpenAI-Organization", "OpenAI-Project"]
-        return await client.post(
-            "/chat/completions",
-            cast_to=object,
-            body=self._body(request),
-            options={"headers": dict.fromkeys(left_out, Omit())},
-            stream=True,
-            stream_cls=AsyncStream[object],
-        )
-
-    async def _require_events(self, stream: "AsyncStream[object]") -> None:
-        kind = stream.response.headers.get("content-type", "")
-        if not kind.startswith(("text/html", "application/json")):
+    async def _require_events(self, answer: "httpx2.Response") -> None:
+        """Raise the named error unless the answer is a stream of events."""
+        kind = answer.headers.get("content-type", "")
+        if answer.is_success and not kind.startswith(("text/html", "application/json")):
             return
-        body = (await stream.response.aread()).decode(errors="replace")
-        said = server_said(
-            None,
-            json.loads(body) if kind.startswith("application/json") else body,
-            {},
-            now=self._clock.now(),
-            key=self._server.key,
-        )
-        if said.described:
+        body = (await answer.aread()).decode(errors="replace")
+        said = self._said(None if answer.is_success else answer.status_code, _parsed(body), answer.headers)
+        if said.described or not answer.is_success:
             raise failure(self._traits.name, said)
         raise RequestRejected(
             self._traits.name,
             f"{self._server.shown} answered with {kind} instead of a stream of events; check base_url",
         )
+
+    def _said(self, status: int | None, body: object, headers: "httpx2.Headers | None" = None) -> ServerSaid:
+        return server_said(status, body, headers or {}, now=self._clock.now(), key=self._server.key)
+
+    def _content(self, request: ModelRequest) -> bytes:
+        return json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -102,54 +93,56 @@ class OpenAICompatible(SdkModel["AsyncOpenAI"]):
             body["prompt_cache_key"] = request.conversation
         return body
 
-    def _new_client(self) -> "AsyncOpenAI":
+    def _new_client(self) -> "httpx2.AsyncClient":
         from urllib.request import getproxies
 
-        from openai import AsyncOpenAI, DefaultAsyncHttpx2Client, Timeout
+        import httpx2
 
         from holdfast.models.spread import Spread
 
         server = self._server
-        timeout = Timeout(server.stall_seconds, connect=server.connect_seconds)
         # A proxy is used by httpx's own transport alone.
         spread = Spread(trust_env=not server.is_local) if server.is_local or not getproxies() else None
-        return AsyncOpenAI(
-            base_url=server.base_url,
-            api_key=server.key.reveal() if server.key else "none",
-            max_retries=0,
-            timeout=timeout,
-            http_client=DefaultAsyncHttpx2Client(
-                timeout=timeout, trust_env=not server.is_local, transport=spread
-            ),
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        if server.key:
+            headers["Authorization"] = f"Bearer {server.key.reveal()}"
+        return httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(server.stall_seconds, connect=server.connect_seconds),
+            trust_env=not server.is_local,
+            transport=spread,
+            follow_redirects=True,
+            limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_KEPT),
         )
 
+    async def _end(self, client: "httpx2.AsyncClient") -> None:
+        await client.aclose()
 
-async def chunks_of(stream: "AsyncStream[object]") -> AsyncGenerator[list[object], None]:
+
+class ErrorInStream(Exception):
+    """A server said within its answer that it failed."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__("the server reported an error within its answer")
+        self.body = body
+
+
+async def chunks_of(answer: "httpx2.Response") -> AsyncGenerator[list[object], None]:
     """The chunks of an answer, those that came from the network together at a time.
 
-    Raises what the SDK's own reader raises, after the chunks that came before.
+    What can't be read, and an error that the server reports, are raised after the chunks that came before.
     """
-    import httpx2
-    from openai import APIConnectionError, APITimeoutError
-
-    events, request = EventData(), cast(Any, stream.response.request)
-    try:
-        async with aclosing(stream.response.aiter_bytes()) as content:
-            async for arrived in content:
-                for chunks in _checked(events.feed(arrived), request):
-                    yield chunks
-    except httpx2.TimeoutException as cause:
-        raise APITimeoutError(request=request) from cause
-    except httpx2.HTTPError as cause:
-        raise APIConnectionError(request=request) from cause
-    for chunks in _checked(events.end(), request):
+    events = EventData()
+    async with aclosing(answer.aiter_bytes()) as content:
+        async for arrived in content:
+            for chunks in _checked(events.feed(arrived)):
+                yield chunks
+    for chunks in _checked(events.end()):
         yield chunks
 
 
-def _checked(arrived: Sequence[str], request: Any) -> Iterator[list[object]]:  # noqa: ANN401 - httpx's
+def _checked(arrived: Sequence[str]) -> Iterator[list[object]]:
     """The chunks that are whole and no errors; then the first that isn't is raised."""
-    from openai import APIError
-
     chunks: list[object] = []
     for data in arrived:
         if data.startswith(DONE):
@@ -161,12 +154,18 @@ def _checked(arrived: Sequence[str], request: Any) -> Iterator[list[object]]:  #
             raise
         if isinstance(chunk, dict) and chunk.get("error"):
             yield chunks
-            error = chunk["error"]
-            said = error.get("message") if isinstance(error, dict) else None
-            raise APIError(said if isinstance(said, str) and said else NO_WORDS, request=request, body=error)
+            raise ErrorInStream(chunk["error"])
         chunks.append(chunk)
     if chunks:
         yield chunks
+
+
+def _parsed(body: str) -> object:
+    """A refusal's body: JSON if it is that, else its text."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
 
 
 def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:

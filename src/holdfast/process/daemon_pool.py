@@ -44,6 +44,7 @@ class DaemonPool:
         self._changed = threading.Condition(threading.Lock())
         self._waiting: OrderedDict[Future[Any], _Call] = OrderedDict()
         self._alive: dict[threading.Thread, str | None] = {}  # what each worker runs, None: idle
+        self._busy = 0  # workers that run something
         self._started = 0
         self._completed = 0
         self._failed = 0
@@ -76,7 +77,7 @@ class DaemonPool:
         with self._changed:
             return PoolStats(
                 workers=self._workers,
-                busy=self._busy(),
+                busy=self._busy,
                 waiting=len(self._waiting),
                 capacity=self._capacity(),
                 completed=self._completed,
@@ -125,19 +126,16 @@ class DaemonPool:
     def _capacity(self) -> int:
         return self._workers + self._backlog
 
-    def _busy(self) -> int:
-        return sum(work is not None for work in self._alive.values())
-
     def _running(self, among: Iterable[threading.Thread]) -> list[str]:
         return [f"{thread.name}: {work}" for thread in among if (work := self._alive.get(thread))]
 
     def _accept(self, future: Future[Any], call: "_Call") -> None:
         if self._closed:
             raise PoolClosed(self.name)
-        if self._busy() + len(self._waiting) >= self._capacity():
+        if self._busy + len(self._waiting) >= self._capacity():
             raise PoolSaturated(self.name, self._workers, self._backlog)
         self._waiting[future] = call
-        if len(self._alive) < min(self._workers, self._busy() + len(self._waiting)):
+        if len(self._alive) < min(self._workers, self._busy + len(self._waiting)):
             try:
                 self._start_worker()
             except RuntimeError as cause:
@@ -183,9 +181,11 @@ class DaemonPool:
                 self._cancelled += 1
                 return True
             self._alive[me] = call.name
+            self._busy += 1
         result, failure = call.outcome()
         with self._changed:
             self._alive[me] = None
+            self._busy -= 1
             self._completed += failure is None
             self._failed += failure is not None
         try:

@@ -73,6 +73,10 @@ class Inbox:
             lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages(tx.connection)]
         )
 
+    def interrupted(self) -> set[str]:
+        """Every turn that a waiting message is to interrupt."""
+        return self._engine.read(lambda tx: {row[0] for row in tx.queries.interrupted_turns(tx.connection)})
+
     def acknowledge(self, inbox_id: int, turn_id: str) -> None:
         """Record that a turn has taken the message in, without adding it to the transcript."""
 

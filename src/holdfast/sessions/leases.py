@@ -65,6 +65,13 @@ class Leases:
         """Who holds it now."""
         return self._engine.read(lambda tx: current_lease(tx, name))
 
+    def in_force(self, purpose: str) -> set[str]:
+        """The names of all leases for this purpose that somebody holds now."""
+        pattern = lease_name(purpose, "%")
+        return self._engine.read(
+            lambda tx: {row[0] for row in tx.queries.leases_in_force(tx.connection, pattern=pattern)}
+        )
+
 
 def lease_name(purpose: str, session_id: str) -> str:
     """The name of the lease that guards one thing about a session."""

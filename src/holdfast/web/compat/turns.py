@@ -108,10 +108,11 @@ class AnsweredTurn:
     async def run(self, streams: OpenStreams) -> AsyncGenerator[Piece, None]:
         """Send the message and give the pieces of its answer; raises `TurnBroken`."""
         host = self.web.host
-        async with aclosing(streams.read(host.event_batches(self.session_id))) as batches:
-            await anext(batches)  # from here on nothing is missed
-            inbox_id = (await host.send(self.session_id, self.asked.message)).inbox_id
-            try:
+        # From here on nothing is missed.
+        following = await host.event_batches(self.session_id, from_now=True)
+        inbox_id = (await host.send(self.session_id, self.asked.message)).inbox_id
+        try:
+            async with aclosing(streams.read(following)) as batches:
                 async for batch in batches:
                     if batch is None:
                         yield Piece()
@@ -124,11 +125,11 @@ class AnsweredTurn:
                     if self._ended:
                         return
                     await streams.pause()
-                raise TurnBroken(503, "Closing", "Holdfast is shutting down; the message is kept.")
-            finally:
-                if not self._ended:
-                    # In a task of its own: the one that waited here may be cancelled already.
-                    self.web.background.spawn(self._give_up(inbox_id))
+            raise TurnBroken(503, "Closing", "Holdfast is shutting down; the message is kept.")
+        finally:
+            if not self._ended:
+                # In a task of its own: the one that waited here may be cancelled already.
+                self.web.background.spawn(self._give_up(inbox_id))
 
     async def _heard(self, event: Event, inbox_id: int, piece: Piece) -> None:
         if not self.turn_id:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 
+from holdfast.host import Numbered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import ProblemRaised, said_of
 from holdfast.web.streaming import BEAT, EVENTS, Stream
@@ -38,9 +39,9 @@ async def read_events(
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Stream:
     """The events after a number, then live; without one, a snapshot first."""
-    await web.host.session(session_id)  # a session that is not there is said before the stream begins
     place = after if last_event_id is None else _number(last_event_id)
-    return _stream(web, _events(web, session_id, place))
+    # A session that is not there is said before the stream begins.
+    return _stream(web, _events(web, await web.host.event_batches(session_id, after=place)))
 
 
 @router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
@@ -67,9 +68,8 @@ def _number(given: str) -> int | None:
     return int(given) if given.isascii() and given.isdigit() and len(given) <= most else None
 
 
-async def _events(web: Web, session_id: str, after: int | None) -> AsyncGenerator[bytes, None]:
+async def _events(web: Web, source: AsyncGenerator[list[Numbered], None]) -> AsyncGenerator[bytes, None]:
     yield HELLO
-    source = web.host.event_batches(session_id, after=after)
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
             if batch is None:

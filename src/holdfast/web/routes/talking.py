@@ -52,14 +52,15 @@ async def read_turn(host: TheHost, session_id: str, turn_id: str) -> TurnView:
 @router.post("/send", status_code=202)
 async def send(host: TheHost, session_id: str, body: NewMessage) -> AcceptedView:
     """Say something. Once this has answered, the message is not lost."""
-    await host.session(session_id)  # a misspelt id begins no conversation
-    return AcceptedView.of(await host.send(session_id, body.as_message(), body.mode, key=body.key))
+    # A misspelt id begins no conversation.
+    accepted = await host.send(session_id, body.as_message(), body.mode, key=body.key, create=False)
+    return AcceptedView.of(accepted)
 
 
 @router.post("/interrupt")
 async def interrupt(host: TheHost, session_id: str, body: Interruption | None = None) -> Interrupted:
     """Stop the running turn; what it had produced is kept. A text becomes the next message."""
-    await host.session(session_id)
+    await host.session(session_id)  # no conversation begins with an interrupt
     return Interrupted(interrupted=await host.interrupt(session_id, body.text if body else ""))
 
 

@@ -18,3 +18,6 @@ update leases set holder = null where name = :name and holder = :holder and toke
 -- name: current_lease(name)^
 select name, holder, token, expires from leases
  where name = :name and holder is not null and expires > store_now()
+
+-- name: leases_in_force(pattern)
+select name from leases where holder is not null and expires > store_now() and name like :pattern

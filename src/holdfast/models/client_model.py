@@ -1,9 +1,9 @@
-"""`SdkModel`: what the adapters over a vendor's SDK share: one client, made at first use and closed once."""
+"""`ClientModel`: what the adapters to servers share: one HTTP client, made at first use and closed once."""
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
@@ -11,16 +11,11 @@ from holdfast.models.completeness import whole
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.server import Server, loaded
 
-
-class Client(Protocol):
-    async def close(self) -> None: ...
+C = TypeVar("C")
 
 
-C = TypeVar("C", bound=Client)
-
-
-class SdkModel(ABC, Generic[C]):
-    """A model behind a server that a vendor's SDK speaks to."""
+class ClientModel(ABC, Generic[C]):
+    """A model behind a server."""
 
     def __init__(self, server: Server, traits: ModelTraits, *, clock: Clock | None = None) -> None:
         self._server = server
@@ -41,7 +36,7 @@ class SdkModel(ABC, Generic[C]):
         """Let go of the connections."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await self._end(client)
 
     async def _opened(self) -> C:
         async with self._opening:
@@ -51,7 +46,11 @@ class SdkModel(ABC, Generic[C]):
 
     @abstractmethod
     def _new_client(self) -> C:
-        """Make the client; imports the SDK, so it runs on a thread."""
+        """Make the client; imports its library, so it runs on a thread."""
+
+    @abstractmethod
+    async def _end(self, client: C) -> None:
+        """Close the client."""
 
     @abstractmethod
     def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
