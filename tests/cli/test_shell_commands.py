@@ -66,7 +66,15 @@ def test_what_was_set_aside_is_listed_retried_and_dropped(talked: Home) -> None:
         db.outbox.enqueue(turn, "elsewhere")
         [delivery] = db.outbox.claim("elsewhere", lease_seconds=60)
         db.outbox.set_aside(delivery, error="refused for good")
-    assert "refused for good" in run(talked, "memory", "set-aside").stdout
+        db.outbox.enqueue(turn, "nowhere")
+        [other] = db.outbox.claim("nowhere", lease_seconds=60)
+        db.outbox.set_aside(other, error="refused as well")
+    listed = run(talked, "memory", "set-aside").stdout
+    assert "refused for good" in listed
+    assert listed.endswith("2 set aside\n")
+    first = run(talked, "memory", "set-aside", "--limit", "1").stdout
+    assert first.endswith("more than 1 are set aside; --limit shows more of them\n")
+    assert len(first.splitlines()) == 2
     assert run(talked, "memory", "retry", str(delivery.id)).returncode == 0
     assert "elsewhere" in run(talked, "memory", "owed").stdout
     assert run(talked, "memory", "drop", str(delivery.id)).returncode == 3
@@ -98,6 +106,16 @@ def test_a_setting_that_does_not_fit_changes_nothing(home: Home, key: str, value
     before = file.read_bytes()
     assert run(home, "config", "set", key, value).returncode == 2
     assert file.read_bytes() == before
+
+
+def test_a_value_that_does_not_fit_is_named_and_nothing_was_changed(home: Home) -> None:
+    ran = run(home, "config", "set", "memory.recall_s", "soon")
+    assert "nothing was changed), line 4, memory.recall_s" in ran.stderr
+
+
+def test_before_the_first_conversation_it_is_said_how_to_begin(home: Home) -> None:
+    ran = run(home, "sessions")
+    assert (ran.returncode, "the first conversation makes it" in ran.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(("written", "code"), [("max_steps = 3", 0), ("max_steps = 0", 2)])

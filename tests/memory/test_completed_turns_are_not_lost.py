@@ -1,11 +1,12 @@
 """D: a completed turn is never lost."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
-from holdfast.core.errors import BoundaryFailed, Undeliverable
+from holdfast.core.errors import BoundaryFailed, MemoryClosed, Undeliverable
 from holdfast.memory import CompletedTurn, MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import OneByOneProvider, RecordingProvider
@@ -62,6 +63,25 @@ def test_a_turn_that_comes_twice_has_the_same_key(make_manager: MakeManager) -> 
     assert memory.flush_pending(30)
     assert len(keys) == 2
     assert len(provider.by_key) == 1
+
+
+@pytest.mark.clause("D4")
+def test_a_provider_that_is_ending_keeps_its_turn_owed_and_makes_no_noise(
+    make_manager: MakeManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory, provider = make_manager(), RecordingProvider()
+    refusals = iter([MemoryClosed("recording")])
+
+    def refuse_once(_: Sequence[CompletedTurn]) -> None:
+        for refusal in refusals:
+            raise refusal
+
+    provider.before = refuse_once
+    memory.add_provider(provider)
+    memory.sync_all("one", "1", session_id="s")
+    assert memory.flush_pending(DEADLINE)
+    assert provider.said() == ["one"]
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.clause("D3")

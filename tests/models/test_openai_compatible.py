@@ -40,12 +40,11 @@ def sent_for(request: ModelRequest, key: str = KEY) -> HttpRequest:
     return with_server(["done"], ask, key=key)
 
 
-def test_text_comes_piece_by_piece_and_ends_with_its_usage() -> None:
-    pieces = answer([["one two three", Tokens(120, 3, cached=100)]])
+def test_text_comes_as_the_server_sends_it_and_ends_with_its_usage() -> None:
+    pieces = answer([["one ", Delay(0.05), "two", Tokens(120, 3, cached=100)]])
     assert pieces == [
         TextPiece("one "),
-        TextPiece("two "),
-        TextPiece("three"),
+        TextPiece("two"),
         Finished("stop", Usage(input=120, output=3, cached=100)),
     ]
 

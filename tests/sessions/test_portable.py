@@ -139,6 +139,38 @@ def test_any_conversation_comes_back_byte_for_byte(
     assert text.split("\n") == lines
 
 
+def test_a_pinned_and_archived_conversation_comes_back_so(db: SessionDB, empty: SessionDB) -> None:
+    conversation(db)
+    db.set_pinned("c", pinned=True)
+    pinned = db.export_session("c")
+    db.set_archived("c", archived=True)
+    both = db.export_session("c")
+    marks = [
+        {name: value for name, value in json.loads(line)["session"].items() if name in ("pinned", "archived")}
+        for line in both[1:4]
+    ]
+    assert marks == [{"pinned": True, "archived": True}, {}, {}]
+    empty.import_session(both)
+    assert empty.export_session("b") == both
+    assert (empty.listed("a").pinned, empty.listed("a").archived) == (True, True)
+    assert empty.list_sessions(archived=False) == []
+    empty.set_archived("a", archived=False)
+    assert empty.export_session("a") == pinned
+
+
+@pytest.mark.parametrize("mark", ["pinned", "archived"])
+@pytest.mark.parametrize("value", [False, None, 1, "yes"])
+def test_a_mark_that_no_export_writes_is_refused(
+    db: SessionDB, empty: SessionDB, mark: str, value: object
+) -> None:
+    lines = conversation(db)
+    for at, mark_value in ((1, value), (2, True)):
+        with pytest.raises(ImportRefused) as refused:
+            empty.import_session([*lines[:at], edited(lines[at], **{mark: mark_value}), *lines[at + 1 :]])
+        assert refused.value.line == at + 1
+    assert empty.get_session("a") is None
+
+
 def test_lines_may_carry_their_line_ends(db: SessionDB, empty: SessionDB, tmp_path: Path) -> None:
     lines = conversation(db)
     file = tmp_path / "talk.jsonl"
@@ -150,7 +182,7 @@ def test_lines_may_carry_their_line_ends(db: SessionDB, empty: SessionDB, tmp_pa
 
 def test_an_id_that_exists_refuses_the_whole_import(db: SessionDB, empty: SessionDB) -> None:
     lines = conversation(db)
-    with pytest.raises(SessionExists):
+    with pytest.raises(SessionExists, match="nothing was imported"):
         db.import_session(lines)
     assert db.export_session("a") == lines
     empty.create_session("c", source="web")

@@ -59,7 +59,7 @@ def _piped(*, wait: bool) -> str:
 
 
 async def _ask(text: str, wanted: str, as_json: bool) -> None:
-    from holdfast.cli.finding import LOOKED_AT, find
+    from holdfast.cli.finding import found_by
     from holdfast.cli.lines import SOURCE, answer, notices, say
     from holdfast.cli.one_turn import TurnUnsuccessful, turn_of
     from holdfast.core.events import TurnFailed
@@ -69,11 +69,7 @@ async def _ask(text: str, wanted: str, as_json: bool) -> None:
     settings = load_settings()
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
-        session_id = (
-            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
-            if wanted
-            else await host.new_session()
-        )
+        session_id = await found_by(host, wanted) if wanted else await host.new_session()
         if not as_json:
             await answer(host, session_id, text, leaving)
         else:

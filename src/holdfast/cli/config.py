@@ -78,7 +78,7 @@ def change_settings(changes: dict[str, str]) -> None:
         text = file.read_text(encoding="utf-8-sig") if file.exists() else EMPTY
         for key, value in changes.items():
             text = _changed(text, key, value)
-        parse_settings(str(file), text.encode())
+        parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
         _replace(file, text)
     except (OSError, UnicodeDecodeError) as cause:
         raise InvalidInput(f"{file} can't be changed: {cause}") from cause
@@ -146,6 +146,6 @@ def edit() -> None:
         changed = draft.read_bytes()
     if done.returncode:
         raise InvalidInput(f"the editor ended with {done.returncode}; nothing was changed")
-    parse_settings(f"{file} (as edited; nothing was changed)", changed)
+    parse_settings(f"{file} (as it would be; nothing was changed)", changed)
     _replace(file, changed.decode("utf-8-sig"))
     show(f"{file} is written")

@@ -1,12 +1,16 @@
 """Finds the conversation a person means: by its id, the beginning or end of it, or its place in the list."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from holdfast.cli.clean_text import one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.listing import Listed
+
+if TYPE_CHECKING:
+    from holdfast.host import Host
 
 LOOKED_AT = 1_000
 SHORT = 8
@@ -21,6 +25,11 @@ def found(db: SessionDB, wanted: str, *, archived: bool = False) -> str:
     if db.get_session(wanted) is not None:
         return wanted
     return find(wanted, db.list_sessions(archived=True if archived else None, limit=LOOKED_AT))
+
+
+async def found_by(host: "Host", wanted: str) -> str:
+    """The conversation meant, where a host runs."""
+    return find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
 
 
 def find(wanted: str, listed: list[Listed]) -> str:

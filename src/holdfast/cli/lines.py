@@ -5,7 +5,7 @@ import sys
 from contextlib import aclosing
 from typing import Any
 
-from holdfast.cli.finding import LOOKED_AT, find
+from holdfast.cli.finding import found_by
 from holdfast.cli.one_turn import turn_of
 from holdfast.cli.plain import PlainView
 from holdfast.core.settings import Settings
@@ -28,11 +28,7 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
     reading = DaemonPool("stdin", workers=1, backlog=1)
     async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
         notices(host)
-        session_id = (
-            find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
-            if wanted
-            else await host.new_session()
-        )
+        session_id = await found_by(host, wanted) if wanted else await host.new_session()
         while not leaving.asked.is_set():
             line = await _next_line(reading, leaving)
             if not line:

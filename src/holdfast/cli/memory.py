@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter, validators
 
 from holdfast.cli.clean_text import one_line
 from holdfast.cli.finding import day
@@ -13,6 +14,8 @@ from holdfast.memory.checking import Trial
 from holdfast.memory.contract import Browsable
 from holdfast.sessions.contract import SECOND, Delivery
 from holdfast.wiring import existing_store, load_providers_of, load_settings
+
+Most = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 memory = App(name="memory", help="What is remembered, what is owed to memory, what was set aside.")
 
@@ -60,7 +63,7 @@ def search(*words: str, limit: int = 10, provider: str = "") -> None:
         found = browsable.remembered(" ".join(words), limit)
         for each in found:
             text = one_line(each.text, width())
-            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.what}: {text}"
+            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.speaker or each.kind}: {text}"
             show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")
@@ -85,7 +88,7 @@ def forget(memory_id: int, /, *, provider: str = "") -> None:
 
 
 @memory.command
-def owed(*, limit: int = 100) -> None:
+def owed(*, limit: Most = 100) -> None:
     """List the turns that are still to be sent to a provider.
 
     Parameters
@@ -95,14 +98,12 @@ def owed(*, limit: int = 100) -> None:
 
     """
     with existing_store(load_settings()) as db:
-        waiting = [*db.outbox.list("owed", limit=limit), *db.outbox.list("claimed", limit=limit)]
-    for delivery in waiting[:limit]:
-        show(_line(delivery))
-    show(f"{len(waiting)} owed" if waiting else "Nothing is owed.")
+        waiting = [*db.outbox.list("owed", limit=limit + 1), *db.outbox.list("claimed", limit=limit + 1)]
+    _show_deliveries(waiting, limit, "owed")
 
 
 @memory.command(name="set-aside")
-def set_aside(*, limit: int = 100) -> None:
+def set_aside(*, limit: Most = 100) -> None:
     """List the turns that could not be sent and wait for a decision: retry or drop.
 
     Parameters
@@ -112,10 +113,8 @@ def set_aside(*, limit: int = 100) -> None:
 
     """
     with existing_store(load_settings()) as db:
-        aside = db.outbox.list("set_aside", limit=limit)
-    for delivery in aside:
-        show(_line(delivery))
-    show(f"{len(aside)} set aside" if aside else "Nothing is set aside.")
+        aside = db.outbox.list("set_aside", limit=limit + 1)
+    _show_deliveries(aside, limit, "set aside")
 
 
 @memory.command
@@ -146,6 +145,15 @@ def drop(delivery: int, /) -> None:
     with existing_store(load_settings()) as db:
         db.outbox.drop(delivery)
     show(f"{delivery} is dropped")
+
+
+def _show_deliveries(found: list[Delivery], most: int, state: str) -> None:
+    for delivery in found[:most]:
+        show(_line(delivery))
+    if len(found) > most:
+        show(f"more than {most} are {state}; --limit shows more of them")
+    else:
+        show(f"{len(found)} {state}" if found else f"Nothing is {state}.")
 
 
 def _line(delivery: Delivery) -> str:

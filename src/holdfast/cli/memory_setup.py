@@ -74,7 +74,8 @@ def _tried(provider: MemoryProvider, config: ProviderConfig) -> str:
     try:
         return Trial(provider, config).result()
     except HoldfastError as problem:
-        raise InvalidInput(f"{problem}. Nothing was stored; --no-check stores it all the same") from problem
+        said = str(problem).rstrip(".")
+        raise InvalidInput(f"{said}. Nothing was stored; --no-check stores it all the same") from problem
 
 
 def _given(fields: list[ConfigField], values: tuple[str, ...]) -> dict[str, str]:

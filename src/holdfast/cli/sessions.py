@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 
 from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.finding import day, found, listed_line
-from holdfast.cli.printing import show, show_json, width
-from holdfast.cli.sessions_order import archive, delete, pin, rename, unarchive, unpin
+from holdfast.cli.printing import show, show_json, width, write_lines
+from holdfast.cli.sessions_order import Conversation, archive, delete, pin, rename, unarchive, unpin
 from holdfast.core.errors import InvalidInput
 from holdfast.wiring import existing_store, load_settings, open_store
 
@@ -66,15 +66,8 @@ for back in (unpin, unarchive):
 
 
 @sessions.command(name="show")
-def show_session(session: str, /) -> None:
-    """Print a conversation.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
-    """
+def show_session(session: Conversation, /) -> None:
+    """Print a conversation."""
     with existing_store(load_settings()) as db:
         for session_id in db.lineage(found(db, session)):
             for stored in db.read_messages(session_id):
@@ -109,28 +102,19 @@ def search(*words: str, limit: int = 20) -> None:
 
 
 @sessions.command
-def resume(session: str, /) -> None:
-    """Go on with a conversation: the same as `holdfast chat --session`.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
-    """
+def resume(session: Conversation, /) -> None:
+    """Go on with a conversation: the same as `holdfast chat --session`."""
     from holdfast.cli.chat import chat
 
     chat(session=session)
 
 
 @sessions.command
-def export(session: str, target: Path | None = None, /) -> None:
+def export(session: Conversation, target: Path | None = None, /) -> None:
     """Write a conversation as lines of JSON, to a file or to be piped.
 
     Parameters
     ----------
-    session
-        Its id, the end of it, or its number in the list.
     target
         The file to write; it must not exist yet.
 
@@ -141,12 +125,7 @@ def export(session: str, target: Path | None = None, /) -> None:
         # Lines of JSON hold no raw control characters.
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
-    try:
-        with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as cause:
-        raise InvalidInput(f"{target} can't be written: {cause.strerror}") from cause
-    show(f"written to {target}")
+    show(f"written to {write_lines(target, lines)}")
 
 
 @sessions.command(name="import")
@@ -169,15 +148,8 @@ def import_session(source: Path | None = None, /) -> None:
 
 
 @sessions.command
-def end(session: str, /) -> None:
-    """End a conversation. What was said stays on record.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
-    """
+def end(session: Conversation, /) -> None:
+    """End a conversation. What was said stays on record."""
     with existing_store(load_settings()) as db:
         session_id = db.live_end(found(db, session))
         db.end_session(session_id, "ended by the person")

@@ -1,6 +1,7 @@
 """`holdfast sessions rename`, `pin`, `archive`, `delete`: conversations set in order."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,71 +14,39 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.listing import Listed
 from holdfast.wiring import existing_store, forget_outputs, load_settings
 
+Conversation = Annotated[str, Parameter(help="Its id, the end of it, or its number in the list.")]
+"""How a command is told which conversation it is about; `found` says which one that is."""
 Yes = Annotated[bool, Parameter(negative="")]
 
 
-def rename(session: str, title: str = "", /) -> None:
+def rename(session: Conversation, title: str = "", /) -> None:
     """Give a conversation a title, or without one take it away.
 
     Parameters
     ----------
-    session
-        Its id, the end of it, or its number in the list.
     title
         What to call it.
 
     """
-    with existing_store(load_settings()) as db:
-        session_id = found(db, session)
-        db.set_title(session_id, title or None)
-        show(f"renamed {_named(db.listed(session_id))}")
+    _change(session, "renamed", lambda db, meant: db.set_title(meant, title or None))
 
 
-def pin(session: str, /) -> None:
-    """Mark a conversation as one to keep at hand; unpin takes that back.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
-    """
-    with existing_store(load_settings()) as db:
-        session_id = found(db, session)
-        db.set_pinned(session_id, pinned=True)
-        show(f"pinned {_named(db.listed(session_id))}")
+def pin(session: Conversation, /) -> None:
+    """Mark a conversation as one to keep at hand; unpin takes that back."""
+    _change(session, "pinned", lambda db, meant: db.set_pinned(meant, pinned=True))
 
 
-def unpin(session: str, /) -> None:
-    """Take back that a conversation is pinned.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
-    """
-    with existing_store(load_settings()) as db:
-        session_id = found(db, session)
-        db.set_pinned(session_id, pinned=False)
-        show(f"unpinned {_named(db.listed(session_id))}")
+def unpin(session: Conversation, /) -> None:
+    """Take back that a conversation is pinned."""
+    _change(session, "unpinned", lambda db, meant: db.set_pinned(meant, pinned=False))
 
 
-def archive(session: str, /) -> None:
+def archive(session: Conversation, /) -> None:
     """Put a conversation out of sight; unarchive brings it back.
 
     It stays on record, is found by search and can be gone on with.
-
-    Parameters
-    ----------
-    session
-        Its id, the end of it, or its number in the list.
-
     """
-    with existing_store(load_settings()) as db:
-        session_id = found(db, session)
-        db.set_archived(session_id, archived=True)
-        show(f"archived {_named(db.listed(session_id))}")
+    _change(session, "archived", lambda db, meant: db.set_archived(meant, archived=True))
 
 
 def unarchive(session: str, /) -> None:
@@ -89,13 +58,15 @@ def unarchive(session: str, /) -> None:
         Its id, the end of it, or its number in `holdfast sessions --archived`.
 
     """
-    with existing_store(load_settings()) as db:
-        session_id = found(db, session, archived=True)
-        db.set_archived(session_id, archived=False)
-        show(f"back in the list: {_named(db.listed(session_id))}")
+    _change(
+        session,
+        "back in the list:",
+        lambda db, meant: db.set_archived(meant, archived=False),
+        archived=True,
+    )
 
 
-def delete(session: str, /, *, yes: Yes = False, force: Yes = False) -> None:
+def delete(session: Conversation, /, *, yes: Yes = False, force: Yes = False) -> None:
     """Delete a conversation for good.
 
     All that was said in it goes, and what its tools kept. Branches that left it stay, and so does what
@@ -103,8 +74,6 @@ def delete(session: str, /, *, yes: Yes = False, force: Yes = False) -> None:
 
     Parameters
     ----------
-    session
-        Its id, the end of it, or its number in the list.
     yes
         Do it without asking. Needed where no terminal is.
     force
@@ -119,6 +88,15 @@ def delete(session: str, /, *, yes: Yes = False, force: Yes = False) -> None:
         deleted = db.delete_session(meant.root_id, force=force)
     forget_outputs(deleted.sessions)
     show(f"deleted {_named(meant)}")
+
+
+def _change(
+    session: str, done: str, change: Callable[[SessionDB, str], None], *, archived: bool = False
+) -> None:
+    with existing_store(load_settings()) as db:
+        session_id = found(db, session, archived=archived)
+        change(db, session_id)
+        show(f"{done} {_named(db.listed(session_id))}")
 
 
 def _agreed(db: SessionDB, meant: Listed) -> bool:

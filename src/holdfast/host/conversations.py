@@ -65,10 +65,11 @@ class Conversations:
             return self._opened[session_id]
         return await self.open(session_id, create=create)
 
-    def begun(self, session_id: str) -> None:
-        """A session has just been made here, and nothing waits in it."""
-        if not self._call.closed and session_id not in self._opened:
-            self._add(session_id, session_id)
+    def begun(self, session_id: str) -> Conversation:
+        """A session has just been made here: it is its own conversation."""
+        if self._call.closed:
+            raise HostClosed
+        return self._opened.get(session_id) or self._add(session_id, session_id)
 
     def _add(self, root_id: str, live: str) -> Conversation:
         opened = self._opened[root_id] = Conversation(

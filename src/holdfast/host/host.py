@@ -6,7 +6,7 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -98,16 +98,26 @@ class Host(Overview):
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
             running, stored = None, await self._call(self._put, conversation.root_id, message, mode, key)
-        if stored.state == "waiting":
-            conversation.stream.waiting += 1
-            conversation.stream.publish(
-                MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
-            )
-        interrupted = stored.addressed_to or (running if stored.mode == "interrupt" else None)
-        if interrupted is not None:
-            conversation.interrupt(interrupted, INTERRUPTED)
-        conversation.run_waiting()
-        return Accepted(stored.id, stored.session_id, stored.mode, interrupted)
+        return _accepted(conversation, stored, running)
+
+    async def begin(
+        self, session_id: str, text: str | Message, *, history: Sequence[Message] = (), source: str
+    ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
+        """Begin a session with a message and what was said elsewhere before it, for which no memory is owed.
+
+        Returns what follows as well, from the first event on, as `event_batches` does.
+        """
+        message = _persons(text)
+
+        def work() -> InboxMessage:
+            self._db.create_session(session_id, source=source)
+            if history:
+                self._db.append_messages(session_id, history)
+            return self._db.inbox.put(session_id, message)
+
+        stored = await self._call(work)
+        conversation = self._conversations.begun(session_id)
+        return _accepted(conversation, stored, None), _batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
@@ -173,7 +183,7 @@ class Host(Overview):
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
         await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
-        self._begun(fresh)
+        self._conversations.begun(fresh)
         self._told(fresh)
         if before is not None:
             self._in_background(self._conversations.commit(before))
@@ -352,6 +362,20 @@ class Host(Overview):
         self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("host.background_failed", exc_info=task.exception())
+
+
+def _accepted(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
+    """Tell of a message that is stored, and let it have its way; `running` is the turn it found running."""
+    if stored.state == "waiting":
+        conversation.stream.waiting += 1
+        conversation.stream.publish(
+            MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
+        )
+    interrupted = stored.addressed_to or (running if stored.mode == "interrupt" else None)
+    if interrupted is not None:
+        conversation.interrupt(interrupted, INTERRUPTED)
+    conversation.run_waiting()
+    return Accepted(stored.id, stored.session_id, stored.mode, interrupted)
 
 
 async def _batches(conversation: Conversation, after: int | None) -> AsyncGenerator[list[Numbered], None]:

@@ -26,7 +26,7 @@ class Overview(Records):
     def __init__(self, parts: HostParts) -> None:
         call = StoreCalls(parts.pools.store)
         self._conversations = Conversations(parts, call)
-        super().__init__(parts, call, self._conversations.changes.touched, self._conversations.begun)
+        super().__init__(parts, call, self._conversations.changes.touched)
         self.model = parts.model
         self.tools = parts.tools
         self.problems = parts.problems

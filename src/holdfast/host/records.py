@@ -4,9 +4,8 @@
 `Host.changes`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import new_id
 from holdfast.host.contract import HostParts
@@ -19,19 +18,12 @@ from holdfast.sessions.listing import Listed
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(
-        self,
-        parts: HostParts,
-        call: StoreCalls,
-        told: Callable[[str], None],
-        begun: Callable[[str], None],
-    ) -> None:
-        """`told` hears the root of each conversation that is changed here, `begun` of each that is new."""
+    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
+        """`told` hears the root of each conversation that is changed here."""
         self._parts = parts
         self._db: SessionDB = parts.db
         self._call = call
         self._told = told
-        self._begun = begun
 
     # finding
 
@@ -134,20 +126,6 @@ class Records:
             self._db.branch(session_id if exact else live, fresh, before=before)
 
         await self._call(work)
-        self._told(fresh)
-        return fresh
-
-    async def begin_with(self, messages: Sequence[Message], *, source: str) -> str:
-        """A new session that begins with what was said elsewhere; memory is not owed for it."""
-        fresh = new_id()
-
-        def work() -> None:
-            self._db.create_session(fresh, source=source)
-            if messages:
-                self._db.append_messages(fresh, messages)
-
-        await self._call(work)
-        self._begun(fresh)
         self._told(fresh)
         return fresh
 

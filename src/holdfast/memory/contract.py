@@ -76,13 +76,17 @@ class Complete(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One thing that a provider keeps, for `holdfast memory search`."""
+    """One thing that a provider keeps, for a person to look at."""
 
     id: int
     when: float
-    what: str
-    """Who said it, or what kind of thing it is."""
+    """In seconds since the epoch."""
+    kind: str
     text: str
+    speaker: str = ""
+    """Who said it, when somebody did."""
+    session_id: str = ""
+    turn_id: str | None = None
 
 
 @runtime_checkable

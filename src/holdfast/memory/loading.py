@@ -70,11 +70,6 @@ def make_provider(name: str, plugins: Path | None = None, **offered: object) -> 
         raise ProviderInvalid(name, f"{type(error).__name__}: {error}") from error
 
 
-def known_names(plugins: Path | None = None) -> list[str]:
-    """The names under which providers can be found here."""
-    return sorted({*(each.name for each in entry_points(group=ENTRY_POINTS)), *dict(_plugin_files(plugins))})
-
-
 def _made(factory: Factory, offered: dict[str, object]) -> object:
     wanted = inspect.signature(factory).parameters.keys() & offered.keys() if offered else set()
     return factory(**{each: offered[each] for each in wanted})

@@ -1,13 +1,15 @@
 """A person's look into a provider's memory: what it finds, and forgetting something of it.
 
-A provider may have `search(query, limit)`, whose results have an `id` and a `text`, and `forget(id)`. One
-without a search is asked as a turn would ask it, and answers with one text.
+A provider that is not `Browsable` is asked as a turn would ask it, and answers with one text.
 """
 
 from dataclasses import dataclass
 
 from holdfast.core.errors import InvalidInput
-from holdfast.memory.contract import MemoryProvider
+from holdfast.memory.contract import Browsable, MemoryProvider
+
+LONGEST_ID = 18
+"""Digits; what has more is no number of any database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +29,28 @@ class Found:
 
 def search(provider: MemoryProvider, query: str, limit: int) -> list[Found]:
     """What the provider has on this, the best first."""
-    looking = getattr(provider, "search", None)
-    if not callable(looking):
+    if not isinstance(provider, Browsable):
         text = provider.prefetch(query)
         return [Found(provider.name, None, text)] if text else []
     return [
         Found(
             provider.name,
             str(each.id),
-            str(each.text),
-            str(getattr(each, "kind", "")),
-            str(getattr(each, "session_id", "")),
-            getattr(each, "turn_id", None),
-            str(getattr(each, "speaker", "")),
-            getattr(each, "created", None),
+            each.text,
+            each.kind,
+            each.session_id,
+            each.turn_id,
+            each.speaker,
+            each.when,
         )
-        for each in looking(query, limit)
+        for each in provider.remembered(query, limit)
     ]
 
 
 def forget(provider: MemoryProvider, memory_id: str) -> bool:
     """Remove something for good; False when there is nothing with that id."""
-    forgetting = getattr(provider, "forget", None)
-    if not callable(forgetting):
+    if not isinstance(provider, Browsable):
         raise InvalidInput(f"{provider.name} can't forget single memories")
-    return bool(forgetting(int(memory_id) if memory_id.isdecimal() else memory_id))
+    if not memory_id.isdecimal() or len(memory_id) > LONGEST_ID:
+        return False
+    return provider.forget(int(memory_id))

@@ -108,10 +108,6 @@ class RecallLane:
             for key in [key for key in self._answers if key[0] == session_id]:
                 del self._answers[key]
 
-    def is_idle(self) -> bool:
-        with self._changed:
-            return self._current is None and not self._waiting
-
     def wait_idle(self, timeout: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self._current is None and not self._waiting, timeout)

@@ -255,6 +255,10 @@ class WriteLane:
         except LeaseLost:
             logger.warning("memory.claim_lost", extra={"provider": self.name, "deliveries": len(left)})
             self._give_back_the_rest(left)
+        except MemoryClosed as refusal:
+            # The provider's end has begun before the lane's; nothing is wrong with the turn.
+            logger.info("memory.delivery_refused", extra={"provider": self.name, "deliveries": len(left)})
+            self._return(left, refusal)
         except BaseException as error:
             logger.warning("memory.delivery_failed", exc_info=True, extra={"provider": self.name})
             self._return(left, error)
@@ -310,7 +314,8 @@ class WriteLane:
         try:
             call()
         except BaseException as error:
-            logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
+            if not isinstance(error, MemoryClosed):
+                logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = _said(error)
             return error
         return None

@@ -4,6 +4,7 @@ OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`.
 `openai_chunks.py` reads the answer, `failures.py` names what goes wrong, `patience.py` tries again.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -22,18 +23,23 @@ if TYPE_CHECKING:
 
 OPENAI_HOST = "api.openai.com"
 DONE = "[DONE]"
+FEW, PAUSE_FOR_EACH, LONGEST_PAUSE = 8, 0.0005, 0.1
+"""Answers that are read as they come; how long a read waits for each that streams beside it, in seconds."""
 MOST_CONNECTIONS, MOST_KEPT = 1000, 100
-"""To a server behind a proxy; without one, `Spread` makes as many as are needed."""
+"""To a server behind a proxy; without one, `Wire` makes as many as are needed."""
 
 
 class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
     """A model behind an OpenAI-compatible server."""
+
+    _streaming = 0
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         client = await self._opened()
         import httpx2
 
         name, reader = self._traits.name, ChunkReader(self._traits.name)
+        self._streaming += 1
         try:
             async with client.stream("POST", self._address, content=self._content(request)) as answer:
                 await self._require_events(answer)
@@ -42,6 +48,7 @@ class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
                         # What came together goes on together: a busy program does less for each token.
                         for piece in joined(piece for chunk in chunks for piece in reader.pieces(chunk)):
                             yield piece
+                        await self._pause()
         except (httpx2.HTTPError, httpx2.StreamError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
             if not reader.ended:
@@ -50,7 +57,14 @@ class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
         except ErrorInStream as error:
             if not reader.ended:
                 raise failure(name, self._said(None, error.body), began=reader.began) from None
+        finally:
+            self._streaming -= 1
         yield reader.finished()
+
+    async def _pause(self) -> None:
+        """Let more come before it is read, when many answers stream at once."""
+        if self._streaming > FEW:
+            await asyncio.sleep(min(LONGEST_PAUSE, self._streaming * PAUSE_FOR_EACH))
 
     @property
     def _address(self) -> str:
@@ -98,11 +112,12 @@ class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
 
         import httpx2
 
-        from holdfast.models.spread import Spread
+        from holdfast.models.wire import Wire
 
         server = self._server
         # A proxy is used by httpx's own transport alone.
-        spread = Spread(trust_env=not server.is_local) if server.is_local or not getproxies() else None
+        direct = server.is_local or not getproxies()
+        wire = Wire(httpx2.create_ssl_context(trust_env=not server.is_local)) if direct else None
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
         if server.key:
             headers["Authorization"] = f"Bearer {server.key.reveal()}"
@@ -110,7 +125,7 @@ class OpenAICompatible(ClientModel["httpx2.AsyncClient"]):
             headers=headers,
             timeout=httpx2.Timeout(server.stall_seconds, connect=server.connect_seconds),
             trust_env=not server.is_local,
-            transport=spread,
+            transport=wire,
             follow_redirects=True,
             limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_KEPT),
         )

@@ -68,11 +68,7 @@ class Listing:
 
     def listed(self, session_id: str) -> Listed:
         """The conversation a session belongs to."""
-
-        def work(tx: Transaction) -> Listed:
-            return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
-
-        return self._engine.read(work)
+        return self._engine.read(lambda tx: listed_conversation(tx, session_id))
 
     def rename(self, session_id: str, title: str | None) -> None:
         """Give the conversation a title, or (None) take it away."""
@@ -109,6 +105,11 @@ class Listing:
             return branch
 
         return self._engine.write(work)
+
+
+def listed_conversation(tx: Transaction, session_id: str) -> Listed:
+    """The conversation a session belongs to, as the list shows it."""
+    return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
 
 
 def _listed(row: tuple[Any, ...]) -> Listed:

@@ -1,8 +1,10 @@
 """Export and import of a conversation as JSON Lines, the same bytes after a round trip.
 
 The first line names the format; then come the sessions of the lineage, oldest first, their turns, their
-messages and what still waits in the inbox. What is owed to memory providers belongs to the store it is
-owed from and does not travel, nor does the tie of a branch to a conversation that isn't in the file.
+messages and what still waits in the inbox. That a conversation is pinned or archived stands on its first
+session, where it is true: a file that says nothing of it is older, or of one that is neither. What is
+owed to memory providers belongs to the store it is owed from and does not travel, nor does the tie of a
+branch to a conversation that isn't in the file.
 """
 
 import json
@@ -13,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
 from holdfast.sessions.codec import LARGEST, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
+from holdfast.sessions.listing import listed_conversation
 from holdfast.sessions.rotation import END_REASON
 from holdfast.sessions.transcripts import (
     lineage,
@@ -67,6 +70,8 @@ FIELDS: dict[Kind, dict[str, Kinds]] = {
         "created": NUMBER,
     },
 }
+MARKS = ("pinned", "archived")
+"""What may also stand on the first session; always true."""
 
 
 class Record(NamedTuple):
@@ -123,6 +128,8 @@ class Ties:
             raise ImportRefused(
                 record.line, f"session {last['id']!r} goes on but has not ended by {END_REASON}"
             )
+        if last is not None and any(mark in fields for mark in MARKS):
+            raise ImportRefused(record.line, f"only the first session may be marked as {' or '.join(MARKS)}")
         self._sessions[fields["id"]] = self._last = fields
 
 
@@ -130,7 +137,9 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     """The whole conversation a session belongs to, one JSON object a line."""
     ids = lineage(tx, session_id)
     sessions = [asdict(require_session(tx, each)) for each in ids]
+    kept = listed_conversation(tx, session_id)
     sessions[0].update(parent=None, relation=None)
+    sessions[0].update({mark: True for mark in MARKS if getattr(kept, mark)})
     turns = [
         asdict(Turn(*row))
         for each in ids
@@ -192,8 +201,14 @@ def _insert(tx: Transaction, record: Record) -> None:
     fields = record.fields
     match record.kind:
         case "session":
-            if not tx.queries.import_session(tx.connection, **fields):
-                raise SessionExists(fields["id"])
+            columns = {name: fields[name] for name in FIELDS["session"]}
+            if not tx.queries.import_session(tx.connection, **columns):
+                raise SessionExists(fields["id"], "; nothing was imported. Delete that conversation first")
+            # The sessions that continue this one get its marks from it.
+            if "pinned" in fields:
+                tx.queries.pin_conversation(tx.connection, root=fields["id"], pinned=1)
+            if "archived" in fields:
+                tx.queries.archive_conversation(tx.connection, root=fields["id"], archived=1)
         case "turn":
             tx.queries.import_turn(tx.connection, **fields)
         case "message":
@@ -230,8 +245,12 @@ def _record(number: int, value: object) -> Record:
         raise ImportRefused(number, f"it should hold one of {', '.join(FIELDS)}")
     [(kind, fields)] = value.items()
     expected = FIELDS[kind]
-    if not isinstance(fields, dict) or fields.keys() != expected.keys():
+    marks = MARKS if kind == "session" else ()
+    if not isinstance(fields, dict) or fields.keys() - marks != expected.keys():
         raise ImportRefused(number, f"a {kind} has the fields {', '.join(expected)}")
+    for mark in marks:
+        if fields.get(mark, True) is not True:
+            raise ImportRefused(number, f"{kind}.{mark} should be true, or not be there")
     for name, kinds in expected.items():
         _check_field(number, f"{kind}.{name}", fields[name], kinds)
     try:

@@ -1,6 +1,7 @@
 """`build_app`: the whole surface around one host."""
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -24,9 +25,20 @@ V1 = (chat_completions, responses, models)
 PAGE = Path(__file__).parent / "page"
 
 
+class DescribedApp(FastAPI):
+    """Describes what its routes alone don't show: the body of an error, and the token."""
+
+    def openapi(self) -> dict[str, Any]:
+        described = super().openapi()
+        described["components"]["schemas"]["Problem"] = problems.Problem.model_json_schema()
+        described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        described["security"] = [{"token": []}]
+        return described
+
+
 def build_app(web: Web, page: Path = PAGE) -> FastAPI:
     """The application; everything it needs is in `web`."""
-    app = FastAPI(
+    app = DescribedApp(
         title="Holdfast",
         version=__version__,
         summary="An agent that keeps its word, over HTTP.",

@@ -20,6 +20,7 @@ from holdfast.core.errors import (
     DiskFull,
     HoldfastError,
     HostClosed,
+    ImportRefused,
     InvalidInput,
     KeyRejected,
     ModelBusy,
@@ -29,6 +30,7 @@ from holdfast.core.errors import (
     Retryable,
     SessionElsewhere,
     SessionEnded,
+    SessionExists,
     SessionNotFound,
     StoreClosed,
     StoreFailure,
@@ -49,7 +51,9 @@ STATUSES: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (SessionElsewhere, 409, "Wait until it is idle there, or stop it there."),
     (TurnAlreadyRunning, 409, "Wait for the turn to end, or interrupt it with POST …/interrupt."),
     (SessionEnded, 409, "Go on in the session that is named, or begin a new one with POST /api/sessions."),
+    (SessionExists, 409, "Open the conversation that is stored, or delete it and send the file again."),
     (BackupRefused, 409, LOOK),
+    (ImportRefused, 422, "Send a file that Holdfast exported, as it was exported."),
     (InvalidInput, 422, "Correct the request and send it again."),
     (ModelBusy, 503, AGAIN),
     (KeyRejected, 502, "Set a valid key for the model, then repeat the request."),
@@ -79,6 +83,20 @@ class Problem(BaseModel):
     reason: str = Field(description="the kind of problem in one word")
     next: str = Field(description="what to do next")
     request_id: str = Field(description="under which it is found in the log")
+
+
+class OpenAIError(BaseModel):
+    message: str = Field(description="what happened, what was kept, and what to do next")
+    type: str
+    param: None = None
+    code: str = Field(description="the kind of problem in one word")
+    request_id: str = Field(description="under which it is found in the log")
+
+
+class OpenAIProblem(BaseModel):
+    """The body of every error under `/v1`."""
+
+    error: OpenAIError
 
 
 class ProblemRaised(HTTPException):
@@ -137,7 +155,8 @@ def openai_error(status: int, reason: str, message: str, request: str) -> dict[s
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     least = 500
     kind = kinds.get(status, "server_error" if status >= least else "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": reason, "request_id": request}}
+    said = OpenAIError(message=message, type=kind, code=reason, request_id=request)
+    return OpenAIProblem(error=said).model_dump()
 
 
 def status_of(error: type[HoldfastError]) -> tuple[int, str]:
@@ -183,10 +202,22 @@ async def on_invalid_request(request: Request, error: Exception) -> Response:
     )
 
 
+EVERYWHERE = (401, 403, 421, 429, 500, 503)
+"""What any route can answer with that needs the token."""
+
+
 def said_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that a route can answer with, for the description."""
+    """The problems that a route can answer with, for the description; `DescribedApp` adds the schema."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    every = {401, 403, 429, 500, 503, *statuses}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content} for status in sorted(every)
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted({*EVERYWHERE, *statuses})
+    }
+
+
+def said_of_v1(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The same for `/v1`, in OpenAI's shape."""
+    return {
+        status: {"description": HTTPStatus(status).phrase, "model": OpenAIProblem}
+        for status in sorted({*EVERYWHERE, *statuses})
     }

@@ -82,6 +82,16 @@ def test_turns_tools_and_recall_go_through_the_lanes(start: Start, tmp_path: Pat
     assert json.loads(memory.handle_tool_call("jot", {})) == {"error": "text is missing"}
 
 
+def test_a_turn_handed_over_by_itself_is_written_once(tmp_path: Path) -> None:
+    provider = HermesProvider(JOTTER, folder=tmp_path, environment={"JOTTER_KEY": "a"})
+    provider.initialize("s")
+    provider.sync_turn("the fig tree", "yes", session_id="s1")
+    provider.sync_turn("the fig tree", "yes", session_id="s1")
+    provider.shutdown()
+    provider.sync_turn("too late", "no", session_id="s1")
+    assert pages(tmp_path) == [["s1", "the fig tree"]]
+
+
 def test_each_turn_is_written_to_its_own_session(start: Start, tmp_path: Path) -> None:
     memory, _ = start()
     for number in range(6):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.providers.local import LocalMemory
-from holdfast.memory.providers.local.block import estimated_tokens
+from holdfast.memory.providers.recalled import estimated_tokens
 from tests.memory.local.conftest import OpenMemory
 from tests.memory.local.turns import turn
 

@@ -20,7 +20,7 @@ from holdfast.sessions import SessionDB
 from tests.web.api.served import BEARER, served
 
 EXAMPLES = 12
-SERVER_ERROR = 500
+CLIENT_ERROR, SERVER_ERROR = 400, 500
 UNENDING = ("/api/events", "/api/sessions/{session_id}/events")
 """They answer for as long as somebody reads."""
 
@@ -57,6 +57,55 @@ def a_server(folder: Path) -> Iterator[str]:
 def as_lines(_: object, value: object) -> bytes:
     """An import is text; what doesn't fit the description is sent as its words."""
     return str(value).encode("utf-8", "replace")
+
+
+def references(value: object) -> Iterator[str]:
+    """Every `$ref` below a value."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from references(each)
+
+
+def test_every_reference_leads_somewhere_and_every_error_has_the_shape_it_is_sent_in(tmp_path: Path) -> None:
+    with a_server(tmp_path) as url:
+        described = httpx.get(f"{url}/openapi.json", headers=BEARER).json()
+        sent = {
+            "/api": httpx.get(f"{url}/api/sessions/none", headers=BEARER),
+            "/v1": httpx.get(f"{url}/v1/models/none", headers=BEARER),
+        }
+    schemas = described["components"]["schemas"]
+    assert {each.removeprefix("#/components/schemas/") for each in references(described)} <= schemas.keys()
+    shapes = {
+        (path[:3], media): content["schema"]["$ref"].rsplit("/", 1)[1]
+        for path, operations in described["paths"].items()
+        for operation in operations.values()
+        for status, answer in operation["responses"].items()
+        for media, content in answer.get("content", {}).items()
+        if int(status) >= CLIENT_ERROR and path.startswith(("/api", "/v1"))
+    }
+    assert shapes == {
+        ("/ap", "application/problem+json"): "Problem",
+        ("/v1", "application/json"): "OpenAIProblem",
+    }
+    assert sent["/api"].json().keys() == schemas["Problem"]["properties"].keys()
+    assert sent["/v1"].json()["error"].keys() == schemas["OpenAIError"]["properties"].keys()
+
+
+def test_what_needs_no_token_is_described_so(tmp_path: Path) -> None:
+    with a_server(tmp_path) as url:
+        described = httpx.get(f"{url}/openapi.json", headers=BEARER).json()
+        free = [
+            path
+            for path, operations in described["paths"].items()
+            if operations.get("get", {}).get("security") == []
+        ]
+        assert free == ["/healthz"]
+        assert all(httpx.get(url + path).status_code == httpx.codes.OK for path in free)
+    assert described["security"] == [{"token": []}]
 
 
 @pytest.mark.slow

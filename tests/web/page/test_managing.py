@@ -1,4 +1,4 @@
-"""What a person does with conversations: search, edit, regenerate, branch, name, archive, delete, export."""
+"""What a person does with conversations: search, edit, regenerate, branch, name, archive, delete, move."""
 
 import json
 import re
@@ -135,6 +135,52 @@ def test_a_conversation_is_exported_and_deleted(page: Page, model: GatedModel, t
     expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()
 
 
+def choose(page: Page, name: str, content: bytes) -> None:
+    """Import a file with the keyboard alone."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import").press("Enter")
+    chooser.value.set_files([FilePayload(name=name, mimeType="application/x-ndjson", buffer=content)])
+
+
+def test_an_exported_conversation_is_imported_again(page: Page, model: GatedModel, tmp_path: Path) -> None:
+    talk(page, model, ("a trip to Ísafjörður", "By boat."))
+    menu(page, "a trip to", "Pin")
+    with page.expect_download() as download:
+        menu(page, "a trip to", "Export")
+    download.value.save_as(tmp_path / "export.ndjson")
+    exported = (tmp_path / "export.ndjson").read_bytes()
+    choose(page, "export.ndjson", exported)
+    expect(page.locator(".toast.bad")).to_contain_text("already exists; nothing was imported")
+    menu(page, "a trip to", "Delete…")
+    page.get_by_role("menuitem", name="Delete for good").click()
+    expect(entries(page).filter(has_text="a trip to")).to_have_count(0)
+    choose(page, "export.ndjson", exported)
+    see_answer(page, "By boat.")
+    expect(page.locator(".toast")).to_contain_text("“a trip to Ísafjörður” is imported.")
+    expect(entries(page).filter(has_text="a trip to")).to_have_count(1)
+    expect(page.locator(".rows h2").first).to_have_text("Pinned")
+    talk(page, model, ("and back?", "By bus."))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"dear diary\n", "line 1: it is not JSON"),
+        (b'{"some":"lines"}\n', "the mark of an export. Nothing was imported."),
+        ("caf\u00e9".encode("latin-1"), "byte 3 is none. Nothing was stored."),
+        (b"", "the file ends before any session"),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused_with_the_reason(page: Page, content: bytes, told: str) -> None:
+    expect(composer(page)).to_be_focused()
+    where = page.url
+    choose(page, "diary.txt", content)
+    refusal = page.locator(".toast.bad")
+    expect(refusal).to_contain_text(told)
+    expect(refusal).to_contain_text("Send a file that Holdfast exported, as it was exported.")
+    assert page.url == where
+
+
 def test_a_waiting_message_can_be_changed_and_taken_back(page: Page, model: GatedModel) -> None:
     gate = Gate()
     model.will_answer(["Busy ", gate, "no more."], "To the changed one.")
@@ -161,7 +207,7 @@ def test_pictures_and_files_are_attached_by_choice_paste_and_drop(page: Page, mo
         "dccc59e70000000049454e44ae426082"
     )
     model.will_answer("I see both.")
-    page.locator("input[type=file]").set_input_files(
+    page.get_by_label("Files to attach").set_input_files(
         [
             FilePayload(name="dot.png", mimeType="image/png", buffer=picture),
             FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"remember the milk"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from prompt_toolkit.output import create_output
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from holdfast.cli.finding import LOOKED_AT, find
+from holdfast.cli.finding import found_by
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.completion import ChatCompleter, history_file
 from holdfast.cli.terminal.keys import Around, Hands, make_prompt
@@ -37,7 +37,7 @@ async def run_chat(settings: Settings, wanted: str) -> None:
         greet(chat, host)
         session_id = None
         if wanted:
-            session_id = find(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+            session_id = await found_by(host, wanted)
             SlashCommands(chat).show_end(await host.messages(session_id))
             if not await left_behind(host, session_id):
                 await chat.attach(session_id)

@@ -1,11 +1,11 @@
 """The slash commands of a chat: each parses its argument, makes one call and shows the result."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from holdfast.cli.clean_text import clean, one_line
-from holdfast.cli.finding import LOOKED_AT, find, listed_line
+from holdfast.cli.finding import find, found_by, listed_line
 from holdfast.cli.logs import log_file
+from holdfast.cli.printing import write_lines
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
@@ -96,8 +96,8 @@ class SlashCommands:
             await self._sessions("")
             self._say("/resume NUMBER goes on with one of them.", style="dim")
             return
-        listed = self._listed or await self._chat.host.sessions(archived=None, limit=LOOKED_AT)
-        session_id = find(wanted, listed)
+        host = self._chat.host
+        session_id = find(wanted, self._listed) if self._listed else await found_by(host, wanted)
         await self._chat.attach(session_id)
         self.show_end(await self._chat.host.messages(session_id))
 
@@ -255,17 +255,6 @@ class SlashCommands:
 
     async def _quit(self, _: str) -> None:
         self._chat.leaving.ask()
-
-
-def write_lines(target: str, lines: list[str]) -> Path:
-    """Write a new file; one that exists is never overwritten."""
-    path = Path(target).expanduser()
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as cause:
-        raise InvalidInput(f"{path} can't be written: {cause.strerror}") from cause
-    return path
 
 
 def text_of(message: Message) -> str:

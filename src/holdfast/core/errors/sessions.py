@@ -10,8 +10,8 @@ class SessionNotFound(Refused):
 
 
 class SessionExists(Refused):
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id!r} already exists")
+    def __init__(self, session_id: str, and_so: str = "") -> None:
+        super().__init__(f"session {session_id!r} already exists{and_so}")
         self.session_id = session_id
 
 

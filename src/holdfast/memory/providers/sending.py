@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock, Message
+from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.providers.batches import BatchProvider
 from holdfast.memory.providers.delivered import DeliveredKeys
 from holdfast.process.unbroken import Unbroken
 
@@ -24,7 +25,7 @@ from holdfast.process.unbroken import Unbroken
 FINISH_SECONDS = 8.0
 
 
-class SendingProvider(MemoryProvider):
+class SendingProvider(BatchProvider):
     """Sends each turn once, as far as its backend lets it tell."""
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
@@ -70,24 +71,6 @@ class SendingProvider(MemoryProvider):
                 if known == "new" or (known == "begun" and not self.is_there(turn)):
                     self.send(turn)
                 keys.settle(turn.key)
-
-    def sync_turn(
-        self,
-        user_content: str,
-        assistant_content: str,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> None:
-        """One turn with no key of its own: the same words at the same point of a session are one turn."""
-        turn = CompletedTurn.without_key(
-            user_content,
-            assistant_content,
-            session_id=session_id,
-            messages=messages,
-            completed=self._clock.now(),
-        )
-        self.sync_turns([turn])
 
     def shutdown(self) -> None:
         with self._changed:

@@ -58,7 +58,7 @@ def _prepare_path(path: str, *, create: bool) -> None:
                 raise NotADatabase(path)
             return
         if not create:
-            raise StoreUnopenable(path, "there is no such file")
+            raise StoreUnopenable(path, "there is no such file; the first conversation makes it")
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             # Opening and closing a file that is there would drop this process's locks on it.

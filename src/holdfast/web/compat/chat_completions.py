@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.web.compat.reading import chat_messages, refuse_unsupported, session_header, session_of, split
-from holdfast.web.compat.turns import AnsweredTurn, Asked, Piece, Spent, TurnBroken
+from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, Piece, Spent, TurnBroken
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
-from holdfast.web.problems import openai_error, request_id
+from holdfast.web.problems import openai_error, request_id, said_of_v1
 from holdfast.web.streaming import BEAT, EVENTS, Stream
 
 router = APIRouter(prefix="/v1", tags=["openai"])
@@ -45,7 +45,7 @@ class ChatRequest(Open):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=100_000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    user: str | None = Field(default=None, description="names the session, unless X-Holdfast-Session does")
+    user: str | None = Field(default=None, description="names the session when nothing else does")
 
 
 class AnswerMessage(BaseModel):
@@ -89,14 +89,14 @@ class ChatCompletion(BaseModel):
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}, **said_of_v1(*BROKEN)},
 )
 async def complete(web: TheWeb, request: Request, body: ChatRequest) -> Response:
     """Answer the last message; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     refuse_unsupported(given)
     history, message = split(chat_messages(given["messages"]))
-    session = session_of(request.headers, given.get("user"), given.get("conversation"))
+    session = session_of(request.headers, given.get("conversation"), given.get("user"))
     turn = AnsweredTurn(web, Asked(session, history, message))
     await turn.begin()
     headers = session_header(turn.session_id)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from holdfast.host import Host
 from holdfast.web.contract import TheHost
-from holdfast.web.problems import ProblemRaised
+from holdfast.web.problems import ProblemRaised, said_of_v1
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -26,16 +26,18 @@ class ModelList(BaseModel):
     data: list[Model]
 
 
-@router.get("/models")
+@router.get("/models", responses=said_of_v1())
 async def list_models(host: TheHost) -> ModelList:
     """The agent, and the model that it runs on; whichever is named, the agent answers."""
     return ModelList(data=[Model(id=each) for each in _names(host)])
 
 
-@router.get("/models/{model}")
+@router.get("/models/{model}", responses=said_of_v1(404, 422))
 async def read_model(host: TheHost, model: str) -> Model:
     if model not in _names(host):
-        raise ProblemRaised(404, "model_not_found", f"there is no model {model[:200]!r}.", "List them.")
+        raise ProblemRaised(
+            404, "model_not_found", f"there is no model {model[:200]!r}.", "List them with GET /v1/models."
+        )
     return Model(id=model)
 
 

@@ -18,9 +18,10 @@ from holdfast.web.compat.reading import (
     session_of,
     split,
 )
-from holdfast.web.compat.turns import AnsweredTurn, Asked, TurnBroken
+from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, TurnBroken
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
+from holdfast.web.problems import said_of_v1
 from holdfast.web.streaming import BEAT, EVENTS, Stream
 
 router = APIRouter(prefix="/v1", tags=["openai"])
@@ -57,7 +58,7 @@ class ResponseRequest(Open):
 
 @router.post(
     "/responses",
-    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}, **said_of_v1(*BROKEN)},
 )
 async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Response:
     """Answer the last message of the input; with `stream`, as it is written."""

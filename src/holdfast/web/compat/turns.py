@@ -30,6 +30,8 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from holdfast.core.ids import new_id
+from holdfast.host import Accepted, Numbered
 from holdfast.web.contract import Web
 from holdfast.web.problems import status_of
 from holdfast.web.streaming import OpenStreams
@@ -40,6 +42,8 @@ SOURCE = "api"
 TRIES, BETWEEN_TRIES = 50, 0.1
 NOBODY = "Nobody is there to answer."
 BETWEEN_STEPS = "\n\n"
+BROKEN = (400, 404, 409, 413, 422, 502)
+"""The statuses of a message that was not taken, or a turn that gave no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class AnsweredTurn:
         """Find or make the session; what can be refused is refused here."""
         host = self.web.host
         if not self.asked.session_id:
-            self.session_id = await host.begin_with(self.asked.history, source=SOURCE)
+            self.session_id = new_id()  # it begins with the message
             return
         try:
             self.session_id = (await host.session(self.asked.session_id)).session.id
@@ -107,10 +111,8 @@ class AnsweredTurn:
 
     async def run(self, streams: OpenStreams) -> AsyncGenerator[Piece, None]:
         """Send the message and give the pieces of its answer; raises `TurnBroken`."""
-        host = self.web.host
-        # From here on nothing is missed.
-        following = await host.event_batches(self.session_id, from_now=True)
-        inbox_id = (await host.send(self.session_id, self.asked.message)).inbox_id
+        accepted, following = await self._send()
+        inbox_id = accepted.inbox_id
         try:
             async with aclosing(streams.read(following)) as batches:
                 async for batch in batches:
@@ -130,6 +132,14 @@ class AnsweredTurn:
             if not self._ended:
                 # In a task of its own: the one that waited here may be cancelled already.
                 self.web.background.spawn(self._give_up(inbox_id))
+
+    async def _send(self) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
+        host, asked = self.web.host, self.asked
+        if not asked.session_id:
+            return await host.begin(self.session_id, asked.message, history=asked.history, source=SOURCE)
+        # From here on nothing is missed.
+        following = await host.event_batches(self.session_id, from_now=True)
+        return await host.send(self.session_id, asked.message), following
 
     async def _heard(self, event: Event, inbox_id: int, piece: Piece) -> None:
         if not self.turn_id:

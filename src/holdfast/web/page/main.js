@@ -3,7 +3,7 @@
 import { html, render } from "./vendor/base.js";
 import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
-import { SessionList } from "./list.js";
+import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
 import { api } from "./wire.js";
 
@@ -228,6 +228,15 @@ class Page {
     });
     link.click();
   };
+
+  importFile = (file) =>
+    this.trying(async () => {
+      // The bytes as they are: reading them as text would hide what isn't UTF-8.
+      const made = await api("POST", "/sessions/import", await file.arrayBuffer());
+      this.list.put(made);
+      this.say(`“${nameOf(made)}” is imported.`);
+      this.go(made.id);
+    });
 
   remove = async (session) => {
     await this.trying(async () => {

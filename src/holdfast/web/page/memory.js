@@ -15,7 +15,7 @@ export default function Memory({ page, session, close }) {
     lanes.again();
     aside.again();
   };
-  const providers = lanes.value?.lanes ?? lanes.value?.items ?? [];
+  const providers = lanes.value?.lanes ?? [];
   return html`<${Panel} title="Memory" close=${close}>
     <${Trouble} problem=${lanes.problem} />
     ${lanes.value && !providers.length && html`<p class="muted">No memory provider is in use.</p>`}
@@ -31,8 +31,8 @@ function Lane({ lane }) {
     ? `${count(lane.owed)} owed, the oldest for ${ago(lane.oldest_age)}`
     : "nothing owed";
   return html`<li>
-    <div class="line"><strong>${lane.name}</strong><span class="num">${lane.failing ? "failing" : (lane.state ?? "")}</span></div>
-    <small>${owed}${lane.set_aside ? `; ${count(lane.set_aside)} set aside` : ""}${lane.recall_ms !== undefined && lane.recall_ms !== null ? `; recalls in ${Math.round(lane.recall_ms)} ms` : ""}${lane.recall_stuck ? "; a recall is stuck" : ""}</small>
+    <div class="line"><strong>${lane.name}</strong><span class="num">${lane.state}</span></div>
+    <small>${owed}${lane.set_aside ? `; ${count(lane.set_aside)} set aside` : ""}${lane.recall_stuck ? "; a recall is stuck" : ""}</small>
     ${lane.last_error && html`<p class="problem">${lane.last_error}</p>`}
   </li>`;
 }
@@ -50,7 +50,6 @@ function SetAside({ page, found, again }) {
       (each) => html`<li key=${each.id}>
       <div class="line"><strong>${each.provider}</strong><span class="num">${count(each.attempts)} attempts</span></div>
       <p class="problem">${each.last_error}</p>
-      ${each.text && html`<p class="told">${each.text}</p>`}
       <div class="buttons"><button type="button" onClick=${() => settle(each.id, "retry")}>Try again</button><button type="button" onClick=${() => settle(each.id, "drop")}>Drop</button></div>
     </li>`,
     )}</ul>`;

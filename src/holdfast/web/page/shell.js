@@ -14,6 +14,7 @@ export function Shell({ page }) {
     memory: () => page.show("memory", { turnId: undefined }),
     help: page.help,
     menu: page.openMenu,
+    importFile: page.importFile,
     trying: (work) => page.trying(work),
     closeSide: () => {
       page.sideOpen = false;

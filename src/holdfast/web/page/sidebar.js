@@ -1,5 +1,5 @@
-// Owns the left side: new chat, search that lands on a message, and the list of conversations, of which only
-// the rows in sight are in the document, however many there are.
+// Owns the left side: new chat, search that lands on a message, import, and the list of conversations, of which
+// only the rows in sight are in the document, however many there are.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
 import { grouped, nameOf } from "./list.js";
 import { api, query } from "./wire.js";
@@ -26,10 +26,22 @@ export function Sidebar({ list, current, act, connection }) {
     <div class="side-foot">
       <${Standing} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
+      <${Import} act=${act} />
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>
   </nav>`;
+}
+
+function Import({ act }) {
+  const file = useRef(null);
+  const chosen = async (event) => {
+    const [given] = event.target.files;
+    if (given) await act.importFile(given);
+    file.current.value = ""; // so that the same file can be chosen again
+  };
+  return html`<button type="button" class="quiet" onClick=${() => file.current.click()} title="Import an exported conversation">Import</button>
+    <input ref=${file} type="file" hidden accept=".ndjson,.jsonl" aria-label="File to import" onChange=${chosen} />`;
 }
 
 function Standing({ connection }) {

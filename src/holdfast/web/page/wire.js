@@ -33,13 +33,12 @@ async function answered(path, options) {
   throw new Problem(response.status, told);
 }
 
-/** One call; answers the JSON that came back, or null. Raises `Problem`. */
+/** One call; answers the JSON that came back, or null. A body of bytes goes as lines of JSON. Raises `Problem`. */
 export async function api(method, path, body) {
+  const lines = body instanceof ArrayBuffer;
   const headers =
-    body === undefined
-      ? {}
-      : { "content-type": typeof body === "string" ? "application/x-ndjson" : "application/json" };
-  const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+    body === undefined ? {} : { "content-type": lines ? "application/x-ndjson" : "application/json" };
+  const sent = body === undefined || lines ? body : JSON.stringify(body);
   const response = await answered(`/api${path}`, { method, headers, body: sent });
   return response.status === 204 ? null : response.json();
 }

@@ -41,7 +41,7 @@ async def begin_session(host: TheHost, body: NewSession) -> SessionView:
 @router.post(
     "/import",
     status_code=201,
-    responses=said_of(413, 422),
+    responses=said_of(409, 413, 422),
     openapi_extra={"requestBody": {"required": True, "content": {LINES: ANY}}},
 )
 async def import_session(host: TheHost, request: Request) -> SessionView:
@@ -54,12 +54,12 @@ async def import_session(host: TheHost, request: Request) -> SessionView:
             422,
             "NotUtf8",
             f"an export is lines of JSON in UTF-8, and byte {cause.start} is none. Nothing was stored.",
-            "Send the file as it was exported.",
+            "Send a file that Holdfast exported, as it was exported.",
         ) from None
     return await view_of(host, await host.import_session([line for line in lines if line.strip()]))
 
 
-@router.get("/{session_id}", responses=said_of(404))
+@router.get("/{session_id}", responses=said_of(404, 422))
 async def read_session(host: TheHost, session_id: str) -> SessionDetail:
     """How a conversation stands. Any id of it may be named; the answer names its live end."""
     return await detail_of(host, session_id)
@@ -77,7 +77,7 @@ async def change_session(host: TheHost, session_id: str, body: SessionChanges) -
     return await view_of(host, session_id)
 
 
-@router.delete("/{session_id}", status_code=204, responses=said_of(404, 409))
+@router.delete("/{session_id}", status_code=204, responses=said_of(404, 409, 422))
 async def delete_session(
     host: TheHost,
     session_id: str,
@@ -87,7 +87,7 @@ async def delete_session(
     await host.delete(session_id, force=force)
 
 
-@router.post("/{session_id}/clear", status_code=201, responses=said_of(404, 409))
+@router.post("/{session_id}/clear", status_code=201, responses=said_of(404, 409, 422))
 async def clear(host: TheHost, session_id: str) -> SessionView:
     """End a conversation and begin an empty one. What was said stays on record."""
     return await view_of(host, await host.clear(session_id))
@@ -109,7 +109,7 @@ async def branch(host: TheHost, session_id: str, body: MaybePlace | None = None)
 @router.get(
     "/{session_id}/export",
     response_class=Response,
-    responses={**said_of(404), 200: {"description": "the conversation", "content": {LINES: ANY}}},
+    responses={**said_of(404, 422), 200: {"description": "the conversation", "content": {LINES: ANY}}},
 )
 async def export(host: TheHost, session_id: str) -> Response:
     """The conversation with its whole lineage, as lines of JSON."""

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
 from holdfast.core.errors import MemoryClosed, ProviderNotWorking
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.delivery import takes
+from holdfast.memory.providers.batches import BatchProvider
 from holdfast.memory.providers.delivered import DeliveredKeys
 from holdfast.memory.providers.hermes.overhearing import Overhearing
 from holdfast.memory.providers.hermes.world import PluginWorld
@@ -29,14 +31,14 @@ RECALL_SECONDS = 20.0
 # So often an error that a plugin only logs counts as a failure of one turn; each time it may have stored it.
 MOST_SWALLOWED = 4
 
-
 logger = logging.getLogger(__name__)
 
 
-class HermesProvider(MemoryProvider):
+class HermesProvider(BatchProvider):
     """One plugin, loaded from its folder. Its name is the plugin's own, after `hermes-`."""
 
     def __init__(self, plugin: Path, *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._clock = SystemClock()
         self._variables = environment or {}
         self._folder = plugin.expanduser().resolve()
         named = self._variables.get("HERMES_HOME")
@@ -57,6 +59,10 @@ class HermesProvider(MemoryProvider):
     @property
     def name(self) -> str:
         return f"{PREFIX}{self._plugin.name}"
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def is_available(self) -> bool:
         # A plugin looks at its configuration to answer, and gets it with `initialize`.

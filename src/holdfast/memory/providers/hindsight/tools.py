@@ -3,14 +3,12 @@
 import json
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
+
+from holdfast.memory.providers.tool_calls import Arguments, mistakes
 
 LONGEST_NOTE = 8000
 Budget = Literal["low", "mid", "high"]
-
-
-class Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Recall(Arguments):
@@ -52,21 +50,6 @@ class Memory(Protocol):
     def retain(self, content: str, tags: list[str]) -> None: ...
 
 
-def tool_schemas() -> list[dict[str, Any]]:
-    """The tools as OpenAI function schemas."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "description": arguments.__doc__,
-                "parameters": arguments.model_json_schema(),
-            },
-        }
-        for name, arguments in TOOLS.items()
-    ]
-
-
 def run_tool(memory: Memory, name: str, args: dict[str, Any]) -> str:
     """Run one tool. What the model got wrong comes back as text that says so."""
     answer: dict[str, Any]
@@ -82,5 +65,5 @@ def run_tool(memory: Memory, name: str, args: dict[str, Any]) -> str:
             case _:
                 answer = {"error": f"there is no tool {name}"}
     except ValidationError as cause:
-        answer = {"error": "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in cause.errors())}
+        answer = {"error": mistakes(cause)}
     return json.dumps(answer, ensure_ascii=False)

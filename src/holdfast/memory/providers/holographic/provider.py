@@ -22,7 +22,8 @@ from holdfast.memory.providers.holographic.block import facts_block
 from holdfast.memory.providers.holographic.extraction import facts_by_model, facts_by_rules, spoken
 from holdfast.memory.providers.holographic.facts import Fact, Source, Statement
 from holdfast.memory.providers.holographic.statements import category_of, statements_in
-from holdfast.memory.providers.holographic.tools import TOOLS, FactStoreCall, run_tool, tool_schemas
+from holdfast.memory.providers.holographic.tools import TOOLS, FactStoreCall, run_tool
+from holdfast.memory.providers.tool_calls import function_schemas
 
 if TYPE_CHECKING:
     from holdfast.memory.providers.holographic.desk import FactDesk
@@ -160,7 +161,7 @@ class HolographicMemory(MemoryProvider):
         return self._opened().store.learn((each, None) for each in statements)
 
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
-        """What a search finds, as the command line shows it."""
+        """What a search finds, as people are shown it."""
         return [
             Remembered(fact.id, fact.updated, f"fact, trust {fact.trust:.2f}", fact.content)
             for fact in self.search(query, limit)
@@ -178,7 +179,7 @@ class HolographicMemory(MemoryProvider):
         return Description(self._path, counts.facts, counts.entities, counts.waiting)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return tool_schemas()
+        return function_schemas(TOOLS)
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
         if tool_name not in TOOLS:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from holdfast.core.errors import InvalidInput
 from holdfast.memory.providers.holographic.facts import (
@@ -13,12 +13,9 @@ from holdfast.memory.providers.holographic.facts import (
     Category,
     Fact,
 )
+from holdfast.memory.providers.tool_calls import Arguments, mistakes
 
 MOST = 50
-
-
-class Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class FactStoreCall(Arguments):
@@ -66,28 +63,13 @@ class Desk(Protocol):
     def feedback(self, fact_id: int, *, helpful: bool) -> Fact | None: ...
 
 
-def tool_schemas() -> list[dict[str, Any]]:
-    """The tools as OpenAI function schemas."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "description": " ".join((arguments.__doc__ or "").split()),
-                "parameters": arguments.model_json_schema(),
-            },
-        }
-        for name, arguments in TOOLS.items()
-    ]
-
-
 def run_tool(desk: Desk, name: str, args: dict[str, Any]) -> str:
     """Run one tool. What the model got wrong comes back as text that says so."""
     try:
         call = TOOLS[name].model_validate(args)
         answer = _rated(desk, call) if isinstance(call, FactFeedbackCall) else _acted(desk, call)
     except ValidationError as cause:
-        answer = {"error": "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in cause.errors())}
+        answer = {"error": mistakes(cause)}
     except InvalidInput as cause:
         answer = {"error": str(cause)}
     return json.dumps(answer, ensure_ascii=False)

@@ -43,11 +43,6 @@ def bind(one: Phases, other: Phases) -> Phases:
     return one + other
 
 
-def unbind(bound: Phases, key: Phases) -> Phases:
-    """What was bound with the key."""
-    return bound - key
-
-
 def bundle(vectors: Sequence[Phases]) -> Phases:
     """One vector that is like each of them: their circular mean."""
     if len(vectors) == 1:
@@ -56,10 +51,6 @@ def bundle(vectors: Sequence[Phases]) -> Phases:
     x, y = COSINES[together].sum(axis=0), SINES[together].sum(axis=0)
     mean: Phases = np.rint(np.arctan2(y, x) * (STEPS / (2 * np.pi))).astype(np.int16).astype(np.uint8)
     return mean
-
-
-def similarity(one: Phases, other: Phases) -> float:
-    return float(COSINES[one - other].mean())
 
 
 def text_vector(stems: Iterable[str]) -> Phases | None:

@@ -11,17 +11,19 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.core.contract import Clock, Message
+from holdfast.core.contract import Clock
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryProvider, Remembered
+from holdfast.memory.contract import CompletedTurn, Remembered
+from holdfast.memory.providers.batches import BatchProvider
 from holdfast.memory.providers.local.block import recall_block
 from holdfast.memory.providers.local.embedding import Embedder, MiniLM, missing_packages
 from holdfast.memory.providers.local.making_vectors import VectorMaker
 from holdfast.memory.providers.local.passages import moment
 from holdfast.memory.providers.local.recall import Memory, Recall, Way
 from holdfast.memory.providers.local.store import MemoryStore, load_queries
-from holdfast.memory.providers.local.tools import TOOLS, run_tool, tool_schemas
+from holdfast.memory.providers.local.tools import TOOLS, run_tool
+from holdfast.memory.providers.tool_calls import function_schemas
 
 FOUND_AT_MOST = 20
 TOKEN_BUDGET = 1500
@@ -54,7 +56,7 @@ class Description:
         return f"{kept}; recall by full text and {self.embeddings}{waiting}"
 
 
-class LocalMemory(MemoryProvider):
+class LocalMemory(BatchProvider):
     """Remembers on this machine. Thread-safe; several processes may share one file.
 
     A write is on disk when its call returns, so there is nothing to drain at exit but the thread that makes
@@ -91,6 +93,10 @@ class LocalMemory(MemoryProvider):
     def name(self) -> str:
         return "local"
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def is_available(self) -> bool:
         return True
 
@@ -105,26 +111,6 @@ class LocalMemory(MemoryProvider):
         """Store the turns, each once by its key; raises when that failed. Then make their vectors."""
         store, _ = self._opened()
         self._make_vectors(store.add_turns(turns))
-
-    def sync_turn(
-        self,
-        user_content: str,
-        assistant_content: str,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> None:
-        """One turn with no key of its own: the same words at the same point of a session are one turn."""
-        if self._closed:
-            return
-        turn = CompletedTurn.without_key(
-            user_content,
-            assistant_content,
-            session_id=session_id,
-            messages=messages,
-            completed=self._clock.now(),
-        )
-        self.sync_turns([turn])
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         recall = self._opened()[1]
@@ -157,9 +143,17 @@ class LocalMemory(MemoryProvider):
         return self._opened()[0].forget(memory_id)
 
     def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
-        """What a search finds, as the command line shows it."""
+        """What a search finds, as people are shown it."""
         return [
-            Remembered(each.id, each.created, each.speaker if each.kind == "turn" else "note", each.text)
+            Remembered(
+                each.id,
+                each.created,
+                each.kind,
+                each.text,
+                each.speaker if each.kind == "turn" else "",
+                each.session_id,
+                each.turn_id,
+            )
             for each in self.search(query, limit)
         ]
 
@@ -167,7 +161,7 @@ class LocalMemory(MemoryProvider):
         return moment(memory.created, self._zone).isoformat(timespec="minutes")
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return tool_schemas()
+        return function_schemas(TOOLS)
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
         if tool_name not in TOOLS:

@@ -3,15 +3,12 @@
 import json
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from holdfast.core.errors import InvalidInput
 from holdfast.memory.providers.local.recall import Memory
 from holdfast.memory.providers.local.store import LONGEST_NOTE
-
-
-class Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+from holdfast.memory.providers.tool_calls import Arguments, mistakes
 
 
 class Search(Arguments):
@@ -58,27 +55,12 @@ class Notebook(Protocol):
     def dated(self, memory: Memory) -> str: ...
 
 
-def tool_schemas() -> list[dict[str, Any]]:
-    """The tools as OpenAI function schemas."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "description": arguments.__doc__,
-                "parameters": arguments.model_json_schema(),
-            },
-        }
-        for name, arguments in TOOLS.items()
-    ]
-
-
 def run_tool(notebook: Notebook, name: str, args: dict[str, Any]) -> str:
     """Run one tool. What the model got wrong comes back as text that says so."""
     try:
         answer = _run(notebook, TOOLS[name].model_validate(args))
     except ValidationError as cause:
-        answer = {"error": "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in cause.errors())}
+        answer = {"error": mistakes(cause)}
     except InvalidInput as cause:
         answer = {"error": str(cause)}
     return json.dumps(answer, ensure_ascii=False)

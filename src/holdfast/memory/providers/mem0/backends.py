@@ -109,7 +109,7 @@ class Local:
         # It logs an answer of the model that it can't read, and returns as if there were nothing to keep.
         complaint = self._heard.of_this_thread()
         if complaint:
-            raise ProviderUnavailable("mem0") from RuntimeError(complaint)
+            raise ProviderUnavailable("mem0", problem=complaint)
 
     def has(self, key: str) -> bool:
         found = self._memory.get_all(filters={"user_id": self._user, KEY: key}, top_k=1)

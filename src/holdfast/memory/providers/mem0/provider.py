@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import ProviderInvalid
+from holdfast.core.errors import ProviderInvalid, ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.providers.mem0.backends import Backend, Local, Platform
@@ -166,7 +166,7 @@ class Mem0Memory(SendingProvider):
 
     def _opened(self) -> Backend:
         if self._backend is None:
-            raise RuntimeError("mem0 is not initialised")
+            raise ProviderUnavailable(self.name, problem="it is not initialised")
         return self._backend
 
     def _check_servers(self, config: ProviderConfig) -> str:

@@ -1,0 +1,42 @@
+"""`BatchProvider`: what providers share that take completed turns in batches, each by its key."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from holdfast.core.contract import Clock, Message
+from holdfast.memory.contract import CompletedTurn, MemoryProvider
+
+
+class BatchProvider(MemoryProvider):
+    """Takes turns through `sync_turns`; a single one goes the same way."""
+
+    _clock: Clock
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether `shutdown` has begun."""
+
+    @abstractmethod
+    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+        """Remember the turns, each once by its key; raise when that failed."""
+
+    def sync_turn(
+        self,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str = "",
+        messages: list[Message] | None = None,
+    ) -> None:
+        """One turn with no key of its own: the same words at the same point of a session are one turn."""
+        if self.closed:
+            return
+        turn = CompletedTurn.without_key(
+            user_content,
+            assistant_content,
+            session_id=session_id,
+            messages=messages,
+            completed=self._clock.now(),
+        )
+        self.sync_turns([turn])

@@ -1,0 +1,65 @@
+"""A person looks into memory through the manager: every provider is searched, and one thing is forgotten."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import InvalidInput
+from holdfast.memory import MemoryManager
+from holdfast.memory.config import ProviderConfig
+from holdfast.memory.providers.holographic import HolographicMemory
+from holdfast.memory.providers.local import LocalMemory
+from holdfast.memory.providers.openviking import OpenVikingMemory
+from holdfast.testing.fake_openviking import FakeOpenViking
+from tests.memory.gates import DEADLINE
+
+pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryManager]:
+    """Three providers that have heard one turn: of passages, of facts, and of plain texts."""
+    manager, clock = MemoryManager(), SystemClock()
+    with FakeOpenViking() as server:
+        manager.add_provider(LocalMemory(tmp_path / "memory.db", clock=clock, embedder=None))
+        manager.add_provider(HolographicMemory(tmp_path / "facts.db", clock=clock))
+        manager.add_provider(
+            OpenVikingMemory(tmp_path, clock), config=ProviderConfig({"url": server.url, "timeout_s": "5"})
+        )
+        manager.sync_all("My sister Ann lives in Oslo.", "Noted.", session_id="s1")
+        assert manager.flush_pending(DEADLINE)
+        manager.on_session_end([{"role": "user", "content": "My sister Ann lives in Oslo."}], session_id="s1")
+        yield manager
+        manager.shutdown_all()
+
+
+def test_every_provider_shows_what_it_has(memory: MemoryManager) -> None:
+    found = {each.provider: each for each in memory.search("Ann Oslo", limit=1, timeout=DEADLINE)}
+    assert found.keys() == {"local", "holographic", "openviking"}
+    assert all("Oslo" in each.text for each in found.values())
+    assert (found["local"].kind, found["local"].speaker, found["local"].session_id) == ("turn", "user", "s1")
+    assert found["holographic"].kind.startswith("fact")
+    assert found["holographic"].created is not None
+    assert found["openviking"].id is None
+
+
+@pytest.mark.parametrize("provider", ["local", "holographic"])
+def test_what_was_shown_can_be_forgotten(memory: MemoryManager, provider: str) -> None:
+    [shown] = memory.search("Ann Oslo", provider=provider, limit=1, timeout=DEADLINE)
+    assert shown.id is not None
+    assert memory.forget(provider, shown.id)
+    assert not memory.forget(provider, shown.id)
+    assert memory.search("Ann Oslo", provider=provider, timeout=DEADLINE) == []
+
+
+@pytest.mark.parametrize("wanted", ["none", "", "-1", "9" * 400])
+def test_an_id_that_nothing_has_is_not_there(memory: MemoryManager, wanted: str) -> None:
+    assert not memory.forget("local", wanted)
+    assert not memory.forget("holographic", wanted)
+
+
+def test_a_provider_of_plain_texts_says_that_it_forgets_nothing_by_itself(memory: MemoryManager) -> None:
+    with pytest.raises(InvalidInput, match="openviking can't forget single memories"):
+        memory.forget("openviking", "1")
