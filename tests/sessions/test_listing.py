@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import SECOND
 from holdfast.sessions.queries import load_queries
 from tests.sessions.stores import Database
 
@@ -120,6 +121,41 @@ def test_a_turn_brings_its_conversation_to_the_front_and_so_does_an_import(
     db.import_session(lines)
     assert [each.root_id for each in db.list_sessions()] == ["two", "one", "three"]
     assert db.listed("one").last_spoken == spoken, "an import says when it was spoken in, not when it came"
+
+
+def test_when_a_conversation_was_last_spoken_in_is_kept_to_the_second_and_exactly_for_turns(
+    db: SessionDB, database: Database
+) -> None:
+    db.create_session("s", source="cli")
+    begun = db.listed("s").last_spoken
+    database.clock.advance(0.5)
+    say(db, "s", "a", "b")
+    assert db.listed("s").last_spoken == begun, "nothing is written for a message that follows at once"
+    database.clock.advance(0.5)
+    say(db, "s", "c")
+    assert db.listed("s").last_spoken == begun + SECOND
+    database.clock.advance(0.25)
+    turn = db.turns.open("s", {"role": "user", "content": "d"})
+    assert db.listed("s").last_spoken == begun + 1.25 * SECOND
+    database.clock.advance(5)
+    db.turns.append(turn.id, [{"role": "assistant", "content": "e"}])
+    assert db.listed("s").last_spoken == begun + 6.25 * SECOND, "a step of a turn is spoken too"
+    database.clock.advance(0.25)
+    db.turns.complete(turn.id, {"role": "assistant", "content": "f"})
+    assert db.listed("s").last_spoken == begun + 6.5 * SECOND
+
+
+def test_a_clock_that_was_set_back_does_not_keep_a_conversation_in_the_future(
+    db: SessionDB, database: Database
+) -> None:
+    db.create_session("s", source="cli")
+    database.clock.advance(1)
+    say(db, "s", "a")
+    now = db.listed("s").last_spoken
+    ahead = "update sessions set spoken = spoken + 3600000000"
+    db._engine.write(lambda tx: tx.connection.execute(ahead).rowcount)  # noqa: SLF001 - what a clock can do
+    say(db, "s", "b")
+    assert db.listed("s").last_spoken == now
 
 
 def test_messages_are_read_from_either_end_of_a_page(db: SessionDB) -> None:

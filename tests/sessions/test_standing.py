@@ -46,3 +46,21 @@ def test_a_look_finds_what_is_busy_and_what_changed_since_the_last(db: SessionDB
     assert later.changed == frozenset()
     db.turns.complete(turn.id, assistant("done"))
     assert db.news().busy == {"named"}
+
+
+def test_a_look_finds_what_was_said_right_after_something_else_was(db: SessionDB, database: Database) -> None:
+    """Most messages in a row leave the session's own row as it is; no look may miss them for that."""
+    db.create_session("s", source="cli")
+    db.create_session("quiet", source="cli")
+    database.clock.advance(60)
+    db.append_message("s", user("first"))
+    spoken = db.listed("s").last_spoken
+    database.clock.advance(0.9)
+    since = db.news().now
+    for _ in range(3):
+        database.clock.advance(0.03)
+        db.append_message("s", user("more"))
+        news = db.news(since)
+        assert news.changed == {"s"}
+        since = news.now
+    assert db.listed("s").last_spoken == spoken, "the row was left as it is"

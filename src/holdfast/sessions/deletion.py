@@ -88,6 +88,9 @@ def _refuse_owed(tx: Transaction, root: str, doomed: list[str]) -> None:
 def _remove(tx: Transaction, root: str) -> list[str]:
     """All of one conversation, what refers to another row before that row."""
     queries, connection = tx.queries, tx.connection
+    queries.forget_deletions(connection, keep_us=REMEMBERED_US)
+    # First: the schema lets no message go whose conversation isn't noted here.
+    queries.note_deletion(connection, root=root)
     turns = [row[0] for row in queries.turns_of_conversation(connection, root=root)]
     sessions = [row[0] for row in queries.sessions_of_conversation(connection, root=root)]
     names = [lease_name(purpose, each) for each in sessions for purpose in OF_A_SESSION]
@@ -102,6 +105,4 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.delete_turns(connection, root=root)
     queries.free_branches(connection, root=root)
     queries.delete_sessions(connection, root=root)
-    queries.forget_deletions(connection, keep_us=REMEMBERED_US)
-    queries.note_deletion(connection, root=root)
     return sessions

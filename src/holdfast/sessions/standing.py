@@ -6,8 +6,9 @@ from holdfast.sessions.codec import to_json
 from holdfast.sessions.contract import SECOND, Engine, News, Standing, Transaction
 from holdfast.sessions.leases import session_lease
 
-OVERLAP_US = 5 * SECOND
-"""What is written now may be seen only when its transaction ends; a look reaches back this far."""
+OVERLAP_US = 6 * SECOND
+"""How far a look reaches back: what is written now is seen when its transaction ends, and when a session was
+last spoken in stands a second back at most."""
 
 
 class Standings:

@@ -64,9 +64,7 @@ class Transcripts:
 
         def work(tx: Transaction) -> list[int]:
             lock_session(tx, session_id)
-            places = [insert_message(tx, session_id, turn_id, row) for row in columns]
-            tx.queries.touch_session(tx.connection, id=session_id)
-            return places
+            return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._engine.write(work)
 

@@ -64,7 +64,7 @@ class SqliteFile:
 
     def patiently(self, attempt: Callable[[], T]) -> T:
         """Try until another process lets go of the file, at most for the configured patience."""
-        clock, never = SystemClock(), threading.Event()
+        clock = SystemClock()
         deadline = clock.monotonic() + self.patience
         pause = FIRST_PAUSE
         while True:
@@ -73,7 +73,8 @@ class SqliteFile:
             except sqlite3.OperationalError as error:
                 if not is_busy(error) or clock.monotonic() >= deadline:
                     raise
-            clock.wait(never, pause)
+            # Nobody sets it; most attempts succeed at once and need none.
+            clock.wait(threading.Event(), pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.sessions.contract import Transaction
+from holdfast.sessions.contract import SECOND, Transaction
 
 
 class SqliteDialect:
@@ -24,8 +24,12 @@ class SqliteDialect:
         row = execute(queries.next_place.sql, (session_id, turn_id, turn_id)).fetchone()
         if row is None:
             return None
-        execute(queries.place_message.sql, (session_id, row[0], turn_id, *columns))
-        return int(row[0])
+        place, spoken, now = row
+        execute(queries.place_message.sql, (session_id, place, turn_id, *columns, now))
+        # One that lies ahead was written before the clock was set back.
+        if not now - SECOND < spoken <= now:
+            execute(queries.touch_session.sql, {"id": session_id})
+        return int(place)
 
     def forget_words(self, tx: Transaction, root: str) -> None:
         tx.queries.unindex_conversation(tx.connection, root=root)

@@ -7,7 +7,7 @@ ends is read off the index itself, so a crash or another process leaves nothing 
 
 from holdfast.sessions.contract import Transaction
 
-BATCH = 200
+BATCH = 400
 MOST_CHARACTERS = 500_000
 """A batch ends with the message that reaches this, so that long texts don't keep an append waiting."""
 FAR_BEHIND = 5_000

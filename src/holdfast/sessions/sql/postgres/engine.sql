@@ -4,7 +4,12 @@
 select 1 from sessions where id = :id for no key update
 
 -- name: insert_message(session_id, turn_id, role, content, extra)^
--- Only an open session takes a message, and only a running turn of that session adds one.
+-- Only an open session takes a message, and only a running turn of that session adds one. When the session
+-- was last spoken in is kept to the second.
+with touched as (
+    update sessions set spoken = store_now()
+     where id = :session_id and spoken not between store_now() - 999999 and store_now()
+)
 insert into messages (session_id, seq, turn_id, role, content, extra, created)
 select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
        :turn_id, :role, :content, :extra, store_now()
@@ -14,6 +19,10 @@ returning seq
 
 -- name: insert_loose_message(session_id, role, content, extra)^
 -- A message outside any turn: what a session starts with.
+with touched as (
+    update sessions set spoken = store_now()
+     where id = :session_id and spoken not between store_now() - 999999 and store_now()
+)
 insert into messages (session_id, seq, role, content, extra, created)
 select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
        :role, :content, :extra, store_now()

@@ -1,16 +1,17 @@
 -- name: next_place()^
--- Where the next message of a session goes (its id; then twice the turn's id, or null for no turn). Only an
--- open session takes a message, and only a running turn of that session adds one.
-select (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = s.id)
+-- Where the next message of a session goes (its id; then twice the turn's id, or null for no turn), when the
+-- session was last spoken in, and what time it is. Only an open session takes a message, and only a running
+-- turn of that session adds one.
+select (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = s.id), s.spoken, store_now()
   from sessions s
  where s.id = ? and s.ended is null
    and (? is null
         or exists (select 1 from turns t where t.id = ? and t.session_id = s.id and t.state = 'running'))
 
 -- name: place_message()!
--- At its place, by (session_id, seq, turn_id, role, content, extra).
+-- At its place, by (session_id, seq, turn_id, role, content, extra, created).
 insert into messages (session_id, seq, turn_id, role, content, extra, created)
-values (?, ?, ?, ?, ?, ?, store_now())
+values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: last_searchable_message()$
 select coalesce(max(id), 0) from searchable_messages

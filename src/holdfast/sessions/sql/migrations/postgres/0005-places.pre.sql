@@ -1,0 +1,2 @@
+-- Here the key that refers to the message before it stays: an append waits for the server far longer than
+-- for the index behind that key.
