@@ -148,6 +148,7 @@ def test_a_host_that_takes_over_finds_what_waits_in_a_dead_process_without_being
     play(scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.clause("C1")
 def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_time(
     play: Play, tmp_path: Path

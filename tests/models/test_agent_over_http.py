@@ -77,6 +77,7 @@ def test_an_interrupt_ends_the_turn_and_its_request_on_the_wire_within_a_second(
     assert db.get_messages("s")[0]["content"] == "tell a story"
 
 
+@pytest.mark.slow
 def test_signed_thoughts_are_stored_with_the_turn_and_sent_back_in_the_next_step(db: SessionDB) -> None:
     calling = [begin(), *thought(0, "hm", "signed"), *text(1, "I look."), *tool(2, "a", "{}", name="echo")]
     steps = iter([[*calling, *end("tool_use")], [begin(), *text(0, "Done."), *end()]])

@@ -164,6 +164,7 @@ LATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.clause("X1")
 @pytest.mark.parametrize("late", LATE)
 def test_a_call_from_a_destructor_at_exit_does_not_hold_the_process(late: str, tmp_path: Path) -> None:

@@ -341,3 +341,19 @@ def test_a_relative_path_means_the_same_file_wherever_the_process_goes(
         assert db.get_session("s") is not None
         db.backup("copy.db")
     assert [each.name for each in (tmp_path / "elsewhere").iterdir()] == ["copy.db"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["update sessions set title = x'00'", "update messages set extra = '{'"],
+    ids=["bytes", "no JSON"],
+)
+def test_a_text_that_damage_made_into_something_else_is_named(written: Path, damage: str) -> None:
+    with contextlib.closing(sqlite3.connect(written)) as raw, raw:
+        # No statement can do this to a strict table; a broken disk can.
+        raw.execute("pragma writable_schema = on")
+        raw.execute("update sqlite_schema set sql = replace(sql, ') strict', ')') where name = 'sessions'")
+        raw.execute("pragma writable_schema = reset")
+        raw.execute(damage)
+    with SessionDB(written) as db, pytest.raises(DatabaseDamaged, match="not overwritten"):
+        db.export_session("s")

@@ -149,6 +149,7 @@ def test_two_servers_of_one_name_do_not_hide_each_other_silently(calls: Calls) -
     finish(main())
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_fails_the_call_and_is_started_again(calls: Calls) -> None:
     async def main() -> None:
         async with Servers(calls, on_pipes()) as servers:
@@ -180,6 +181,7 @@ def test_a_server_that_was_killed_between_calls_is_started_again(calls: Calls) -
     finish(main())
 
 
+@pytest.mark.slow
 @pytest.mark.clause("I6")
 def test_a_call_is_cancelled_at_once_and_the_server_is_told(calls: Calls, tmp_path: Path) -> None:
     async def main() -> None:

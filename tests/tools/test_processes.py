@@ -66,6 +66,7 @@ def test_a_person_is_asked_before_a_process_starts(calls: Calls, desk: Desk) -> 
     assert calls.run(desk.tools["list_processes"]).text == "none"
 
 
+@pytest.mark.slow
 def test_stopping_ends_all_it_started_and_is_not_delivered(calls: Calls, desk: Desk) -> None:
     async def main() -> None:
         await calls.call(

@@ -216,6 +216,7 @@ def test_a_command_inside_a_command_carries_the_marks_of_both(calls: Calls, budg
     assert not any(alive(pid) for pid in found)
 
 
+@pytest.mark.slow
 def test_a_flood_of_output_is_cut_and_ended_in_time(calls: Calls, tmp_path: Path) -> None:
     budget = ResultBudget(tmp_path / "kept", 2000, kept_bytes=1_000_000)
     result = calls.run(terminal_tool(child_environment(ENVIRONMENT), budget), command="yes flood", seconds=1)

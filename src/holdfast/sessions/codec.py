@@ -32,6 +32,10 @@ class Columns(NamedTuple):
     extra: str | None
 
 
+class Unreadable(ValueError):
+    """A stored value is of another kind than it was stored as: the store is damaged."""
+
+
 def is_storable(text: str) -> bool:
     """Whether both engines keep this text unchanged."""
     return ("\x00" not in text) if text.isascii() else UNSTORABLE.search(text) is None

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, get_args
 
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
-from holdfast.sessions.codec import LARGEST, checked_name, encode, is_storable, to_json
+from holdfast.sessions.codec import LARGEST, Unreadable, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
 from holdfast.sessions.listing import listed_conversation
 from holdfast.sessions.rotation import END_REASON
@@ -173,7 +173,10 @@ def _waiting_fields(row: tuple[Any, ...], known: set[str]) -> dict[str, Any]:
 
 
 def _line(value: dict[str, Any]) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except TypeError as cause:
+        raise Unreadable(f"a value that should be text is none: {cause}") from cause
     return text if is_storable(text) else json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 

@@ -150,6 +150,7 @@ def test_what_could_not_be_extracted_is_sent_again(server: FakeOpenViking, memor
     assert server.received().count("turn 1") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.clause("L13")
 def test_an_extraction_is_followed_by_the_next_life(tmp_path: Path) -> None:
     with FakeOpenViking(looks=50) as server:

@@ -47,7 +47,7 @@ durable_machines = pytest.mark.parametrize(
 @pytest.mark.timeout(900)
 @durable_machines
 def test_a_short_story_on_sqlite_ends_as_the_model_says(machine: Machine, sqlite_ground: NewGround) -> None:
-    run(machine, sqlite_ground, short(15))
+    run(machine, sqlite_ground, short(8))
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """SQLite's error codes as Holdfast's errors. Decided by code, never by message text."""
 
 import sqlite3
+from json import JSONDecodeError
 
 from holdfast.core.errors import (
     ConstraintBroken,
@@ -14,10 +15,13 @@ from holdfast.core.errors import (
     StoreReadOnly,
     StoreUnopenable,
 )
+from holdfast.sessions.codec import Unreadable
 
 PRIMARY_CODE = 0xFF
 # Python raises these before SQLite sees the value: half a surrogate pair, a number past 64 bits.
 UNBINDABLE = (UnicodeEncodeError, OverflowError)
+# What was read is not what was stored: no JSON any more, or of another type.
+UNREADABLE = (JSONDecodeError, Unreadable)
 
 
 def error_code(error: Exception) -> int:
@@ -33,6 +37,8 @@ def translate(error: Exception, location: str, patience: float) -> HoldfastError
     """The named error for what SQLite reported."""
     if isinstance(error, UNBINDABLE):
         return InvalidInput(f"{location} can't hold such a value: {error}")
+    if isinstance(error, UNREADABLE):
+        return DatabaseDamaged(location, str(error))
     match error_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(location, patience)

@@ -12,7 +12,7 @@ from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.dialect import SqliteDialect
-from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
+from holdfast.sessions.sqlite.errors import UNBINDABLE, UNREADABLE, translate
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class ReaderPool:
             finally:
                 if connection.in_transaction:
                     connection.execute("rollback")
-        except (sqlite3.Error, *UNBINDABLE) as error:
+        except (sqlite3.Error, *UNBINDABLE, *UNREADABLE) as error:
             raise translate(error, self._file.path, self._file.patience) from error
         finally:
             if connection is not None and connection.in_transaction:

@@ -16,7 +16,7 @@ from holdfast.core.errors import StoreBusy, StoreClosed
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.dialect import SqliteDialect
-from holdfast.sessions.sqlite.errors import UNBINDABLE, translate
+from holdfast.sessions.sqlite.errors import UNBINDABLE, UNREADABLE, translate
 from holdfast.sessions.sqlite.indexing import FAR_BEHIND, index_batch
 from holdfast.sessions.sqlite.opening import open_database
 from holdfast.sessions.sqlite.work_queue import Work, WorkQueue
@@ -161,7 +161,7 @@ class GroupWriter:
         self._connection.execute("release one")
 
     def _named(self, error: BaseException) -> BaseException:
-        if not isinstance(error, (sqlite3.Error, *UNBINDABLE)):
+        if not isinstance(error, (sqlite3.Error, *UNBINDABLE, *UNREADABLE)):
             return error
         named = translate(error, self._file.path, self._file.patience)
         named.__cause__ = error
