@@ -29,8 +29,9 @@ static: sync ## Lint, format, types, import order, file sizes
 	.venv/bin/lint-imports --no-logo --cache-dir .cache/import-linter
 	$(RUN) -m tools.file_sizes $(CODE)
 
+# Three workers for two cores: these tests wait as long as they compute.
 fast-tests: sync
-	$(RUN) -m pytest -m "not slow and not backends" --fast -n 2 $(PYTEST_ARGS)
+	$(RUN) -m pytest -m "not slow and not backends" --fast -n 3 $(PYTEST_ARGS)
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md
