@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import OutcomeUnknown
+from holdfast.core.errors import OutcomeUnknown, StoreFault
 from holdfast.core.events import (
     SessionRotated,
     TurnCompleted,
@@ -61,6 +61,33 @@ def test_a_message_withdrawn_between_the_look_and_the_taking_stops_nobody(
             hold.opened.set()
             await until(lambda: db.get_messages("s")[-1]["content"] == "last")
             assert [m["content"] for m in db.get_messages("s") if m["role"] == "user"] == ["first", "third"]
+
+    wait(scenario())
+
+
+class Failing(Inbox):
+    """Fails at the first look by who has just begun to hold the conversation."""
+
+    def __init__(self, db: SessionDB) -> None:
+        super().__init__(db.inbox._engine)  # noqa: SLF001 - the same inbox
+        self._db = db
+        self.failed = False
+
+    def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
+        if not self.failed and self._db.session_holder(session_id) is not None:
+            self.failed = True
+            raise StoreFault("the store", "a look failed")
+        return super().waiting(session_id, limit=limit)
+
+
+@pytest.mark.clause("I1")
+def test_a_look_that_fails_right_after_the_lease_was_taken_blocks_nobody(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        inbox = db.inbox = Failing(db)
+        async with a_host(db, ["heard"]) as host:
+            await host.send("s", "first")
+            await until(lambda: [m["content"] for m in db.get_messages("s")] == ["first", "heard"])
+        assert inbox.failed
 
     wait(scenario())
 

@@ -379,7 +379,12 @@ class Conversation:
 
     def _hold(self) -> tuple[Lease | None, _Look | None]:
         lease = self._parts.db.hold_session(self.root_id, self._holder)
-        return lease, None if lease is None else self._look()
+        try:
+            return lease, None if lease is None else self._look()
+        except BaseException:
+            # A lease that is kept would be renewed for ever, and nobody could go on.
+            self._parts.db.let_go_of_session(self.root_id, self._holder)
+            raise
 
     def _look_or_leave(self) -> tuple[_Look, tuple[str, int] | None]:
         """One look; when nothing waits any more the conversation is left in the same go."""
@@ -393,7 +398,6 @@ class Conversation:
             self.showing.mark()
             return end_of_conversation(self._parts.db, self.root_id)
         finally:
-            # A lease that is kept would be renewed for ever, and nobody could go on.
             self._parts.db.let_go_of_session(self.root_id, self._holder)
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
