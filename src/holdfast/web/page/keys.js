@@ -37,7 +37,8 @@ export const OTHERS = [
 ];
 
 export function onKey(event, page) {
-  if (event.defaultPrevented || event.isComposing || page.dialog) return;
+  // The browser's word: a dialog that is closed is heard of only after the next key.
+  if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
   const writing = event.target.closest?.("input, textarea, select, [contenteditable]");
   const control = event.ctrlKey || event.metaKey;
   const pressed = `${control ? "Ctrl+" : ""}${event.key.length === 1 && control ? event.key.toLowerCase() : event.key}`;
