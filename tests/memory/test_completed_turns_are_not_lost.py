@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.errors import BoundaryFailed, MemoryClosed, Undeliverable
+from holdfast.core.errors import BoundaryFailed, MemoryClosed, StoreClosed, Undeliverable
 from holdfast.memory import CompletedTurn, MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import OneByOneProvider, RecordingProvider
@@ -65,20 +65,31 @@ def test_a_turn_that_comes_twice_has_the_same_key(make_manager: MakeManager) -> 
     assert len(provider.by_key) == 1
 
 
+class Ended(RecordingProvider):
+    """Is asked for what it knows after its end."""
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        raise StoreClosed("its file")
+
+
 @pytest.mark.clause("D4")
+@pytest.mark.parametrize(
+    "refusal", [MemoryClosed("recording"), StoreClosed("its file")], ids=["it", "its file"]
+)
 def test_a_provider_that_is_ending_keeps_its_turn_owed_and_makes_no_noise(
-    make_manager: MakeManager, caplog: pytest.LogCaptureFixture
+    make_manager: MakeManager, caplog: pytest.LogCaptureFixture, refusal: Exception
 ) -> None:
-    memory, provider = make_manager(), RecordingProvider()
-    refusals = iter([MemoryClosed("recording")])
+    memory, provider = make_manager(), Ended()
+    refusals = iter([refusal])
 
     def refuse_once(_: Sequence[CompletedTurn]) -> None:
-        for refusal in refusals:
-            raise refusal
+        for each in refusals:
+            raise each
 
     provider.before = refuse_once
     memory.add_provider(provider)
     memory.sync_all("one", "1", session_id="s")
+    assert memory.prefetch_all("one", session_id="s") == ""
     assert memory.flush_pending(DEADLINE)
     assert provider.said() == ["one"]
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []

@@ -11,7 +11,11 @@ from hashlib import sha256
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from holdfast.core.contract import Message
+from holdfast.core.errors import MemoryClosed, StoreClosed
 from holdfast.memory.config import ProviderConfig
+
+ENDING = (MemoryClosed, StoreClosed)
+"""What a provider raises once its end has begun: nothing is wrong with what was asked of it."""
 
 Circuit = Literal["closed", "open"]
 """Closed: deliveries flow. Open: the provider is down, and one probe at a time looks whether it is back."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed
-from holdfast.memory.contract import MemoryProvider
+from holdfast.memory.contract import ENDING, MemoryProvider
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,8 @@ class RecallLane:
             if question.recalls:
                 _require_text(said)
         except BaseException as error:
-            logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
+            if not isinstance(error, ENDING):
+                logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = f"{type(error).__name__}: {error}"
             if answer is not None:
                 answer.set_exception(error)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import LeaseLost, MemoryClosed, StoreClosed, Undeliverable
-from holdfast.memory.contract import MemoryProvider
+from holdfast.memory.contract import ENDING, MemoryProvider
 from holdfast.memory.delivery import Courier
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
 from holdfast.process import ShutdownBudget
@@ -255,7 +255,7 @@ class WriteLane:
         except LeaseLost:
             logger.warning("memory.claim_lost", extra={"provider": self.name, "deliveries": len(left)})
             self._give_back_the_rest(left)
-        except MemoryClosed as refusal:
+        except ENDING as refusal:
             # The provider's end has begun before the lane's; nothing is wrong with the turn.
             logger.info("memory.delivery_refused", extra={"provider": self.name, "deliveries": len(left)})
             self._return(left, refusal)
@@ -314,7 +314,7 @@ class WriteLane:
         try:
             call()
         except BaseException as error:
-            if not isinstance(error, MemoryClosed):
+            if not isinstance(error, ENDING):
                 logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = _said(error)
             return error
