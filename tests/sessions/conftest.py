@@ -54,3 +54,13 @@ def live_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     place = PostgresPlace(request.getfixturevalue("postgres"))
     yield place.url
     place.drop()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[SessionDB]:
+    """A second, empty store on SQLite, whatever engine the first one is on."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = sqlite_database(folder)
+    yield other.open()
+    other.close()

@@ -16,7 +16,6 @@ from holdfast.agent.boundary import Boundary
 from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.context import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
-from holdfast.agent.hands import Hands
 from holdfast.agent.known_session import KnownSession
 from holdfast.agent.prompt import persons_message
 from holdfast.agent.recollection import Recollection
@@ -24,20 +23,15 @@ from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, goin
 from holdfast.agent.running import RunningTurn
 from holdfast.agent.summary import compressor_for
 from holdfast.agent.transcript import Transcript
-from holdfast.agent.turn import Mind, Turn
+from holdfast.agent.turn import Turn
 from holdfast.agent.turn_store import TurnStore, is_cancelled
 from holdfast.core.contract import Message
-from holdfast.core.errors import (
-    InvalidInput,
-    NothingWaits,
-    TurnAlreadyRunning,
-)
+from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
 from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.memory.manager import together
 from holdfast.models.contract import Model
-from holdfast.models.in_use import lent
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
@@ -78,14 +72,15 @@ class Agent:
             seconds=self._options.recall_seconds,
             ephemeral=self._options.ephemeral,
         )
-        self._assembly = Assembly(tools, self._recollection, self._pools.work, self._options)
-        self._default_compressor = compressor_for(self._options.summary_model or model)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._recollection,
-            self._default_compressor,
+            compressor_for(self._options.summary_model or model),
             threshold=int(model.traits.context_window * self._options.compact_at),
+        )
+        self._assembly = Assembly(
+            model, tools, self._recollection, self._compaction, self._pools.work, self._options
         )
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
@@ -222,7 +217,7 @@ class Agent:
         store = await self._adopt()
         partial = await self._call(self._db.turns.partial, store.turn_id)
         await store.keep(*going_on(self._session.transcript, partial))
-        mind, hands = await self._assemble()
+        mind, hands = await self._assembly.assembled(self._session.transcript)
         turn = Turn(mind, hands, store)
         return self._runs(RunningTurn(turn, store, turn.resumed()))
 
@@ -351,7 +346,7 @@ class Agent:
         return await self._result(running)
 
     async def _begin(self, first: Message | int) -> RunningTurn:
-        mind, hands = await self._assemble()
+        mind, hands = await self._assembly.assembled(self._session.transcript)
         store = TurnStore(self._db, self._pools.store, self._session.transcript, new_id(), self.lease)
         turn = Turn(mind, hands, store)
         return self._runs(RunningTurn(turn, store, turn.events(self._session.id, first)), first)
@@ -390,28 +385,6 @@ class Agent:
             cost=turn.cost,
             waiting=len(waiting),
         )
-
-    def _model_for_a_turn(self) -> Model:
-        """The model in use now; what hangs on its window and its gifts follows it."""
-        model = lent(self._model)
-        self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
-        if self._compaction.compressor is self._default_compressor:
-            self._default_compressor = compressor_for(self._options.summary_model or self._model)
-            self._compaction.compressor = self._default_compressor
-        return model
-
-    async def _assemble(self) -> tuple[Mind, Hands]:
-        hands = await self._assembly.hands()
-        mind = Mind(
-            model=self._model_for_a_turn(),
-            system=await self._assembly.system(),
-            transcript=self._session.transcript,
-            compaction=self._compaction,
-            recollection=self._recollection,
-            limits=self._options.limits,
-            clock=self._options.clock,
-        )
-        return mind, hands
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pools.store, fn, *args, **kwargs)

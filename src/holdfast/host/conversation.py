@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -24,17 +23,14 @@ from holdfast.core.errors import (
     SessionNotFound,
     StoreClosed,
 )
-from holdfast.core.events import (
-    SessionMoved,
-    SessionTrouble,
-)
+from holdfast.core.events import SessionMoved, SessionTrouble
 from holdfast.host.agents import AgentCache
 from holdfast.host.asks import AskRecord
 from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.ears import PASSING, Ears, Listener
-from holdfast.host.following import Follower, News, end_of_conversation
-from holdfast.host.holders import living_holder
+from holdfast.host.following import Follower
+from holdfast.host.looks import Look, Looks
 from holdfast.host.showing import Showing
 from holdfast.host.streams import EventStream
 from holdfast.host.wishes import Wish, Wishes
@@ -55,16 +51,6 @@ REVIEW_SECONDS = 0.5
 INTERRUPTED = "the person interrupted"
 HEAD_START = 1.0
 """How long a message accepted by another process is left to it before this one runs it, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The conversation in the store: the session in which it goes on, and what waits there."""
-
-    live: str
-    waiting: list[InboxMessage]
-    open_turn: bool
-    """Whether a turn is open there: between two turns of this process, one that was cut off."""
 
 
 class Conversation:
@@ -95,7 +81,6 @@ class Conversation:
         self._parked = 0  # messages up to this inbox id wait for a person's word
         self._parts = parts
         self._agents = agents
-        self._holder = holder
         self._follower = Follower(parts, self.stream)
         self._pulse = changes.pulse
         listener = Listener(
@@ -104,6 +89,7 @@ class Conversation:
             self.questions,
         )
         self.showing = Showing(parts, self.stream, self._asks, ears, listener)
+        self._looks = Looks(root_id, parts.db, holder, self._follower, self.showing.mark)
         self._wishes = Wishes()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -111,7 +97,7 @@ class Conversation:
         self._closing = False
         self._deleted = False
         self._elsewhere = False
-        self._looked: _Look | None = None  # what the look found that came with the lease
+        self._looked: Look | None = None  # what the look found that came with the lease
         self._end: tuple[str, int] | None = None  # where it was left, when the last look has left it
         self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
         self.used = parts.clock.monotonic()
@@ -258,7 +244,7 @@ class Conversation:
         spoken, self._spoken_here = self._spoken_here, False
         served = False
         try:
-            lease, self._looked = await self._call(self._hold)
+            lease, self._looked = await self._call(self._looks.hold)
             if lease is not None:
                 await self._serve(lease)
                 served = True
@@ -277,7 +263,9 @@ class Conversation:
 
     async def _look_elsewhere(self) -> InboxMessage | None:
         """See and show what other processes do here; returns the message whose turn it is."""
-        look, holder, news = await self._call(self._look_around)
+        look, holder, news = await self._call(
+            self._looks.around, follow=bool(self.stream.readers or self._wishes)
+        )
         message = self._heard_of(look)
         if news is not None:
             self._moved(elsewhere=self._elsewhere or holder is not None)
@@ -324,7 +312,7 @@ class Conversation:
         if self._deleted:
             return
         end, self._end = self._end, None
-        self._follower.skip(await self._call(self._leave) if end is None else end)
+        self._follower.skip(await self._call(self._looks.leave) if end is None else end)
 
     async def _until_idle(self, agent: Agent) -> None:
         while not self._closing:
@@ -344,61 +332,20 @@ class Conversation:
                 with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
                     await self.showing.show(agent, agent.stream())
 
-    async def _next_look(self) -> _Look:
+    async def _next_look(self) -> Look:
         """The look that came with the lease, else a fresh one, with which the lease may go."""
         looked, self._looked = self._looked, None
         if looked is not None:
             return looked
         self._spoken_here = False
-        look, self._end = await self._call(self._look_or_leave)
+        look, self._end = await self._call(self._looks.look_or_leave, self._parked)
         return look
 
-    def _heard_of(self, look: _Look) -> InboxMessage | None:
+    def _heard_of(self, look: Look) -> InboxMessage | None:
         """Take down what a look has found; returns the message whose turn it is."""
         self.stream.session_id = look.live
         self.stream.waiting = len(look.waiting)
-        return self._first(look)
-
-    def _first(self, look: _Look) -> InboxMessage | None:
-        return look.waiting[0] if look.waiting and look.waiting[0].id > self._parked else None
-
-    # on a thread
-
-    def _look(self) -> _Look:
-        db = self._parts.db
-        live = db.live_end(self.root_id)
-        waiting = db.inbox.waiting(live)
-        return _Look(live, waiting, open_turn=bool(waiting) and db.turns.running(live) is not None)
-
-    def _look_around(self) -> tuple[_Look, str | None, News | None]:
-        look = self._look()
-        if not (look.waiting or self.stream.readers or self._wishes):
-            return look, None, None
-        holder = living_holder(self._parts.db, self.root_id)
-        return look, holder, self._follower.read(self.root_id)
-
-    def _hold(self) -> tuple[Lease | None, _Look | None]:
-        lease = self._parts.db.hold_session(self.root_id, self._holder)
-        try:
-            return lease, None if lease is None else self._look()
-        except BaseException:
-            # A lease that is kept would be renewed for ever, and nobody could go on.
-            self._parts.db.let_go_of_session(self.root_id, self._holder)
-            raise
-
-    def _look_or_leave(self) -> tuple[_Look, tuple[str, int] | None]:
-        """One look; when nothing waits any more the conversation is left in the same go."""
-        self.showing.mark()
-        look = self._look()
-        return look, None if self._first(look) else self._leave()
-
-    def _leave(self) -> tuple[str, int]:
-        """Let the lease go; returns up to where this process has shown the conversation."""
-        try:
-            self.showing.mark()
-            return end_of_conversation(self._parts.db, self.root_id)
-        finally:
-            self._parts.db.let_go_of_session(self.root_id, self._holder)
+        return look.first(self._parked)
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._parts.pools.store, fn, *args, **kwargs)
