@@ -139,13 +139,15 @@ def test_a_session_may_have_a_name_in_any_script(db: SessionDB, wait: Wait, stre
     wait(scenario())
 
 
-@pytest.mark.parametrize("by", ["header", "user"])
+@pytest.mark.parametrize("by", ["header", "user", "conversation"])
 def test_in_a_named_session_only_the_last_message_is_new(db: SessionDB, wait: Wait, by: str) -> None:
     async def scenario() -> None:
         async with served(db, ["one", "two"]) as server, client(server) as sdk:
-            given: Any = (
-                {"user": "desk"} if by == "user" else {"extra_headers": {"X-Holdfast-Session": "desk"}}
-            )
+            given: Any = {
+                "header": {"user": "somebody", "extra_headers": {"X-Holdfast-Session": "desk"}},
+                "conversation": {"user": "somebody", "extra_body": {"conversation": "desk"}},
+                "user": {"user": "desk"},
+            }[by]
             await sdk.chat.completions.create(model="x", messages=HI, **given)
             longer: Any = [
                 *HI,
