@@ -92,12 +92,15 @@ class Host(Overview):
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
-            stored = await self._call(self._put, conversation.root_id, message, mode, key)
+            stored = await self._call.visit(self._put, conversation.root_id, message, mode, key)
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
-            running, stored = None, await self._call(self._put, conversation.root_id, message, mode, key)
+            running, stored = (
+                None,
+                await self._call.visit(self._put, conversation.root_id, message, mode, key),
+            )
         return _accepted(conversation, stored, running)
 
     async def begin(
@@ -115,7 +118,7 @@ class Host(Overview):
                 self._db.append_messages(session_id, history)
             return self._db.inbox.put(session_id, message)
 
-        stored = await self._call(work)
+        stored = await self._call.visit(work)
         conversation = self._conversations.begun(session_id)
         return _accepted(conversation, stored, None), _batches(conversation, 0)
 
@@ -182,7 +185,7 @@ class Host(Overview):
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
-        await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        await self._call.visit(self._db.create_session, fresh, source=self._parts.options.source, title=title)
         self._conversations.begun(fresh)
         self._told(fresh)
         if before is not None:

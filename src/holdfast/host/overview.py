@@ -24,7 +24,7 @@ class Overview(Records):
     """Answers, and changes nothing."""
 
     def __init__(self, parts: HostParts) -> None:
-        call = StoreCalls(parts.pools.store)
+        call = StoreCalls(parts.db, parts.pools.store)
         self._conversations = Conversations(parts, call)
         super().__init__(parts, call, self._conversations.changes.touched)
         self.model = parts.model
