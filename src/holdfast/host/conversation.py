@@ -112,6 +112,11 @@ class Conversation:
         return self._running is not None
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether this process holds it, or is about to: somebody has spoken here."""
+        return self.is_served or self._spoken_here
+
+    @property
     def is_unused(self) -> bool:
         """Whether nothing runs, nothing is asked and nobody reads here."""
         return self._task is None and not self._wishes and not self.stream.readers
@@ -211,7 +216,11 @@ class Conversation:
                 pause = min(2 * pause, LONGEST_PAUSE)
             except HoldfastError as trouble:
                 self._trouble(trouble)
-                return
+                if not self.showing.unended:
+                    return
+                # A turn here is not known to be closed: whoever waits for its end must hear of it.
+                await self._rest(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _go_on(self) -> bool:
         """One look at the conversation; False when there is nothing to do and nobody to do it for."""

@@ -27,6 +27,7 @@ class Overview(Records):
         call = StoreCalls(parts.db, parts.pools.store)
         self._conversations = Conversations(parts, call)
         super().__init__(parts, call, self._conversations.changes.touched)
+        self.source = parts.options.source
         self.model = parts.model
         self.tools = parts.tools
         self.problems = parts.problems

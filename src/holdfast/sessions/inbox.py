@@ -57,6 +57,15 @@ class Inbox:
 
         return self._engine.read(work)
 
+    def by_key(self, key: str) -> InboxMessage | None:
+        """The message that was put with this key."""
+
+        def work(tx: Transaction) -> InboxMessage | None:
+            row = tx.queries.inbox_by_key(tx.connection, key=key)
+            return None if row is None else _from_row(row)
+
+        return self._engine.read(work)
+
     def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
         """What waits in this session, oldest first. Looking takes nothing."""
         most = checked_limit(limit)

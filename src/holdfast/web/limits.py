@@ -18,7 +18,7 @@ MEGABYTE = 1_000_000
 USUAL_BYTES = MEGABYTE
 LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"/api/sessions/import"), 200 * MEGABYTE),
-    (re.compile(r"/api/sessions/[^/]+/(send|waiting/[^/]+)"), 20 * MEGABYTE),
+    (re.compile(r"/api/sessions(/[^/]+/(send|waiting/[^/]+))?"), 20 * MEGABYTE),
     (re.compile(r"/v1/.*"), 20 * MEGABYTE),
 )
 BURST_SECONDS = 10.0

@@ -31,7 +31,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.core.ids import new_id
-from holdfast.host import Accepted, Numbered
+from holdfast.host import Accepted, Beginning, Numbered
 from holdfast.web.contract import Web
 from holdfast.web.problems import status_of
 from holdfast.web.streaming import OpenStreams
@@ -136,7 +136,8 @@ class AnsweredTurn:
     async def _send(self) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         host, asked = self.web.host, self.asked
         if not asked.session_id:
-            return await host.begin(self.session_id, asked.message, history=asked.history, source=SOURCE)
+            how = Beginning(asked.history, SOURCE)
+            return await host.begin(self.session_id, asked.message, how)
         # From here on nothing is missed.
         following = await host.event_batches(self.session_id, from_now=True)
         return await host.send(self.session_id, asked.message), following
