@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.models.contract import ToolSchema
 
-MOST_KEPT = 1000
+MOST_KEPT = 300
 """Tools whose JSON is kept; beyond, all are written anew."""
 
 

@@ -9,10 +9,14 @@ class Pace:
 
     few: int = 8
     """Answers that are read as they come."""
-    for_each: float = 0.0005
-    """Seconds between two readings, for each answer that streams now: a reading may take half of that."""
+    shortest: float = 0.04
+    """Seconds between two readings when there are more: still too quick for the eye."""
+    for_each: float = 0.00075
+    """Seconds for each answer that streams now: what follows from a reading takes about half as long."""
     longest: float = 0.25
 
     def pause(self, streaming: int) -> float:
         """Seconds until the next reading."""
-        return min(self.longest, streaming * self.for_each) if streaming > self.few else 0.0
+        if streaming <= self.few:
+            return 0.0
+        return min(self.longest, max(self.shortest, streaming * self.for_each))
