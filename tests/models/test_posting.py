@@ -112,3 +112,19 @@ def test_a_name_and_a_password_in_the_address_are_sent_as_such() -> None:
 
     given = base64.b64encode(b"ann:secret").decode()
     assert asked(handle, name="ann:secret")[1][0].headers["authorization"] == f"Basic {given}"
+
+
+def test_a_proxy_is_asked_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handle(_: HttpRequest, reply: Answer) -> None:
+        await streamed(reply)
+
+    async def scenario() -> tuple[list[ModelPiece], str]:
+        async with LoopbackServer(handle) as proxy:
+            monkeypatch.setenv("http_proxy", proxy.url)
+            model = OpenAICompatible(Server("http://far.away.test/v1"), TRAITS)
+            try:
+                return await collect(model), proxy.requests[0].path
+            finally:
+                await model.close()
+
+    assert run(scenario()) == (MEANT, "http://far.away.test/v1/chat/completions")
