@@ -46,13 +46,14 @@ class Web:
     clock: Clock = field(default_factory=SystemClock)
 
 
-def _web(request: Request) -> Web:
+# Plain functions would be run on a thread each.
+async def _web(request: Request) -> Web:
     web: Web = request.app.state.web
     return web
 
 
-def _host(request: Request) -> Host:
-    return _web(request).host
+async def _host(request: Request) -> Host:
+    return (await _web(request)).host
 
 
 TheWeb = Annotated[Web, Depends(_web)]
