@@ -28,6 +28,14 @@ async def view_of(host: Host, session_id: str) -> SessionView:
     return view
 
 
+async def view_of_new(host: Host, session_id: str) -> SessionView:
+    """A conversation that has just begun: nobody knows it yet, so it is idle."""
+    listed = await host.session(session_id)
+    session = listed.session
+    idle = SessionChange(listed.root_id, session.id, "idle", None, 0, 0, session.title, False, False)
+    return _view(listed, idle)
+
+
 def _view(listed: Listed, now: SessionChange) -> SessionView:
     session = listed.session
     return SessionView(

@@ -79,6 +79,10 @@ class OpenStreams:
             await source.aclose()
 
 
+class Last(bytes):
+    """A chunk that knows that none comes after it: the answer's end goes out with it."""
+
+
 class Stream(StreamingResponse):
     """A response made of chunks, for as long as its client is there; a quiet one says that it is, too."""
 
@@ -122,9 +126,12 @@ class Stream(StreamingResponse):
             await beating.send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
+            more = True
             async for chunk in chunks:
-                await beating.send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await beating.send({"type": "http.response.body", "body": b"", "more_body": False})
+                more = not isinstance(chunk, Last)
+                await beating.send({"type": "http.response.body", "body": chunk, "more_body": more})
+            if more:
+                await beating.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Beating:

@@ -13,7 +13,7 @@ from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, Piece, Spent,
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import openai_error, request_id, said_of_v1
-from holdfast.web.streaming import EVENTS, Stream
+from holdfast.web.streaming import EVENTS, Last, Stream
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -140,7 +140,7 @@ class _Wire:
         end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.spent).model_dump())
-        yield end + b"data: [DONE]\n\n"
+        yield Last(end + b"data: [DONE]\n\n")
 
     def _piece(self, piece: Piece) -> bytes:
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
 from holdfast.web.contract import TheHost
 from holdfast.web.problems import ProblemRaised, said_of
-from holdfast.web.reading import detail_of, view_of, views_of
+from holdfast.web.reading import detail_of, view_of, view_of_new, views_of
 from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
@@ -35,7 +35,7 @@ async def list_sessions(
 @router.post("", status_code=201, responses=said_of(404, 422))
 async def begin_session(host: TheHost, body: NewSession) -> SessionView:
     """Begin a conversation. The memory of the one left behind is committed, in the background."""
-    return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+    return await view_of_new(host, await host.new_session(body.prev_session_id, title=body.title))
 
 
 @router.post(
