@@ -89,7 +89,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         most = most_bytes(scope["path"])
-        said = dict(scope["headers"]).get(b"content-length", b"")
+        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         body = _Counted(receive, send, most, self._patience)
         if said.isdigit() and int(said) > most:
             body.refused = True

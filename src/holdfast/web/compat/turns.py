@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of the answer; when both are empty the turn is at work."""
+    """A piece of the answer."""
 
     text: str = ""
     reasoning: str = ""
@@ -116,9 +116,6 @@ class AnsweredTurn:
         try:
             async with aclosing(streams.read(following)) as batches:
                 async for batch in batches:
-                    if batch is None:
-                        yield Piece()
-                        continue
                     piece = Piece()
                     for numbered in batch:
                         await self._heard(numbered.event, inbox_id, piece)
