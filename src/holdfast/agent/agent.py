@@ -80,7 +80,7 @@ class Agent:
             threshold=int(model.traits.context_window * self._options.compact_at),
         )
         self._assembly = Assembly(
-            model, tools, self._recollection, self._compaction, self._pools.work, self._options
+            model, tools, self._recollection, self._compaction, self._pools, self._options
         )
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns

@@ -7,7 +7,7 @@ on, so the beginning of every request does too and prompt caches hold. The model
 from collections.abc import Iterable
 
 from holdfast.agent.compaction import Compaction
-from holdfast.agent.contract import AgentOptions
+from holdfast.agent.contract import AgentOptions, Pools
 from holdfast.agent.hands import Hands
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.recollection import Recollection
@@ -16,7 +16,6 @@ from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Mind
 from holdfast.models.contract import Model
 from holdfast.models.in_use import lent
-from holdfast.process import DaemonPool, off_loop
 from holdfast.tools.contract import Tool
 
 
@@ -29,7 +28,7 @@ class Assembly:
         tools: Iterable[Tool],
         recollection: Recollection,
         compaction: Compaction,
-        pool: DaemonPool,
+        pools: Pools,
         options: AgentOptions,
     ) -> None:
         self._model = model
@@ -37,7 +36,7 @@ class Assembly:
         self._recollection = recollection
         self._compaction = compaction
         self._default_compressor = compaction.compressor
-        self._pool = pool
+        self._pools = pools
         self._options = options
         self._hands: Hands | None = None
         self._system: str | None = None
@@ -71,7 +70,7 @@ class Assembly:
             options = self._options
             taken = {tool.name for tool in self._tools}
             tools = [*self._tools, *await self._recollection.tools(taken)]
-            self._hands = Hands(tools, self._pool, options.workspace, options.person_for, options.cut)
+            self._hands = Hands(tools, self._pools.work, options.workspace, options.person_for, options.cut)
         return self._hands
 
     async def system(self) -> str:
@@ -80,5 +79,5 @@ class Assembly:
             options = self._options
             remembered = await self._recollection.system_block()
             prompt = Prompt(options.instructions, options.workspace, options.skills, remembered)
-            self._system = await off_loop(self._pool, prompt.system)
+            self._system = await self._pools.system_texts.of(prompt)
         return self._system

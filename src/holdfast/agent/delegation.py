@@ -7,10 +7,10 @@ back in the order of the tasks, and one that fails hurts no other. How one of th
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -129,7 +129,7 @@ class _Delegation:
         self._offer = offer
         self._depth = depth
         self._lives: Lives = set()
-        self.names = [*offer.hands, *([DELEGATE] if depth + 1 < DEEPEST else [])]
+        self.names = (*offer.hands, *((DELEGATE,) if depth + 1 < DEEPEST else ()))
 
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         tasks: list[_Task] = arguments["tasks"]
@@ -247,7 +247,9 @@ def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:
     return {"tasks": tasks}
 
 
-def _parameters(names: Sequence[str]) -> dict[str, Any]:
+@lru_cache(maxsize=32)
+def _parameters(names: tuple[str, ...]) -> Mapping[str, Any]:
+    # The same for all agents with these tools: whoever writes it as JSON does that once.
     task = {
         "type": "object",
         "properties": {

@@ -56,12 +56,20 @@ class Metrics:
             "holdfast_memory_failing", "1 while a provider is down", ["provider"], registry=registry
         )
         self._begun: dict[str, tuple[float, bool]] = {}
+        # A labelled counter is looked up once: that takes longer than counting.
+        self._ends = {kind: self._turns.labels(end) for kind, end in ENDS.items()}
+        self._spent = [self._tokens.labels(kind) for kind in ("input", "output", "cached")]
+        self._routes: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         # Paths that lead nowhere are one route: else a stranger could fill the memory with names.
         known = route or "(none)"
-        self._requests.labels(method if route else "(any)", known, str(status)).inc()
-        self._seconds.labels(known).observe(seconds)
+        place = (method if route else "(any)", known, status)
+        if place not in self._routes:
+            self._routes[place] = self._requests.labels(*map(str, place)), self._seconds.labels(known)
+        count, took = self._routes[place]
+        count.inc()
+        took.observe(seconds)
 
     def heard(self, event: Event, at: float) -> None:
         """Something happened in a conversation, at this time in seconds."""
@@ -75,11 +83,11 @@ class Metrics:
                 self._begun.clear()
             self._begun[event.turn_id] = (at, False)
         elif isinstance(event, StepFinished):
-            self._tokens.labels("input").inc(event.input_tokens)
-            self._tokens.labels("output").inc(event.output_tokens)
-            self._tokens.labels("cached").inc(event.cached_tokens)
+            spent = (event.input_tokens, event.output_tokens, event.cached_tokens)
+            for counter, tokens in zip(self._spent, spent, strict=True):
+                counter.inc(tokens)
         elif isinstance(event, (TurnCompleted, TurnFailed, TurnInterrupted)):
-            self._turns.labels(ENDS[type(event)]).inc()
+            self._ends[type(event)].inc()
             begun, _ = self._begun.pop(event.turn_id, (at, True))
             self._whole.observe(at - begun)
 
