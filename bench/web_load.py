@@ -1,6 +1,6 @@
 """N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
 
-`direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session, sends a message
+`direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session with a message
 and reads its events, as the page does. Each line: seconds to the first text, to the end, and the tokens.
 """
 
@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 import time
+from secrets import token_hex
 
 TOKEN = "bench"  # noqa: S105 - of a server that lives for a benchmark
 BODY = {"model": "paced", "stream": True, "messages": [{"role": "user", "content": "Count to a hundred."}]}
@@ -27,12 +28,12 @@ class Chat:
         if self._way != "api":
             return await self._stream("POST", "/v1/chat/completions", BODY)
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        made = await self._ask(reader, writer, "/api/sessions", {})
-        session = json.loads(made)["id"]
-        reading = asyncio.create_task(self._stream("GET", f"/api/sessions/{session}/events?after=0", None))
-        await self._ask(reader, writer, f"/api/sessions/{session}/send", {"text": "Count to a hundred."})
+        made = await self._ask(
+            reader, writer, "/api/sessions", {"message": {"text": "Count to a hundred.", "key": token_hex(8)}}
+        )
         writer.close()
-        return await reading
+        session = json.loads(made)["id"]
+        return await self._stream("GET", f"/api/sessions/{session}/events?after=0", None)
 
     async def _ask(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: object

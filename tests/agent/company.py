@@ -96,7 +96,14 @@ def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not JSON")
 
 
-class MortalEngine:
+class ByItsCallers:
+    """An engine without a writer of its own: each write of a call is one at which a fault can happen."""
+
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> None:
+        """Nothing is run here: the store runs it on a thread, step by step."""
+
+
+class MortalEngine(ByItsCallers):
     """An engine whose process dies at a chosen write, and stays dead until it is started again."""
 
     def __init__(self, engine: Engine) -> None:
@@ -135,7 +142,7 @@ class MortalEngine:
         return self._engine.read(work)
 
 
-class HoldingEngine:
+class HoldingEngine(ByItsCallers):
     """An engine whose next write waits, on its caller's thread, until the test lets it go."""
 
     def __init__(self, engine: Engine) -> None:
@@ -158,7 +165,7 @@ class HoldingEngine:
         return self._engine.write(work)
 
 
-class FailingEngine:
+class FailingEngine(ByItsCallers):
     """An engine whose chosen call fails as a real one would: nothing of it is stored."""
 
     def __init__(self, engine: Engine) -> None:

@@ -16,78 +16,83 @@ from holdfast.core.events import (
 )
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Engine, InboxMessage, Transaction
-from holdfast.sessions.inbox import Inbox
+from holdfast.sessions.contract import Engine, Look, Transaction
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ScriptedModel
-from tests.agent.company import Hold, HoldingEngine, until
+from tests.agent.company import ByItsCallers, Hold, HoldingEngine, until
 from tests.host.house import a_host, until_turns_end
 
 T = TypeVar("T")
 Wait = Callable[[Awaitable[Any]], Any]
 
 
-class Fickle(Inbox):
+class Fickle:
     """A person who takes a message back right after the runner has looked at it, once."""
 
-    def __init__(self, inbox: Inbox, looks: int) -> None:
-        super().__init__(inbox._engine)  # noqa: SLF001 - the same inbox, seen by another
-        self._looks = looks
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self._look = db.look
         self.unwanted = 0
 
-    def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
-        found = super().waiting(session_id, limit=limit)
-        if found and found[0].id == self.unwanted:
-            self._looks -= 1
-            if self._looks == 0:
-                self.withdraw(self.unwanted)
+    def __call__(self, session_id: str) -> Look:
+        found = self._look(session_id)
+        first = found.first()
+        if first is not None and first.id == self.unwanted:
+            self._db.inbox.withdraw(self.unwanted)
         return found
 
 
 @pytest.mark.clause("I1")
-@pytest.mark.parametrize("looks", [1, 2, 3])
 def test_a_message_withdrawn_between_the_look_and_the_taking_stops_nobody(
-    db: SessionDB, wait: Wait, looks: int
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
         hold = Hold()
-        inbox = db.inbox = Fickle(db.inbox, looks)
+        look = Fickle(db)
+        monkeypatch.setattr(db, "look", look)
         async with a_host(db, [hold, "last"]) as host:
             await host.send("s", "first")
             await hold.reached.wait()
             # As another process does it: nobody pokes this runner.
-            inbox.unwanted = inbox.put("s", {"role": "user", "content": "never mind"}).id
-            inbox.put("s", {"role": "user", "content": "third"})
+            unwanted = db.inbox.put("s", {"role": "user", "content": "never mind"})
+            db.inbox.put("s", {"role": "user", "content": "third"})
+            look.unwanted = unwanted.id
             hold.opened.set()
             await until(lambda: db.get_messages("s")[-1]["content"] == "last")
             assert [m["content"] for m in db.get_messages("s") if m["role"] == "user"] == ["first", "third"]
+            withdrawn = db.inbox.get(unwanted.id)
+            assert withdrawn is not None
+            assert withdrawn.state == "withdrawn"
 
     wait(scenario())
 
 
-class Failing(Inbox):
+class Failing:
     """Fails at the first look by who has just begun to hold the conversation."""
 
     def __init__(self, db: SessionDB) -> None:
-        super().__init__(db.inbox._engine)  # noqa: SLF001 - the same inbox
         self._db = db
+        self._look = db.look
         self.failed = False
 
-    def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
+    def __call__(self, session_id: str) -> Look:
         if not self.failed and self._db.session_holder(session_id) is not None:
             self.failed = True
             raise StoreFault("the store", "a look failed")
-        return super().waiting(session_id, limit=limit)
+        return self._look(session_id)
 
 
 @pytest.mark.clause("I1")
-def test_a_look_that_fails_right_after_the_lease_was_taken_blocks_nobody(db: SessionDB, wait: Wait) -> None:
+def test_a_look_that_fails_right_after_the_lease_was_taken_blocks_nobody(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
-        inbox = db.inbox = Failing(db)
+        look = Failing(db)
+        monkeypatch.setattr(db, "look", look)
         async with a_host(db, ["heard"]) as host:
             await host.send("s", "first")
             await until(lambda: [m["content"] for m in db.get_messages("s")] == ["first", "heard"])
-        assert inbox.failed
+        assert look.failed
 
     wait(scenario())
 
@@ -166,7 +171,7 @@ def test_an_interrupt_in_the_moment_of_a_rotation_still_shows_it(wait: Wait) -> 
     wait(scenario())
 
 
-class UnsureEngine:
+class UnsureEngine(ByItsCallers):
     """An engine whose connection breaks right after a chosen write is stored, and then stays so."""
 
     def __init__(self, engine: Engine) -> None:

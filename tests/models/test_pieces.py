@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import AnswerEmpty, StreamBroken
 from holdfast.models.call_pieces import CallPieces
-from holdfast.models.completeness import whole
+from holdfast.models.completeness import Completeness
 from holdfast.models.contract import Finished, ModelPiece, ReasoningPiece, TextPiece, ToolCallPiece, Usage
 from holdfast.models.openai_chunks import ChunkReader
 from holdfast.testing import ScriptedModel
@@ -77,7 +77,10 @@ def test_an_id_that_comes_late_makes_no_second_call() -> None:
 def read(*chunks: dict[str, Any]) -> list[ModelPiece]:
     """The pieces of chunks as a server sends them, and the end."""
     reader = ChunkReader("m")
-    return [*(piece for chunk in chunks for piece in reader.pieces(chunk)), reader.finished()]
+    pieces = reader.pieces(chunks)
+    if reader.failure is not None:
+        raise reader.failure
+    return [*pieces, reader.finished()]
 
 
 def delta(reason: str | None = None, **fields: object) -> dict[str, Any]:
@@ -154,14 +157,16 @@ def test_usage_is_read_as_far_as_it_is_given(usage: dict[str, Any], meant: Usage
 )
 def test_no_shape_of_a_chunk_breaks_the_reader(choices: object) -> None:
     reader = ChunkReader("m")
-    found = reader.pieces({"choices": choices})
+    found = reader.pieces([{"choices": choices}])
     assert all(isinstance(piece, TextPiece | ToolCallPiece) for piece in found)
 
 
 def test_an_answer_without_a_word_or_a_call_is_empty() -> None:
     async def ask(script: list[Any]) -> None:
-        async for _ in whole("m", ScriptedModel(script).stream(REQUEST)):
-            pass
+        answer = Completeness("m")
+        async for piece in ScriptedModel(script).stream(REQUEST):
+            assert answer.see(piece) is piece
+        answer.end()
 
     for empty in ("", "  \n"):
         with pytest.raises(AnswerEmpty, match="empty"):

@@ -9,7 +9,8 @@ from typing import TypeVar
 import httpx2
 import pytest
 
-from holdfast.models.wire import MOST_UNREAD, Wire
+from holdfast.models.connection import MOST_UNREAD
+from holdfast.models.wire import Wire
 from tests.models.asking import run
 
 T = TypeVar("T")

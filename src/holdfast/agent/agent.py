@@ -34,7 +34,7 @@ from holdfast.memory.manager import together
 from holdfast.models.contract import Model
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Lease
+from holdfast.sessions.contract import Lease, Look
 from holdfast.tools.contract import Tool
 
 T = TypeVar("T")
@@ -154,10 +154,16 @@ class Agent:
                     return result
                 first = self._waiting(await self._session.look(self.lease))
 
-    async def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield what happens in it; older waiting messages go first, one a call."""
+    async def stream(
+        self, text: str | Message | None = None, *, seen: Look | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield what happens in it; older waiting messages go first, one a call.
+
+        `seen` is what a host that holds the session's lease has just seen there, so that it need not be
+        looked at again.
+        """
         with self._alone():
-            _, first = await self._accept(text)
+            _, first = await self._accept(text, seen)
             running = await self._begin(first)
             async with aclosing(self._events(running)) as events:
                 async for event in events:
@@ -324,10 +330,12 @@ class Agent:
         finally:
             self._busy = False
 
-    async def _accept(self, text: str | Message | None) -> tuple[Message | int | None, Message | int]:
+    async def _accept(
+        self, text: str | Message | None, seen: Look | None = None
+    ) -> tuple[Message | int | None, Message | int]:
         """What to run in the end, and what comes first: an inbox id when others wait before it."""
         message = None if text is None else persons_message(text)
-        oldest = await self._session.look(self.lease)
+        oldest = await self._session.look(self.lease, seen)
         if message is None:
             return None, self._waiting(oldest)
         if oldest is None:

@@ -12,7 +12,7 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import LeaseLost, Refused, SessionExists
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Lease
+from holdfast.sessions.contract import Lease, Look
 
 UNREAD = -1
 
@@ -54,9 +54,12 @@ class KnownSession:
         self._known = UNREAD if store.moved_on else self._known + store.stored
         self._left_open = running if store.state == "running" else None
 
-    async def look(self, lease: Lease | None) -> int | None:
-        """Know the session as it is stored now; returns the oldest message that waits in it."""
-        oldest = await self._reread()
+    async def look(self, lease: Lease | None, seen: Look | None = None) -> int | None:
+        """Know the session as it is stored now; returns the oldest message that waits in it.
+
+        A look that somebody has `seen` just now under the lease spares another.
+        """
+        oldest = await self._reread(seen)
         if self._left_open is not None:
             if lease is not None:
                 self._left_open.store.hold(lease)
@@ -80,18 +83,15 @@ class KnownSession:
         """What is stored of it now; on a thread."""
         return self._db.get_messages(self._db.live_end(self.id))
 
-    async def _reread(self) -> int | None:
-        self.id, messages, oldest = await off_loop(self._pool, self._read, self._known)
-        if messages is not None:
+    async def _reread(self, seen: Look | None = None) -> int | None:
+        look = await off_loop(self._pool, self._look) if seen is None else seen
+        if (look.live, look.messages) != (self.id, self._known):
+            messages = await off_loop(self._pool, self._db.get_messages, look.live) if look.messages else []
+            self.id, self._known = look.live, len(messages)
             self.transcript.begin_anew(messages)
-            self._known = len(messages)
-        return oldest
+        first = look.first()
+        return first.id if first else None
 
-    def _read(self, known: int) -> tuple[str, list[Message] | None, int | None]:
+    def _look(self) -> Look:
         self.ensure()
-        session_id = self._db.live_end(self.id)
-        waiting = self._db.inbox.waiting(session_id, limit=1)
-        oldest = waiting[0].id if waiting else None
-        if session_id == self.id and self._db.message_count(session_id) == known:
-            return session_id, None, oldest
-        return session_id, self._db.get_messages(session_id), oldest
+        return self._db.look(self.id)

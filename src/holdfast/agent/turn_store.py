@@ -8,6 +8,7 @@ the same moment as it was interrupted is completed.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from typing import Any, ParamSpec, TypeVar
 
@@ -51,11 +52,11 @@ class TurnStore:
         async def work() -> Message:
             if isinstance(first, int):
                 # Noted in any case: a turn that is open on record is open here, whatever fails next.
-                turn, said = await self._call(self._take, session_id, first)
+                turn, said = await self._visit(self._take, session_id, first)
                 self._note(turn)
                 message = said or (await self._call(self._journal.messages, self.turn_id))[0]
             else:
-                self._note(await self._call(self._journal.open, session_id, first, turn_id=self.turn_id))
+                self._note(await self._visit(self._journal.open, session_id, first, turn_id=self.turn_id))
                 message = first
             self._fold([message])
             return message
@@ -88,14 +89,14 @@ class TurnStore:
         """Store the next step."""
 
         async def work() -> None:
-            await self._call(self._journal.append, self.turn_id, messages)
+            await self._visit(self._journal.append, self.turn_id, messages)
             self._fold(messages)
 
         await settled(work())
 
     async def save_partial(self, text: str) -> None:
         """Keep what has come of an answer that still streams."""
-        await settled(self._call(self._journal.save_partial, self.turn_id, text))
+        await settled(self._visit(self._journal.save_partial, self.turn_id, text))
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
@@ -111,7 +112,7 @@ class TurnStore:
 
         async def work() -> Message | None:
             try:
-                message = await self._call(self._journal.join, self.turn_id, steer.id)
+                message = await self._visit(self._journal.join, self.turn_id, steer.id)
             except NotWaiting:
                 return None
             self._fold([message])
@@ -143,7 +144,7 @@ class TurnStore:
 
         async def work() -> list[InboxMessage]:
             try:
-                done = await self._call(attempt)
+                done = await self._visit(attempt)
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
             if isinstance(done, list):
@@ -159,7 +160,7 @@ class TurnStore:
         ending = self._journal.interrupt if state == "interrupted" else self._journal.fail
 
         async def work() -> None:
-            self._note(await self._call(ending, self.turn_id, reason, messages, account=account or None))
+            self._note(await self._visit(ending, self.turn_id, reason, messages, account=account or None))
             self._fold(messages)
 
         await settled(work())
@@ -176,6 +177,9 @@ class TurnStore:
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pool, fn, *args, **kwargs)
+
+    async def _visit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.visit(self._pool, partial(fn, *args, **kwargs))
 
     def _note(self, turn: Turn) -> None:
         # A rotation whose end was not heard of here has moved the turn all the same.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 BYTES = 2_000_000
 KEPT = 3
+LOOK_EVERY = 50
+"""Lines between two looks at the file's size."""
 # What a record has by itself; all else came as `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -19,6 +21,18 @@ class Facts(logging.Formatter):
         line = super().format(record)
         head, newline, rest = line.partition("\n")
         return f"{head} {facts}{newline}{rest}" if facts else line
+
+
+class Rolling(RotatingFileHandler):
+    """Looks now and then whether the file is full: to ask at every line took as long as to write it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+        self._lines = 0
+
+    def shouldRollover(self, record: logging.LogRecord) -> int:  # noqa: N802 - its name in the library
+        self._lines += 1
+        return int(self._lines % LOOK_EVERY == 1 and super().shouldRollover(record))
 
 
 class OnScreen(logging.Handler):
@@ -42,9 +56,7 @@ def start_log(folder: Path, *, debug: bool) -> None:
     formatter = Facts("%(asctime)s %(levelname)s %(process)d %(name)s %(message)s")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file: logging.Handler = RotatingFileHandler(
-            log_file(folder), maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True
-        )
+        file: logging.Handler = Rolling(log_file(folder))
     except OSError:
         file = logging.NullHandler()
     handlers: list[logging.Handler] = [file, OnScreen()] if debug else [file]

@@ -2,6 +2,7 @@
 
 from holdfast.host.contract import (
     Accepted,
+    Beginning,
     CompactedStretch,
     ContextView,
     HostOptions,
@@ -18,6 +19,7 @@ from holdfast.host.host import Host
 
 __all__ = [
     "Accepted",
+    "Beginning",
     "CompactedStretch",
     "ContextView",
     "Host",

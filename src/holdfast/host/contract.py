@@ -5,7 +5,7 @@ time runs it, under a lease. `streams.py` numbers its events, `conversation.py` 
 keeps its agent warm.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
@@ -13,7 +13,7 @@ from holdfast.agent import Agent, Pools
 from holdfast.agent.context import ContextPart
 from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock
+from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event, RecalledFrom
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
@@ -124,6 +124,23 @@ class Accepted:
     mode: str
     interrupts: str | None
     """The turn that an interrupt is addressed to."""
+    at: int
+    """When it was stored, in the store's microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a session begins with beside its first message."""
+
+    history: Sequence[Message] = ()
+    """What was said elsewhere before it, for which no memory is owed."""
+    source: str | None = None
+    """None: the host's own."""
+    title: str | None = None
+    prev_session_id: str | None = None
+    """The session left behind, which reaches a boundary, as with `Host.new_session`."""
+    key: str | None = None
+    """Used before, it begins nothing: the answer names the session that was begun with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,8 @@ whatever enters there (a person's word, a background process's end) can't run be
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 from holdfast.agent import Agent
 from holdfast.core.errors import (
@@ -30,18 +28,14 @@ from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.ears import PASSING, Ears, Listener
 from holdfast.host.following import Follower
-from holdfast.host.looks import Look, Looks
+from holdfast.host.looks import Looks
 from holdfast.host.showing import Showing
 from holdfast.host.streams import EventStream
 from holdfast.host.wishes import Wish, Wishes
-from holdfast.process import off_loop
-from holdfast.sessions.contract import InboxMessage, Lease
+from holdfast.sessions.contract import InboxMessage, Lease, Look
 from holdfast.tools.asking import OpenQuestions
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 LONGEST_PAUSE = 5.0
 LONGEST_REST = 15.0
@@ -89,7 +83,7 @@ class Conversation:
             self.questions,
         )
         self.showing = Showing(parts, self.stream, self._asks, ears, listener)
-        self._looks = Looks(root_id, parts.db, holder, self._follower, self.showing.mark)
+        self._looks = Looks(root_id, parts.db, parts.pools.store, holder, self._follower, self.showing.mark)
         self._wishes = Wishes()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +92,7 @@ class Conversation:
         self._deleted = False
         self._elsewhere = False
         self._looked: Look | None = None  # what the look found that came with the lease
-        self._end: tuple[str, int] | None = None  # where it was left, when the last look has left it
+        self._end: Look | None = None  # where it was left, when the last look has left it
         self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
         self.used = parts.clock.monotonic()
 
@@ -116,6 +110,11 @@ class Conversation:
     def is_served(self) -> bool:
         """Whether this process holds the conversation now."""
         return self._running is not None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether this process holds it, or is about to: somebody has spoken here."""
+        return self.is_served or self._spoken_here
 
     @property
     def is_unused(self) -> bool:
@@ -217,7 +216,11 @@ class Conversation:
                 pause = min(2 * pause, LONGEST_PAUSE)
             except HoldfastError as trouble:
                 self._trouble(trouble)
-                return
+                if not self.showing.unended:
+                    return
+                # A turn here is not known to be closed: whoever waits for its end must hear of it.
+                await self._rest(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _go_on(self) -> bool:
         """One look at the conversation; False when there is nothing to do and nobody to do it for."""
@@ -244,7 +247,7 @@ class Conversation:
         spoken, self._spoken_here = self._spoken_here, False
         served = False
         try:
-            lease, self._looked = await self._call(self._looks.hold)
+            lease, self._looked = await self._looks.hold()
             if lease is not None:
                 await self._serve(lease)
                 served = True
@@ -263,9 +266,7 @@ class Conversation:
 
     async def _look_elsewhere(self) -> InboxMessage | None:
         """See and show what other processes do here; returns the message whose turn it is."""
-        look, holder, news = await self._call(
-            self._looks.around, follow=bool(self.stream.readers or self._wishes)
-        )
+        look, holder, news = await self._looks.around(follow=bool(self.stream.readers or self._wishes))
         message = self._heard_of(look)
         if news is not None:
             self._moved(elsewhere=self._elsewhere or holder is not None)
@@ -312,7 +313,7 @@ class Conversation:
         if self._deleted:
             return
         end, self._end = self._end, None
-        self._follower.skip(await self._call(self._looks.leave) if end is None else end)
+        self._follower.skip(end or await self._looks.leave())
 
     async def _until_idle(self, agent: Agent) -> None:
         while not self._closing:
@@ -330,7 +331,7 @@ class Conversation:
                 if look.open_turn and await agent.unfinished() is not None:
                     await self.showing.drop(agent)
                 with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
-                    await self.showing.show(agent, agent.stream())
+                    await self.showing.show(agent, agent.stream(seen=look))
 
     async def _next_look(self) -> Look:
         """The look that came with the lease, else a fresh one, with which the lease may go."""
@@ -338,7 +339,8 @@ class Conversation:
         if looked is not None:
             return looked
         self._spoken_here = False
-        look, self._end = await self._call(self._looks.look_or_leave, self._parked)
+        look, left = await self._looks.look_or_leave(self._parked)
+        self._end = look if left else None
         return look
 
     def _heard_of(self, look: Look) -> InboxMessage | None:
@@ -346,6 +348,3 @@ class Conversation:
         self.stream.session_id = look.live
         self.stream.waiting = len(look.waiting)
         return look.first(self._parked)
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._parts.pools.store, fn, *args, **kwargs)

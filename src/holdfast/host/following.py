@@ -26,7 +26,7 @@ from holdfast.host.endings import end_of
 from holdfast.host.streams import EventStream
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Ask, StoredMessage, Turn
+from holdfast.sessions.contract import Ask, Look, StoredMessage, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Follower:
         """Whether it knows up to where this process has shown the conversation."""
         return self._seen >= 0
 
-    def skip(self, end: tuple[str, int]) -> None:
+    def skip(self, end: Look) -> None:
         """Everything up to this end of the conversation has been shown by this process itself."""
-        self._session_id, self._seen = end
+        self._session_id, self._seen = end.live, end.messages
         self._shown_in, self._open, self._streamed = self._session_id, None, ""
         self._asks.clear()
 
@@ -190,12 +190,6 @@ class Follower:
             self._stream.publish(
                 AskClosed(session_id=self._session_id, turn_id=turn_id, ask_id=ask_id, outcome=how)
             )
-
-
-def end_of_conversation(db: SessionDB, root_id: str) -> tuple[str, int]:
-    """The session in which it goes on, and how many messages that has."""
-    live = db.live_end(root_id)
-    return live, db.message_count(live)
 
 
 def _beginning(db: SessionDB, session_id: str) -> int:

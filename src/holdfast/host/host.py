@@ -6,7 +6,7 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +23,7 @@ from holdfast.core.ids import new_id
 from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
     Accepted,
+    Beginning,
     HostParts,
     HostStatus,
     ModelList,
@@ -42,6 +43,8 @@ from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
 logger = logging.getLogger(__name__)
+
+PLAINLY = Beginning()
 
 
 class Host(Overview):
@@ -92,31 +95,34 @@ class Host(Overview):
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
-            stored = await self._call(self._put, conversation.root_id, message, mode, key)
+            stored = await self._call.visit(self._put, conversation.root_id, message, mode, key)
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
-            running, stored = None, await self._call(self._put, conversation.root_id, message, mode, key)
+            running, stored = (
+                None,
+                await self._call.visit(self._put, conversation.root_id, message, mode, key),
+            )
         return _accepted(conversation, stored, running)
 
     async def begin(
-        self, session_id: str, text: str | Message, *, history: Sequence[Message] = (), source: str
+        self, session_id: str, text: str | Message, how: Beginning = PLAINLY
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
-        """Begin a session with a message and what was said elsewhere before it, for which no memory is owed.
+        """Begin a session with a message, both or neither.
 
         Returns what follows as well, from the first event on, as `event_batches` does.
         """
-        message = _persons(text)
-
-        def work() -> InboxMessage:
-            self._db.create_session(session_id, source=source)
-            if history:
-                self._db.append_messages(session_id, history)
-            return self._db.inbox.put(session_id, message)
-
-        stored = await self._call(work)
-        conversation = self._conversations.begun(session_id)
+        message, left = _persons(text), how.prev_session_id
+        before = await self._conversations.open(left) if left else None
+        stored = await self._call.visit(self._begun, session_id, message, how)
+        if stored.session_id != session_id:
+            conversation = await self._conversations.open(stored.session_id)
+        else:
+            conversation = self._conversations.begun(session_id)
+            self._told(session_id)
+            if before is not None:
+                self._in_background(self._conversations.commit(before))
         return _accepted(conversation, stored, None), _batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
@@ -137,6 +143,8 @@ class Host(Overview):
         if from_now:
             conversation = await self._conversations.opened_or_open(session_id)
             after = conversation.stream.number
+        elif (here := self._conversations.opened.get(session_id)) is not None and here.is_wanted:
+            conversation = here  # it is about to run here, or runs: so it is there
         else:
             conversation = await self._conversations.open(session_id)
         return _batches(conversation, after)
@@ -182,7 +190,7 @@ class Host(Overview):
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
-        await self._call(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        await self._call.visit(self._db.create_session, fresh, source=self._parts.options.source, title=title)
         self._conversations.begun(fresh)
         self._told(fresh)
         if before is not None:
@@ -343,6 +351,15 @@ class Host(Overview):
         sessions = [turn.session_id for turn in self._db.turns.unfinished()]
         return [each for each in sessions if cut_off(self._db, each) is not None]
 
+    def _begun(self, session_id: str, message: Message, how: Beginning) -> InboxMessage:
+        earlier = None if how.key is None else self._db.inbox.by_key(how.key)
+        if earlier is not None:
+            return earlier
+        self._db.create_session(session_id, source=how.source or self.source, title=how.title)
+        if how.history:
+            self._db.append_messages(session_id, how.history)
+        return self._db.inbox.put(session_id, message, key=how.key)
+
     def _put(self, root_id: str, message: Message, mode: Mode, key: str | None) -> InboxMessage:
         addressed = None
         if mode == "interrupt":
@@ -375,7 +392,7 @@ def _accepted(conversation: Conversation, stored: InboxMessage, running: str | N
     if interrupted is not None:
         conversation.interrupt(interrupted, INTERRUPTED)
     conversation.run_waiting()
-    return Accepted(stored.id, stored.session_id, stored.mode, interrupted)
+    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created)
 
 
 async def _batches(conversation: Conversation, after: int | None) -> AsyncGenerator[list[Numbered], None]:

@@ -1,77 +1,99 @@
-"""`Looks`: what a runner asks of the store about its conversation, each in one visit, on a thread.
+"""`Looks`: what a runner asks of the store about its conversation, each in one visit.
 
 Looks that follow each other are one visit: who takes the lease also hears what waits, and who finds that
 nothing waits any more lets the lease go as well.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from holdfast.host.following import Follower, News, end_of_conversation
+from holdfast.core.errors import HoldfastError
+from holdfast.host.following import Follower, News
 from holdfast.host.holders import living_holder
+from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import InboxMessage, Lease
+from holdfast.sessions.contract import Lease, Look
+from holdfast.sessions.leases import session_lease
 
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The conversation in the store: the session in which it goes on, and what waits there."""
-
-    live: str
-    waiting: list[InboxMessage]
-    open_turn: bool
-    """Whether a turn is open there: between two turns of this process, one that was cut off."""
-
-    def first(self, parked: int) -> InboxMessage | None:
-        """The message whose turn it is; those up to the inbox id `parked` wait for a person's word."""
-        return self.waiting[0] if self.waiting and self.waiting[0].id > parked else None
+Held = tuple[Lease | None, Look | None]
+Left = tuple[Look, Lease | None]
+"""What a look found, and the lease if it was let go."""
 
 
 class Looks:
-    """One conversation's visits to the store."""
+    """One conversation's visits to the store, on the host's loop."""
 
     def __init__(
-        self, root_id: str, db: SessionDB, holder: str, follower: Follower, mark: Callable[[], None]
+        self,
+        root_id: str,
+        db: SessionDB,
+        pool: DaemonPool,
+        holder: str,
+        follower: Follower,
+        mark: Callable[[], None],
     ) -> None:
-        """`mark` notes for memory what was completed, before the conversation is left."""
+        """`mark` notes for memory what was completed, before the conversation is left; on any thread."""
         self._root_id = root_id
         self._db = db
+        self._pool = pool
         self._holder = holder
         self._follower = follower
         self._mark = mark
 
-    def around(self, *, follow: bool) -> tuple[Look, str | None, News | None]:
+    async def around(self, *, follow: bool) -> tuple[Look, str | None, News | None]:
         """What waits, who holds the conversation, and what they did, if something waits or `follow`."""
-        look = self._look()
+        return await off_loop(self._pool, self._around, follow)
+
+    async def hold(self) -> Held:
+        """Take the lease and look; None while another process holds it."""
+        return await self._db.visit(self._pool, self._hold, self._keep)
+
+    async def look_or_leave(self, parked: int) -> tuple[Look, bool]:
+        """One look; when it is no message's turn, the conversation is left."""
+        look, lease = await self._leaving(lambda look: look.first(parked) is None)
+        return look, lease is not None
+
+    async def leave(self) -> Look:
+        """Let the lease go; returns up to where this process has shown the conversation."""
+        try:
+            return (await self._leaving(lambda _: True))[0]
+        except HoldfastError:
+            # Without the look, but not with the lease: it would be renewed for ever.
+            await off_loop(self._pool, self._db.let_go_of_session, self._root_id, self._holder)
+            raise
+
+    def _around(self, follow: bool) -> tuple[Look, str | None, News | None]:
+        look = self._db.look(self._root_id)
         if not (look.waiting or follow):
             return look, None, None
         return look, living_holder(self._db, self._root_id), self._follower.read(self._root_id)
 
-    def hold(self) -> tuple[Lease | None, Look | None]:
-        """Take the lease and look; None while another process holds it."""
-        lease = self._db.hold_session(self._root_id, self._holder)
+    def _hold(self) -> Held:
+        name = session_lease(self._root_id)
+        lease = self._db.leases.acquire(name, self._holder, ttl_seconds=self._db.lease_seconds)
+        if lease is None:
+            return None, None
         try:
-            return lease, None if lease is None else self._look()
+            return lease, self._db.look(self._root_id)
         except BaseException:
-            # A lease that is kept would be renewed for ever, and nobody could go on.
-            self._db.let_go_of_session(self._root_id, self._holder)
+            # Kept, it would stand in everybody's way until it runs out.
+            self._db.leases.release(lease)
             raise
 
-    def look_or_leave(self, parked: int) -> tuple[Look, tuple[str, int] | None]:
-        """One look; when it is no message's turn, the conversation is left."""
-        self._mark()
-        look = self._look()
-        return look, None if look.first(parked) else self.leave()
+    def _keep(self, held: Held) -> None:
+        if held[0] is not None:
+            self._db.keep_lease(held[0])
 
-    def leave(self) -> tuple[str, int]:
-        """Let the lease go; returns up to where this process has shown the conversation."""
-        try:
+    async def _leaving(self, may: Callable[[Look], bool]) -> Left:
+        def work() -> Left:
             self._mark()
-            return end_of_conversation(self._db, self._root_id)
-        finally:
-            self._db.let_go_of_session(self._root_id, self._holder)
+            look = self._db.look(self._root_id)
+            lease = self._db.held_lease(self._root_id, self._holder) if may(look) else None
+            if lease is not None:
+                self._db.leases.release(lease)
+            return look, lease
 
-    def _look(self) -> Look:
-        live = self._db.live_end(self._root_id)
-        waiting = self._db.inbox.waiting(live)
-        return Look(live, waiting, open_turn=bool(waiting) and self._db.turns.running(live) is not None)
+        def forget(left: Left) -> None:
+            if left[1] is not None:
+                self._db.forget_lease(left[1])
+
+        return await self._db.visit(self._pool, work, forget)

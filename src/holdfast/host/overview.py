@@ -24,9 +24,10 @@ class Overview(Records):
     """Answers, and changes nothing."""
 
     def __init__(self, parts: HostParts) -> None:
-        call = StoreCalls(parts.pools.store)
+        call = StoreCalls(parts.db, parts.pools.store)
         self._conversations = Conversations(parts, call)
         super().__init__(parts, call, self._conversations.changes.touched)
+        self.source = parts.options.source
         self.model = parts.model
         self.tools = parts.tools
         self.problems = parts.problems

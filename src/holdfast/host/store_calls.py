@@ -1,10 +1,12 @@
 """`StoreCalls`: how the host reaches its store: off the loop, and not any more once it is ending."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.core.errors import HostClosed
 from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions import SessionDB
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -13,7 +15,8 @@ P = ParamSpec("P")
 class StoreCalls:
     """One for a host and all its parts: closing it closes the door for each of them."""
 
-    def __init__(self, pool: DaemonPool) -> None:
+    def __init__(self, db: SessionDB, pool: DaemonPool) -> None:
+        self._db = db
         self._pool = pool
         self.closed = False
 
@@ -21,3 +24,9 @@ class StoreCalls:
         if self.closed:
             raise HostClosed
         return await off_loop(self._pool, fn, *args, **kwargs)
+
+    async def visit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """For short calls that change nothing but the store: `SessionDB.visit`."""
+        if self.closed:
+            raise HostClosed
+        return await self._db.visit(self._pool, partial(fn, *args, **kwargs))

@@ -13,6 +13,7 @@ from holdfast.core.errors import ModelFailure, ModelMissing
 from holdfast.models.anthropic_events import EventReader
 from holdfast.models.anthropic_messages import anthropic_request
 from holdfast.models.client_model import ClientModel
+from holdfast.models.completeness import Completeness
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.failures import STATUS_BAD_REQUEST, failure, quotable, server_said, unanswered
 from holdfast.models.server import Server
@@ -39,24 +40,25 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
         super().__init__(server, traits, clock=clock)
         self._thinking = thinking
 
-    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """The answer, piece by piece."""
         client = await self._opened()
         import anthropic
         import httpx2
 
-        reader = EventReader(self._traits.name)
+        reader, answer = EventReader(self._traits.name), Completeness(self._traits.name)
         try:
             async with await self._sent(client, request) as stream:
                 events = cast("AsyncGenerator[RawMessageStreamEvent, None]", aiter(stream))
                 async with aclosing(events):
                     async for event in events:
                         for piece in reader.pieces(event):
-                            yield piece
+                            yield answer.see(piece)
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as cause:
             # Once the model has said that it is done, a broken connection takes nothing away.
             if not reader.ended:
                 raise self._named(cause, began=reader.began) from quotable(cause, self._server.key)
-        yield reader.finished()
+        yield answer.see(reader.finished())
 
     async def _sent(
         self, client: "AsyncAnthropic", request: ModelRequest

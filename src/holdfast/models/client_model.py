@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
-from holdfast.models.completeness import whole
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.server import Server, loaded
 
@@ -28,9 +27,9 @@ class ClientModel(ABC, Generic[C]):
     def traits(self) -> ModelTraits:
         return self._traits
 
+    @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """The answer, piece by piece."""
-        return whole(self._traits.name, self._pieces(request))
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -39,6 +38,8 @@ class ClientModel(ABC, Generic[C]):
             await self._end(client)
 
     async def _opened(self) -> C:
+        if self._client is not None:
+            return self._client
         async with self._opening:
             if self._client is None:
                 self._client = await loaded(self._traits.name, self._new_client)
@@ -51,7 +52,3 @@ class ClientModel(ABC, Generic[C]):
     @abstractmethod
     async def _end(self, client: C) -> None:
         """Close the client."""
-
-    @abstractmethod
-    def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """The answer as the server gives it."""

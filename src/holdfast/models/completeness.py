@@ -1,33 +1,35 @@
 """What makes an answer whole: it ends in `Finished`, and it says something or calls a tool."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-
 from holdfast.core.errors import AnswerEmpty, StreamBroken
 from holdfast.models.contract import Finished, ModelPiece, Retrying, TextPiece, ToolCallPiece
 
 
-async def whole(model: str, pieces: AsyncGenerator[ModelPiece, None]) -> AsyncGenerator[ModelPiece, None]:
-    """The same pieces; raises `StreamBroken` or `AnswerEmpty` where the answer isn't whole.
+class Completeness:
+    """Watches one answer go by.
 
     An answer cut off by its length, or refused, may be empty: asking again would change nothing.
     """
-    said = finished = False
-    async with aclosing(pieces):
-        async for piece in pieces:
-            match piece:
-                case TextPiece(text):
-                    said = said or bool(text.strip())
-                case ToolCallPiece():
-                    said = True
-                case Retrying():
-                    said = False
-                case Finished(reason):
-                    finished = True
-                    if not said and reason in ("stop", "tool_calls"):
-                        raise AnswerEmpty(model, "the answer was empty")
-                case _:
-                    pass
-            yield piece
-    if not finished:
-        raise StreamBroken(model, "the answer stopped before its end")
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._said = False
+        self._finished = False
+
+    def see(self, piece: ModelPiece) -> ModelPiece:
+        """The same piece; raises `AnswerEmpty` where one without a word or a call ends."""
+        if isinstance(piece, TextPiece):
+            self._said = self._said or bool(piece.text.strip())
+        elif isinstance(piece, ToolCallPiece):
+            self._said = True
+        elif isinstance(piece, Retrying):
+            self._said = False
+        elif isinstance(piece, Finished):
+            self._finished = True
+            if not self._said and piece.stop_reason in ("stop", "tool_calls"):
+                raise AnswerEmpty(self._model, "the answer was empty")
+        return piece
+
+    def end(self) -> None:
+        """No more comes: raises `StreamBroken` where the answer hasn't ended."""
+        if not self._finished:
+            raise StreamBroken(self._model, "the answer stopped before its end")

@@ -1,16 +1,27 @@
-"""Reads the chunks of one streamed chat completion, plain JSON, into pieces of the contract.
+"""Reads one streamed chat completion, the chunks in its events, into pieces of the contract.
 
 Servers promise more than they keep: any field may be missing or of another kind, so everything is looked at
 before it is used.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.core.errors import StreamBroken
 from holdfast.models.call_pieces import CallPieces
-from holdfast.models.contract import Finished, ModelPiece, ReasoningPiece, StopReason, TextPiece, Usage
+from holdfast.models.contract import (
+    Finished,
+    ModelPiece,
+    ReasoningPiece,
+    StopReason,
+    TextPiece,
+    ToolCallPiece,
+    Usage,
+)
+from holdfast.models.event_data import EventData
 
+DONE = "[DONE]"
 # The server gave up, not the model.
 GAVE_UP = frozenset({"error", "abort"})
 CUT_SHORT: dict[str, StopReason] = {
@@ -18,8 +29,21 @@ CUT_SHORT: dict[str, StopReason] = {
     "max_tokens": "length",
     "content_filter": "refused",
 }
+Texts = type[TextPiece | ReasoningPiece]
 # Servers send a model's reasoning under one of these names, some of them under both.
-REASONING = ("reasoning_content", "reasoning")
+KINDS: tuple[tuple[tuple[str, ...], Texts], ...] = (
+    (("reasoning_content", "reasoning"), ReasoningPiece),
+    (("content",), TextPiece),
+    (("refusal",), TextPiece),
+)
+
+
+class ErrorInStream(Exception):
+    """A server said within its answer that it failed."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__("the server reported an error within its answer")
+        self.body = body
 
 
 class ChunkReader:
@@ -27,33 +51,42 @@ class ChunkReader:
 
     def __init__(self, model: str) -> None:
         self._model = model
+        self._events = EventData()
         self._calls = CallPieces()
         self._usage: Usage | None = None
         self._reason = ""
         self._refused = False
         self.began = False
         """Whether any piece of the answer has come."""
+        self.closed = False
+        """Whether no more can come."""
+        self.failure: Exception | None = None
+        """What broke the answer after the pieces that were read; nothing after it counts."""
 
     @property
     def ended(self) -> bool:
         """Whether the server has said why the answer ends."""
         return bool(self._reason)
 
-    def pieces(self, chunk: object) -> Iterator[ModelPiece]:
-        """What one chunk adds to the answer."""
-        usage = _part(chunk, "usage")
-        if usage is not None:
-            self._usage = _usage(usage)
-        for choice in _list(chunk, "choices"):
-            delta = _part(choice, "delta")
-            if delta is not None:
-                for piece in self._delta(delta):
-                    self.began = True
-                    yield piece
-            reason = _text(choice, "finish_reason")
-            if reason in GAVE_UP:
-                raise StreamBroken(self._model, f"the server ended the answer with {reason!r}")
-            self._reason = reason or self._reason
+    def feed(self, content: bytes) -> list[ModelPiece]:
+        """What these bytes add to the answer; no bytes are its end."""
+        self.closed = not content
+        try:
+            return self._arrived(self._events.feed(content) if content else self._events.end())
+        except ValueError as cause:
+            self.failure = cause
+            return []
+
+    def pieces(self, chunks: Iterable[object]) -> list[ModelPiece]:
+        """What chunks that came together add to the answer, neighbours of one text as one piece."""
+        found = _Found()
+        for chunk in chunks:
+            if gave_up := self._read(chunk, found):
+                self.failure = StreamBroken(self._model, f"the server ended the answer with {gave_up!r}")
+                break
+        pieces = found.pieces()
+        self.began = self.began or bool(pieces)
+        return pieces
 
     def finished(self) -> Finished:
         """The end of the answer; raises `StreamBroken` when the server never said so."""
@@ -69,42 +102,104 @@ class ChunkReader:
         # Some servers say "stop" after a tool call, so the calls themselves decide.
         return "tool_calls" if self._calls else "stop"
 
-    def _delta(self, delta: object) -> Iterator[ModelPiece]:
-        reasoning = next(filter(None, (_text(delta, name) for name in REASONING)), "")
-        if reasoning:
-            yield ReasoningPiece(reasoning)
-        if text := _text(delta, "content"):
-            yield TextPiece(text)
-        if refusal := _text(delta, "refusal"):
+    def _arrived(self, events: Sequence[str]) -> list[ModelPiece]:
+        chunks, failure = _chunks([data for data in events if not data.startswith(DONE)])
+        pieces = self.pieces(chunks)
+        self.failure = self.failure or failure
+        return pieces
+
+    def _read(self, chunk: object, found: "_Found") -> str:
+        """Take one chunk in. Returns the server's reason when it gave up."""
+        if not isinstance(chunk, dict):
+            return ""
+        if (usage := chunk.get("usage")) is not None:
+            self._usage = _usage(usage)
+        for choice in _list(chunk, "choices"):
+            if not isinstance(choice, dict):
+                continue
+            delta = choice.get("delta")
+            if isinstance(delta, dict):
+                self._delta(delta, found)
+            reason = choice.get("finish_reason")
+            if reason and isinstance(reason, str):
+                if reason in GAVE_UP:
+                    return reason
+                self._reason = reason
+        return ""
+
+    def _delta(self, delta: dict[str, Any], found: "_Found") -> None:
+        for names, kind in KINDS:
+            for name in names:
+                text = delta.get(name)
+                if text and isinstance(text, str):
+                    found.text(kind, text)
+                    break
+        if _text(delta, "refusal"):
             self._refused = True
-            yield TextPiece(refusal)
         for call in _list(delta, "tool_calls"):
             function = _part(call, "function")
             index = _part(call, "index")
-            yield from self._calls.add(
+            for piece in self._calls.add(
                 index if isinstance(index, int) else None,
                 _text(call, "id"),
                 _text(function, "name"),
                 _text(function, "arguments"),
-            )
+            ):
+                found.call(piece)
 
 
-def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
-    """The same pieces, with neighbours of one text as one."""
-    held: TextPiece | ReasoningPiece | None = None
-    for piece in pieces:
-        if isinstance(piece, TextPiece) and isinstance(held, TextPiece):
-            held = TextPiece(held.text + piece.text)
-        elif isinstance(piece, ReasoningPiece) and isinstance(held, ReasoningPiece):
-            held = ReasoningPiece(held.text + piece.text)
-        else:
-            if held is not None:
-                yield held
-            held = piece if isinstance(piece, (TextPiece, ReasoningPiece)) else None
-            if held is None:
-                yield piece
-    if held is not None:
-        yield held
+class _Found:
+    """Pieces in their order; a text is put together once, when another kind follows."""
+
+    def __init__(self) -> None:
+        self._pieces: list[ModelPiece] = []
+        self._kind: Texts = TextPiece
+        self._texts: list[str] = []
+
+    def text(self, kind: Texts, text: str) -> None:
+        if kind is not self._kind:
+            self._close()
+            self._kind = kind
+        self._texts.append(text)
+
+    def call(self, piece: ToolCallPiece) -> None:
+        self._close()
+        self._pieces.append(piece)
+
+    def pieces(self) -> list[ModelPiece]:
+        self._close()
+        return self._pieces
+
+    def _close(self) -> None:
+        if self._texts:
+            self._pieces.append(self._kind("".join(self._texts)))
+            self._texts.clear()
+
+
+def _chunks(events: Sequence[str]) -> tuple[Sequence[object], Exception | None]:
+    """The chunks that are whole and no errors, and what is wrong with the one after them."""
+    try:
+        # Read at once they take half as long; the count tells whether each is whole by itself.
+        chunks = json.loads(f"[{','.join(events)}]")
+    except ValueError:
+        chunks = []
+    failure: Exception | None = None
+    if len(chunks) != len(events):
+        chunks, failure = _one_by_one(events)
+    for place, chunk in enumerate(chunks):
+        if isinstance(chunk, dict) and chunk.get("error"):
+            return chunks[:place], ErrorInStream(chunk["error"])
+    return chunks, failure
+
+
+def _one_by_one(events: Sequence[str]) -> tuple[list[object], Exception | None]:
+    chunks: list[object] = []
+    for data in events:
+        try:
+            chunks.append(json.loads(data))
+        except ValueError as cause:
+            return chunks, cause
+    return chunks, None
 
 
 def _part(holder: object, name: str) -> Any:  # noqa: ANN401 - whatever a server sent

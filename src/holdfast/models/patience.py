@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import ModelFailure, ModelUnreachable, Retryable
-from holdfast.models.completeness import whole
+from holdfast.models.completeness import Completeness
 from holdfast.models.contract import Model, ModelPiece, ModelRequest, ModelTraits, Retrying
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -72,9 +72,11 @@ class Patient:
         while True:
             try:
                 # A model that isn't ours may end without saying so, or say nothing at all.
-                async with aclosing(whole(self.traits.name, self._model.stream(request))) as pieces:
+                answer = Completeness(self.traits.name)
+                async with aclosing(self._model.stream(request)) as pieces:
                     async for piece in pieces:
-                        yield piece
+                        yield answer.see(piece)
+                answer.end()
             except ModelFailure as cause:
                 if not isinstance(cause, Retryable):
                     raise

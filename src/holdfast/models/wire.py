@@ -1,154 +1,40 @@
 """`Wire`: HTTP/1.1 to a model's server, for many answers that stream at once.
 
 httpx's own transport looks at every connection for each request, and hands each chunk of a body through six
-layers. This one reads with a parser in C, and gives all that has come since it was last asked: a busy program
-does less for each token. Redirects, cookies and compression stay httpx's.
+layers. This one gives all that has come since it was last asked, and can let it gather: a busy program does
+less for each token. It serves httpx as a transport, with which redirects, cookies and compression stay, and
+`posting.py` straight. Read `connection.py` first.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httptools
 import httpx2
+
+from holdfast.models.connection import Connection
 
 if TYPE_CHECKING:
     import ssl
 
-MOST_IDLE = 32
+MOST_IDLE = 256
 IDLE_SECONDS = 5.0
 """How long a connection is kept for the next request; servers close theirs soon after."""
-MOST_UNREAD = 1_000_000
-"""Bytes of a body that may wait for their reader before no more are taken from the network."""
-INTERIM = range(100, 200)
 
 
-class Connection(asyncio.Protocol):
-    """One connection: a request, then its answer as it comes; again while both sides keep it open."""
+class Place(NamedTuple):
+    """Where a server listens."""
 
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.idle_since = 0.0
-        self._transport: asyncio.Transport | None = None
-        self._begin()
+    scheme: str
+    host: str
+    port: int
 
-    def _begin(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.has_head = False
-        self.is_whole = False
-        self._is_to_be_kept = False
-        self.failure: Exception | None = None
-        self._unread: list[bytes] = []
-        self._size = 0
-        self._woken: asyncio.Future[None] | None = None
 
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
+class Patience(NamedTuple):
+    """How long to wait for a connection, and for a silent server, in seconds."""
 
-    @property
-    def can_be_kept(self) -> bool:
-        return self.is_whole and self.is_open and self._is_to_be_kept
-
-    def send(self, head: bytes, body: bytes) -> None:
-        """Begin another exchange."""
-        self._begin()
-        if self._transport is not None:
-            self._transport.resume_reading()
-            self._transport.write(head + body)
-
-    def take(self) -> bytes:
-        """What has come of the body since the last time."""
-        taken, self._unread = b"".join(self._unread), []
-        if self._size > MOST_UNREAD and self._transport is not None:
-            self._transport.resume_reading()
-        self._size = 0
-        return taken
-
-    async def more(self, seconds: float | None) -> None:
-        """Wait until something has come; raises httpx's error when nothing does."""
-        if self.failure is None:
-            self._woken = self.loop.create_future()
-            waiting = None if seconds is None else self.loop.call_later(seconds, self._give_up)
-            try:
-                await self._woken
-            finally:
-                self._woken = None
-                if waiting is not None:
-                    waiting.cancel()
-        if self.failure is not None and not self._unread:
-            raise self.failure
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    # as asyncio calls it
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        if self.is_whole:
-            self.close()  # nothing was asked: who sends now is not in step with us
-            return
-        try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as cause:
-            self._fail(httpx2.RemoteProtocolError(f"the server's answer can't be read: {cause}"))
-            self.close()
-            return
-        if self._size > MOST_UNREAD and self._transport is not None:
-            self._transport.pause_reading()
-        self._wake()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.has_head and exc is None and self._ends_with_the_connection():
-            self.is_whole = True
-        if not self.is_whole:
-            said = str(exc) if exc is not None else "the server closed the connection in mid-answer"
-            self._fail(httpx2.ReadError(said) if exc else httpx2.RemoteProtocolError(said))
-        self._wake()
-
-    # as the parser calls it
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        self.status = self._parser.get_status_code()
-        self.has_head = self.status not in INTERIM
-
-    def on_body(self, body: bytes) -> None:
-        self._unread.append(body)
-        self._size += len(body)
-
-    def on_message_complete(self) -> None:
-        if self.has_head:
-            self.is_whole = True
-            self._is_to_be_kept = bool(self._parser.should_keep_alive())
-        else:
-            self.headers.clear()  # an interim answer: the one that counts follows
-
-    # inside
-
-    def _ends_with_the_connection(self) -> bool:
-        names = {name.lower() for name, _ in self.headers}
-        return not names & {b"content-length", b"transfer-encoding"}
-
-    def _give_up(self) -> None:
-        self._fail(httpx2.ReadTimeout("nothing came in time"))
-        self.close()
-        self._wake()
-
-    def _fail(self, failure: Exception) -> None:
-        self.failure = self.failure or failure
-
-    def _wake(self) -> None:
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
+    connect: float | None
+    read: float | None
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -157,26 +43,25 @@ class Wire(httpx2.AsyncBaseTransport):
     def __init__(self, certificates: "ssl.SSLContext") -> None:
         """`certificates` serve all connections: reading them takes longer than a request."""
         self._certificates = certificates
-        self._idle: dict[tuple[str, str, int], list[Connection]] = {}
+        self._idle: dict[Place, list[Connection]] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        patience: dict[str, float | None] = request.extensions.get("timeout", {})
+        given: dict[str, float | None] = request.extensions.get("timeout", {})
+        patience = Patience(given.get("connect"), given.get("read"))
         body = await request.aread()
-        place = _place(request.url)
-        connection = self._kept(place) or await self._connected(place, patience.get("connect"))
+        return (await self.exchange(place_of(request.url), _head(request), body, patience)).response()
+
+    async def exchange(self, place: Place, head: bytes, body: bytes, patience: Patience) -> "Exchange":
+        """Send a request, and wait for the head of its answer."""
+        connection = self._kept(place) or await self._connected(place, patience.connect)
         try:
-            connection.send(_head(request), body)
+            connection.send(head, body)
             while not connection.has_head:
-                await connection.more(patience.get("read"))
+                await connection.more(patience.read)
         except BaseException:
             connection.close()
             raise
-        return httpx2.Response(
-            connection.status,
-            headers=connection.headers,
-            stream=_Body(self, place, connection, patience.get("read")),
-            extensions={"http_version": b"HTTP/1.1"},
-        )
+        return Exchange(self, place, connection, patience.read)
 
     async def aclose(self) -> None:
         for kept in self._idle.values():
@@ -184,16 +69,16 @@ class Wire(httpx2.AsyncBaseTransport):
                 each.close()
         self._idle.clear()
 
-    def keep(self, place: tuple[str, str, int], connection: Connection) -> None:
+    def keep(self, place: Place, connection: Connection) -> None:
         """An exchange is over: keep the connection if it can serve another, else close it."""
         kept = self._idle.setdefault(place, [])
         if connection.can_be_kept and len(kept) < MOST_IDLE:
-            connection.idle_since = connection.loop.time()
+            connection.rest()
             kept.append(connection)
         else:
             connection.close()
 
-    def _kept(self, place: tuple[str, str, int]) -> Connection | None:
+    def _kept(self, place: Place) -> Connection | None:
         kept, loop = self._idle.get(place, []), asyncio.get_running_loop()
         while kept:
             connection = kept.pop()
@@ -204,49 +89,78 @@ class Wire(httpx2.AsyncBaseTransport):
                 connection.close()
         return None
 
-    async def _connected(self, place: tuple[str, str, int], seconds: float | None) -> Connection:
-        scheme, host, port = place
-        secure: dict[str, Any] = {"ssl": self._certificates} if scheme == "https" else {}
+    async def _connected(self, place: Place, seconds: float | None) -> Connection:
+        secure: dict[str, Any] = {"ssl": self._certificates} if place.scheme == "https" else {}
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(Connection, host, port, **secure)
+                _, connection = await loop.create_connection(Connection, place.host, place.port, **secure)
         except TimeoutError as cause:
-            raise httpx2.ConnectTimeout(f"no connection to {host} in time") from cause
+            raise httpx2.ConnectTimeout(f"no connection to {place.host} in time") from cause
         except OSError as cause:
             raise httpx2.ConnectError(str(cause)) from cause
         return connection
 
 
-class _Body(httpx2.AsyncByteStream):
-    """An answer's body, as much at a time as has come."""
+class Exchange:
+    """An answer whose head has come. Its owner closes it."""
 
-    def __init__(
-        self, wire: Wire, place: tuple[str, str, int], connection: Connection, seconds: float | None
-    ) -> None:
+    def __init__(self, wire: Wire, place: Place, connection: Connection, seconds: float | None) -> None:
+        self.status = connection.status
+        self.headers = connection.headers
         self._wire = wire
         self._place = place
         self._connection: Connection | None = connection
         self._seconds = seconds
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def read(self) -> bytes:
+        """What has come of the body since the last time, once there is anything; nothing at its end."""
         while (connection := self._connection) is not None:
             if part := connection.take():
-                yield part
-            elif connection.is_whole:
-                return
-            else:
-                await connection.more(self._seconds)
+                return part
+            if connection.is_whole:
+                break
+            await connection.more(self._seconds)
+        return b""
 
-    async def aclose(self) -> None:
+    def hold(self, seconds: float) -> None:
+        """Let more come for so long before the next reading."""
+        if self._connection is not None:
+            self._connection.hold(seconds)
+
+    def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._wire.keep(self._place, connection)
 
+    def response(self, request: httpx2.Request | None = None) -> httpx2.Response:
+        """The same for httpx, which closes it."""
+        return httpx2.Response(
+            self.status,
+            headers=self.headers,
+            stream=_Body(self),
+            request=request,
+            extensions={"http_version": b"HTTP/1.1"},
+        )
 
-def _place(url: httpx2.URL) -> tuple[str, str, int]:
+
+class _Body(httpx2.AsyncByteStream):
+    """An answer's body, as httpx reads it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while part := await self._exchange.read():
+            yield part
+
+    async def aclose(self) -> None:
+        self._exchange.close()
+
+
+def place_of(url: httpx2.URL) -> Place:
     default = 443 if url.scheme == "https" else 80
-    return url.scheme, url.host, url.port or default
+    return Place(url.scheme, url.host, url.port or default)
 
 
 def _head(request: httpx2.Request) -> bytes:

@@ -5,6 +5,7 @@ Read this first, then `db.py` (the public face), then one of the parts: `transcr
 named queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
@@ -85,6 +86,14 @@ class Engine(Protocol):
         """Run `work` on one consistent snapshot."""
         ...
 
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T] | None":
+        """Run a call of the store's own methods where this engine writes, as one transaction.
+
+        For an event loop, whose future gets the outcome after the commit and after `then`. The call may be
+        run again from the start, like a unit of work. None: this engine writes on its callers' threads.
+        """
+        ...
+
     def refresh_search(self) -> None:
         """Bring the search index up to the last message."""
         ...
@@ -156,6 +165,21 @@ class InboxMessage:
     addressed_to: str | None
     key: str | None
     created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A conversation as of one moment: the session it goes on in, what waits there, and how far it got."""
+
+    live: str
+    waiting: tuple[InboxMessage, ...]
+    open_turn: str | None
+    messages: int
+    """How many the live session has."""
+
+    def first(self, parked: int = 0) -> InboxMessage | None:
+        """The message whose turn it is; those up to the inbox id `parked` wait for a person's word."""
+        return self.waiting[0] if self.waiting and self.waiting[0].id > parked else None
 
 
 @dataclass(frozen=True, slots=True)

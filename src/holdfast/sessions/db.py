@@ -1,23 +1,26 @@
 """`SessionDB`: the public face of the session store, on SQLite or on PostgreSQL.
 
-It is synchronous and thread-safe; async code reaches it through `process.off_loop`. The parts that other
-rooms work with are attributes: `turns` (the journal), `inbox`, `asks`, `outbox` and `leases`.
+It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, where every
+millisecond of a turn counts, by `visit`. The parts that other rooms work with are attributes: `turns` (the
+journal), `inbox`, `asks`, `outbox` and `leases`.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds
 from holdfast.sessions.contract import (
     Deleted,
     Engine,
     Lease,
+    Look,
     News,
     Relation,
     Rotation,
@@ -32,12 +35,15 @@ from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.listing import Listed, Listing
+from holdfast.sessions.looking import look
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate
 from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.standing import Standings
 from holdfast.sessions.transcripts import Transcripts
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
 
@@ -113,6 +119,26 @@ class SessionDB:
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self._keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)
+
+    async def visit(
+        self, pool: DaemonPool, call: Callable[[], T], then: Callable[[T], object] = lambda _: None
+    ) -> T:
+        """Run a call of this store's methods from an event loop, in as few steps as the engine can.
+
+        On SQLite the writer itself runs it: no other thread is woken, and all of it is one transaction. So it
+        may be run again from the start, must be short, and changes nothing but the store. `then` hears of its
+        result, also when nobody awaits it any more. Elsewhere both run on a thread of `pool`.
+        """
+        coming = self._engine.visit(call, then)
+        if coming is not None:
+            return await coming
+
+        def work() -> T:
+            result = call()
+            then(result)
+            return result
+
+        return await off_loop(pool, work)
 
     @property
     def location(self) -> str:
@@ -226,6 +252,10 @@ class SessionDB:
         """The session in which this conversation goes on, found from any of its sessions."""
         return self._transcripts.live_end(session_id)
 
+    def look(self, session_id: str) -> Look:
+        """The conversation as of one moment, found from any of its sessions."""
+        return self._engine.read(lambda tx: look(tx, session_id))
+
     def uncommitted_sessions(self) -> list[str]:
         """Sessions with completed turns that no boundary commit has covered yet."""
         return self._transcripts.uncommitted()
@@ -284,6 +314,18 @@ class SessionDB:
         if self._keeper.held(name, holder) is None:
             name = session_lease(self.root(session_id))
         self._keeper.release(name, holder)
+
+    def held_lease(self, root_id: str, holder: str) -> Lease | None:
+        """The conversation's lease, as long as this process renews it for this holder."""
+        return self._keeper.held(session_lease(root_id), holder)
+
+    def keep_lease(self, lease: Lease) -> None:
+        """Renew a lease that was taken by `leases.acquire` until it is let go."""
+        self._keeper.keep(lease)
+
+    def forget_lease(self, lease: Lease) -> None:
+        """Renew it no longer: it was let go by `leases.release`."""
+        self._keeper.forget(lease)
 
     def session_holder(self, session_id: str) -> str | None:
         """Who runs the conversation now."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NotWaiting
-from holdfast.sessions.codec import checked_limit, checked_name, encode, to_json
+from holdfast.sessions.codec import LARGEST, checked_limit, checked_name, encode, to_json
 from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Transaction
 from holdfast.sessions.transcripts import (
     live_end,
@@ -57,15 +57,19 @@ class Inbox:
 
         return self._engine.read(work)
 
+    def by_key(self, key: str) -> InboxMessage | None:
+        """The message that was put with this key."""
+
+        def work(tx: Transaction) -> InboxMessage | None:
+            row = tx.queries.inbox_by_key(tx.connection, key=key)
+            return None if row is None else _from_row(row)
+
+        return self._engine.read(work)
+
     def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
         """What waits in this session, oldest first. Looking takes nothing."""
         most = checked_limit(limit)
-
-        def work(tx: Transaction) -> list[InboxMessage]:
-            rows = tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=most)
-            return [_from_row(row) for row in rows]
-
-        return self._engine.read(work)
+        return self._engine.read(lambda tx: waiting_messages(tx, session_id, most))
 
     def sessions(self) -> list[str]:
         """Every session in which something waits."""
@@ -105,6 +109,12 @@ class Inbox:
                 raise _not_waiting(tx, inbox_id)
 
         self._engine.write(work)
+
+
+def waiting_messages(tx: Transaction, session_id: str, most: int = LARGEST) -> list[InboxMessage]:
+    """What waits in this session, oldest first."""
+    rows = tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=most)
+    return [_from_row(row) for row in rows]
 
 
 def put_message(tx: Transaction, session_id: str, text: str) -> InboxMessage:

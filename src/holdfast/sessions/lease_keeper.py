@@ -33,10 +33,18 @@ class LeaseKeeper:
         """Take a lease and keep it until `release`."""
         lease = self._leases.acquire(name, holder, ttl_seconds=self._ttl)
         if lease is not None:
-            with self._lock:
-                self._held[name, holder] = lease
-                self._start()
+            self.keep(lease)
         return lease
+
+    def keep(self, lease: Lease) -> None:
+        """Renew from now on a lease that was taken for this process."""
+        with self._lock:
+            self._held[lease.name, lease.holder] = lease
+            self._start()
+
+    def forget(self, lease: Lease) -> None:
+        """Renew it no longer: it was let go of."""
+        self._forget((lease.name, lease.holder), lease)
 
     def held(self, name: str, holder: str) -> Lease | None:
         """The lease as this process holds it; None when it never did or has lost it."""

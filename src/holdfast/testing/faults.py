@@ -77,6 +77,9 @@ class CrashingEngine:
         self._refuse_dead()
         return self._engine.read(work)
 
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> None:
+        """None, so that each write of a call is one at which it may die."""
+
     def refresh_search(self) -> None:
         self._engine.refresh_search()
 

@@ -20,8 +20,8 @@ from holdfast.web.page_files import PageFiles
 from holdfast.web.requests import RequestLog
 from holdfast.web.routes import events, health, memory, searching, sessions, talking, wishes
 
-API = (sessions, talking, wishes, events, searching, memory, health)
-V1 = (chat_completions, responses, models)
+GROUPS = (chat_completions, sessions, talking, events, responses, models, wishes, searching, memory, health)
+"""They are searched for a request's route in this order: what is asked most stands first."""
 PAGE = Path(__file__).parent / "page"
 
 
@@ -54,8 +54,9 @@ def build_app(web: Web, page: Path = PAGE) -> FastAPI:
             RequestValidationError: problems.on_invalid_request,
         }
     )
-    for group in (*API, *V1):
-        app.include_router(group.router)
+    for group in GROUPS:
+        # Their prefixes are their own: what `include_router` would put around them has nothing to add.
+        app.router.routes.extend(group.router.routes)
     files = PageFiles(page)
     for path in files.paths:
         app.add_api_route(path, files.answer, methods=["GET", "HEAD"], include_in_schema=False)

@@ -16,13 +16,6 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NewSession(Body):
-    prev_session_id: SessionId | None = Field(
-        default=None, description="the session left behind: its memory is committed, in the background"
-    )
-    title: Title | None = None
-
-
 class SessionChanges(Body):
     title: Title | None = None
     pinned: bool | None = None
@@ -71,6 +64,16 @@ class NewMessage(Body):
         if parts and self.text:
             parts.insert(0, {"type": "text", "text": self.text})
         return {"role": "user", "content": parts or self.text or ""}
+
+
+class NewSession(Body):
+    prev_session_id: SessionId | None = Field(
+        default=None, description="the session left behind: its memory is committed, in the background"
+    )
+    title: Title | None = None
+    message: NewMessage | None = Field(
+        default=None, description="what it begins with; stored with it, in one step"
+    )
 
 
 class Interruption(Body):

@@ -1,9 +1,9 @@
 """What the web surface is made of. Read this first, then `app.py`.
 
-A request passes, from the outside in: `requests.py` (its id, the log, the last resort), `doors.py` (Host and
-Origin), `limits.py` (rate and size), `auth.py` (the token), and then a route of `routes/`, which makes
-one call on the host. What comes back is a view of `views.py`, an event stream (`streaming.py`) or a problem
-(`problems.py`). `/v1` is `compat/`.
+A request is read by `connection.py` and passes, from the outside in: `requests.py` (its id, the log, the last
+resort), `doors.py` (Host and Origin), `limits.py` (rate and size), `auth.py` (the token), and then a route of
+`routes/`, which makes one call on the host. What comes back is a view of `views.py`, an event stream
+(`streaming.py`) or a problem (`problems.py`). `/v1` is `compat/`.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -46,13 +46,14 @@ class Web:
     clock: Clock = field(default_factory=SystemClock)
 
 
-def _web(request: Request) -> Web:
+# Plain functions would be run on a thread each.
+async def _web(request: Request) -> Web:
     web: Web = request.app.state.web
     return web
 
 
-def _host(request: Request) -> Host:
-    return _web(request).host
+async def _host(request: Request) -> Host:
+    return (await _web(request)).host
 
 
 TheWeb = Annotated[Web, Depends(_web)]

@@ -6,6 +6,7 @@ A page on another site can make a browser call loopback, under its own name (DNS
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.web.contract import AsgiApp, Receive, Scope, Send
@@ -38,12 +39,13 @@ class Doors:
         self._open_to_the_net = not is_loopback(bound)
         self._hosts = {bound.lower(), *(each.lower().rstrip(".") for each in hosts)}
         self._origins = {each.lower().rstrip("/") for each in origins}
+        # The same few names come again and again.
+        self._knows = lru_cache(maxsize=64)(self._is_known)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = [(name, value.decode("latin-1")) for name, value in scope["headers"]]
-            given = [value for name, value in headers if name == b"host"]
-            if len(given) != 1 or not self._knows(name_in(given[0])):
+            given = _values(scope, b"host")
+            if len(given) != 1 or not self._knows(given[0]):
                 problem = respond(
                     scope,
                     421,
@@ -53,7 +55,7 @@ class Doors:
                 )
                 await problem(scope, receive, send)
                 return
-            origin = next((value for name, value in headers if name == b"origin"), None)
+            origin = next(iter(_values(scope, b"origin")), None)
             if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
                 problem = respond(
                     scope,
@@ -66,7 +68,8 @@ class Doors:
                 return
         await self._app(scope, receive, send)
 
-    def _knows(self, name: str) -> bool:
+    def _is_known(self, host_header: str) -> bool:
+        name = name_in(host_header)
         if not name:
             return False
         if name in self._hosts or is_loopback(name):
@@ -77,6 +80,10 @@ class Doors:
     def _is_ours(self, origin: str, host: str, scheme: str) -> bool:
         lowered = origin.lower()
         return lowered in self._origins or lowered == f"{scheme}://{host.lower()}"
+
+
+def _values(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
 
 
 def _is_address(name: str) -> bool:

@@ -18,7 +18,7 @@ MEGABYTE = 1_000_000
 USUAL_BYTES = MEGABYTE
 LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"/api/sessions/import"), 200 * MEGABYTE),
-    (re.compile(r"/api/sessions/[^/]+/(send|waiting/[^/]+)"), 20 * MEGABYTE),
+    (re.compile(r"/api/sessions(/[^/]+/(send|waiting/[^/]+))?"), 20 * MEGABYTE),
     (re.compile(r"/v1/.*"), 20 * MEGABYTE),
 )
 BURST_SECONDS = 10.0
@@ -89,7 +89,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         most = most_bytes(scope["path"])
-        said = dict(scope["headers"]).get(b"content-length", b"")
+        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         body = _Counted(receive, send, most, self._patience)
         if said.isdigit() and int(said) > most:
             body.refused = True

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from holdfast.host import Host, SessionChange
+from holdfast.agent.transcript import text_of
+from holdfast.core.contract import Message
+from holdfast.host import Accepted, Host, SessionChange
 from holdfast.sessions.contract import Session
-from holdfast.sessions.listing import Listed
+from holdfast.sessions.listing import PREVIEW, Listed
 from holdfast.web.views import (
     AskView,
     FailedView,
@@ -26,6 +28,26 @@ async def views_of(host: Host, listed: Sequence[Listed]) -> list[SessionView]:
 async def view_of(host: Host, session_id: str) -> SessionView:
     [view] = await views_of(host, [await host.session(session_id)])
     return view
+
+
+def begun_view(accepted: Accepted, title: str | None, message: Message, source: str) -> SessionView:
+    """A conversation that has just begun with a message, which waits in it; nothing is asked for it."""
+    return SessionView(
+        id=accepted.session_id,
+        root_id=accepted.session_id,
+        title=title,
+        opening=" ".join(text_of(message).split())[:PREVIEW],
+        source=source,
+        pinned=False,
+        archived=False,
+        started_at=milliseconds(accepted.at),
+        last_spoken=milliseconds(accepted.at),
+        messages=0,
+        state="idle",
+        waiting=1,
+        asking=0,
+        parent_id=None,
+    )
 
 
 def _view(listed: Listed, now: SessionChange) -> SessionView:

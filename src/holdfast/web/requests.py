@@ -6,8 +6,6 @@ The outermost layer: what nobody foresaw ends here as a problem, with its traceb
 import logging
 import re
 
-from starlette.datastructures import MutableHeaders
-
 from holdfast.core.contract import Clock
 from holdfast.core.ids import new_id
 from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
@@ -22,14 +20,14 @@ CONTENT_SECURITY = (
     "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-STRICT = (
-    ("Content-Security-Policy", CONTENT_SECURITY),
-    ("X-Content-Type-Options", "nosniff"),
-    ("X-Frame-Options", "DENY"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Permissions-Policy", "camera=(), microphone=(), geolocation=()"),
+STRICT: tuple[tuple[bytes, bytes], ...] = (
+    (b"content-security-policy", CONTENT_SECURITY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
 QUIET = ("/healthz", "/readyz", "/metrics")
 """Asked every few seconds by machines; not worth a line each."""
@@ -47,7 +45,7 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = dict(scope["headers"]).get(b"x-request-id", b"")
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         request_id = given.decode() if GIVEN_ID.fullmatch(given) else new_id()
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id)
@@ -95,8 +93,9 @@ class _Answer:
     async def send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self._request_id
-            for name, value in STRICT:
-                headers.setdefault(name, value)
+            headers = message.get("headers", ())
+            message = {
+                **message,
+                "headers": [*headers, (b"x-request-id", self._request_id.encode()), *STRICT],
+            }
         await self._send(message)

@@ -1,20 +1,18 @@
 """Runs the application on uvicorn until it is asked to stop, and then ends at once.
 
-Signals belong to the command (`command.py`); a client that sends its request drop by drop, or never reads its
-answer, is left after the patience that the settings name.
+Signals belong to the command (`command.py`), what comes over a socket to `connection.py`.
 """
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.core.errors import InvalidInput
 from holdfast.web.app import build_app
+from holdfast.web.connection import patient_protocol
 from holdfast.web.contract import Web
 
 GRACE_SECONDS = 2
@@ -37,43 +35,6 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
-
-
-def patient_protocol(seconds: float) -> type[H11Protocol]:
-    """HTTP that closes a connection whose request does not come within a time."""
-
-    class PatientProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio calls it
-            super().connection_made(transport)
-            self._first = self.loop.call_later(seconds, self._give_up)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._first.cancel()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            before = self.cycle
-            super().data_received(data)
-            if self.cycle is not before:
-                # A whole head has come; its body and the answer have deadlines of their own.
-                self._first.cancel()
-            elif not _is_busy(self.cycle):
-                self._expect_the_rest()
-
-        def _expect_the_rest(self) -> None:
-            """The beginning of another request has come: the rest of it must follow."""
-            if self._first.cancelled():
-                self._first = self.loop.call_later(seconds, self._give_up)
-
-        def _give_up(self) -> None:
-            self._first.cancel()
-            self.transport.close()
-
-    return PatientProtocol
-
-
-def _is_busy(cycle: Any) -> bool:  # noqa: ANN401 - uvicorn says that it is never None, and it is
-    return cycle is not None and not cycle.response_complete
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -9,8 +9,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
+from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Message, Receive, Scope, Send
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ class OpenStreams:
     def __init__(self, most: int) -> None:
         self.most = most
         self.closing = False
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._waiting: set[asyncio.Task[Any]] = set()
         self.open = 0
         self._pausing = 0
 
@@ -44,69 +45,125 @@ class OpenStreams:
         finally:
             self._pausing -= 1
 
+    def _is_told_to_end(self, task: "asyncio.Task[Any]") -> bool:
+        """Whether it was cancelled by the server's end, and by nobody else."""
+        return self.closing and not task.uncancel()
+
     def close(self) -> None:
         """End every stream now."""
         self.closing = True
-        for each in list(self._waiting):
+        for each in self._waiting:
             each.cancel()
 
-    async def read(
-        self, source: AsyncGenerator[T, None], beat: float = BEAT_SECONDS
-    ) -> AsyncGenerator[T | None, None]:
-        """What comes from the source, and None whenever nothing came for a while."""
+    async def read(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+        """What comes from the source, until it or the server ends."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - this is a coroutine
         self.open += 1
-        coming: asyncio.Future[T] | None = None
         try:
             while not self.closing:
-                if coming is None:
-                    coming = asyncio.ensure_future(anext(source))
-                self._waiting.add(coming)
+                self._waiting.add(task)
                 try:
-                    await asyncio.wait([coming], timeout=beat)
-                finally:
-                    self._waiting.discard(coming)
-                if not coming.done():
-                    yield None
-                elif coming.cancelled():
+                    item = await anext(source)
+                except StopAsyncIteration:
                     return
-                else:
-                    try:
-                        item = coming.result()
-                    except StopAsyncIteration:
+                except asyncio.CancelledError:
+                    if self._is_told_to_end(task):
                         return
-                    coming = None
-                    yield item
+                    raise
+                finally:
+                    self._waiting.discard(task)
+                yield item
         finally:
             self.open -= 1
-            if coming is not None:
-                coming.cancel()
-                with suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
             await source.aclose()
 
 
+class Last(bytes):
+    """A chunk that knows that none comes after it: the answer's end goes out with it."""
+
+
 class Stream(StreamingResponse):
-    """A response made of chunks. A client that takes none of it for `patience` seconds is left."""
+    """A response made of chunks, for as long as its client is there; a quiet one says that it is, too."""
 
     def __init__(
         self,
         chunks: AsyncGenerator[bytes, None],
         *,
         media_type: str,
-        patience: float,
         headers: dict[str, str] | None = None,
     ) -> None:
         always = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(chunks, media_type=media_type, headers={**always, **(headers or {})})
         self._chunks = chunks
-        self._patience = patience
 
-    async def stream_response(self, send: Send) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        streaming = asyncio.current_task()
+        assert streaming is not None  # noqa: S101 - this is a coroutine
+        gone = False
+
+        async def watch() -> None:
+            nonlocal gone
+            with suppress(HTTPException):  # it sends a body nobody asked for, and that one is refused
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            gone = True
+            streaming.cancel()
+
+        watching = asyncio.create_task(watch())
+        beating = _Beating(send)
+        try:
+            await self._stream(beating)
+        except asyncio.CancelledError:
+            if not gone or streaming.uncancel():
+                raise
+        finally:
+            beating.stop()
+            watching.cancel()
+
+    async def _stream(self, beating: "_Beating") -> None:
         async with aclosing(self._chunks) as chunks:
-            await send(
+            await beating.send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
+            more = True
             async for chunk in chunks:
-                async with asyncio.timeout(self._patience):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+                more = not isinstance(chunk, Last)
+                await beating.send({"type": "http.response.body", "body": chunk, "more_body": more})
+            if more:
+                await beating.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Beating:
+    """Sends for a stream, and a beat whenever nothing was sent for a while."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._sending = True
+        self._beat: asyncio.Task[None] | None = None
+        self._timer = self._loop.call_later(BEAT_SECONDS, self._look)
+
+    async def send(self, message: Message) -> None:
+        self._sending = True
+        await self._send(message)
+        self._sending = False
+        self._last = self._loop.time()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._beat is not None:
+            self._beat.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if not self._sending and now - self._last >= BEAT_SECONDS:
+            self._beat = self._loop.create_task(self._say())
+            self._last = now
+        self._timer = self._loop.call_later(
+            max(0.0, self._last + BEAT_SECONDS - now) or BEAT_SECONDS, self._look
+        )
+
+    async def _say(self) -> None:
+        await self._send({"type": "http.response.body", "body": BEAT, "more_body": True})

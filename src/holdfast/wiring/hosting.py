@@ -32,6 +32,7 @@ from holdfast.wiring.memory import build_memory
 from holdfast.wiring.models import ModelsOfSettings
 
 TODO = "todo"
+Emit = Callable[[Event], None]
 
 
 class Host(hosting.Host):
@@ -57,7 +58,7 @@ def _unattended(policy: ApprovalPolicy) -> PersonFor:
     """The policy with nobody to ask: what would be asked is refused."""
     alone = policy if policy.mode == "never-ask" else replace(policy, mode="always-refuse")
 
-    def person(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
+    def person(session: str, turn: str, call: str, emit: Emit) -> Person:
         return AskingPerson(alone, OpenQuestions(), emit, CallIds(session, turn, call))
 
     return person
@@ -89,14 +90,15 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
     )
 
     todo = TodoList().tool()
+    unattended = _unattended(box.policy)
+    # The list belongs to one conversation; the rest of the box serves all.
+    shared = [tool for tool in box.tools if tool.name != TODO]
 
     def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
-        def person(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
+        def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return AskingPerson(box.policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person)
-        # The list belongs to one conversation; the rest of the box serves all.
-        shared = [tool for tool in box.tools if tool.name != TODO]
         offer = Offer(
             model,
             db,
@@ -104,7 +106,7 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
             own,
             memory,
             asking=frozenset({ask_user.name}),
-            unattended=_unattended(box.policy),
+            unattended=unattended,
         )
         tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
         return Agent(model, db, session_id, memory, tools, own)

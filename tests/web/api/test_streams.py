@@ -99,7 +99,7 @@ def test_a_quiet_stream_says_that_it_is_there(
                 while not (await anext(lines)).startswith(": ping"):
                     pass
 
-    monkeypatch.setattr(streaming.OpenStreams.read, "__defaults__", (0.05,))
+    monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.05)
     wait(scenario())
 
 

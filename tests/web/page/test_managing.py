@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import FilePayload, Page, Request, expect
@@ -35,7 +36,7 @@ def test_a_new_chat_names_the_one_before_and_commits_its_memory(
 ) -> None:
     talk(page, model, ("my cat is called Odysseus", "Noted."))
     first = session_id(page)
-    bodies: list[dict[str, str]] = []
+    bodies: list[dict[str, Any]] = []
 
     def note(request: Request) -> None:
         if request.method == "POST" and request.url.endswith("/api/sessions"):
@@ -46,7 +47,9 @@ def test_a_new_chat_names_the_one_before_and_commits_its_memory(
     expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()
     expect(composer(page)).to_be_focused()
     talk(page, model, ("hello again", "Hello."))
-    assert bodies == [{"prev_session_id": first}]
+    [body] = bodies
+    assert body["prev_session_id"] == first
+    assert body["message"]["text"] == "hello again"
     assert session_id(page) != first
     with server.store() as db:
         until(lambda: db.get_session(first).committed_generation == 1)  # type: ignore[union-attr]

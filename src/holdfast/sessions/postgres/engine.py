@@ -42,6 +42,9 @@ class PostgresEngine:
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.read(work)
 
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> None:
+        """Each step of a call is a transaction on its caller's thread."""
+
     def refresh_search(self) -> None:
         """Nothing to do: a message is in the word index with its commit."""
 

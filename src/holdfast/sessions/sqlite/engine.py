@@ -3,6 +3,7 @@
 In memory there is one connection only, so reads go through the writer too.
 """
 
+import asyncio
 import contextlib
 import os
 import sqlite3
@@ -42,6 +43,8 @@ class SqliteEngine:
         self._opened = None if self._file.in_memory else note_opened(self._file.path)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
+        if self._writer.is_here:
+            return work(self._writer.transaction)
         return self._writer.write(work)
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
@@ -52,9 +55,12 @@ class SqliteEngine:
         then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        if self._readers is None:
-            return self._writer.write(work)
+        if self._readers is None or self._writer.is_here:
+            return self.write(work)
         return self._readers.read(work)
+
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T]":
+        return self._writer.visit(call, then)
 
     def refresh_search(self) -> None:
         last = self.read(last_message)

@@ -1,14 +1,19 @@
 """Where callers wait for the writer: units of work in order, taken out a group at a time.
 
-Every caller blocks until its own work is done, so the queue is bounded by the number of threads. Only a
-store in memory also posts work that nobody waits for; a group of it wakes the writer by itself.
+A thread blocks until its own work is done, a coroutine awaits it, so the queue is bounded by their number.
+Only a store in memory also posts work that nobody waits for; a group of it wakes the writer by itself.
 """
 
+import asyncio
+import contextlib
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.sessions.contract import Transaction
+
+logger = logging.getLogger(__name__)
 
 LARGEST_GROUP = 256
 LINGER_SECONDS = 0.0005
@@ -21,13 +26,62 @@ class Work:
 
     def __init__(self, run: Callable[[Transaction], Any], *, posted: bool = False) -> None:
         self.run = run
-        # Whether nobody waits for the outcome.
+        # Whether no thread waits for the outcome.
         self.posted = posted
         self.result: Any = None
         self.error: BaseException | None = None
         # A bare lock is the cheapest gate between two threads.
         self.done = threading.Lock()
         self.done.acquire()
+
+
+class Visit(Work):
+    """Work whose outcome an event loop awaits; `then` hears of it first, on the writer's thread."""
+
+    __slots__ = ("_then", "coming")
+
+    def __init__(self, call: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        super().__init__(lambda _: call(), posted=True)
+        self._then = then
+        self.coming: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def settle(self) -> None:
+        """The transaction is over; `then` is told of what was committed."""
+        if self.error is None:
+            try:
+                self._then(self.result)
+            except Exception as failure:  # noqa: BLE001 - it goes to who awaits the visit
+                self.error = failure
+
+    def deliver(self) -> None:
+        """On the loop: hand the outcome over."""
+        if not self.coming.done():
+            if self.error is None:
+                self.coming.set_result(self.result)
+            else:
+                self.coming.set_exception(self.error)
+        elif self.error is not None:
+            logger.error("store.abandoned_visit_failed", exc_info=self.error)
+
+
+def answer(group: Iterable[Work]) -> None:
+    """Give every caller its outcome; a loop is woken once for all of its visits."""
+    visits: dict[asyncio.AbstractEventLoop, list[Visit]] = {}
+    for work in group:
+        if isinstance(work, Visit):
+            work.settle()
+            visits.setdefault(work.coming.get_loop(), []).append(work)
+        elif work.posted and work.error is not None:
+            logger.error("store.posted_work_failed", exc_info=work.error)
+        work.done.release()
+    for loop, its in visits.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits any more
+            loop.call_soon_threadsafe(_deliver, its)
+
+
+def _deliver(visits: list[Visit]) -> None:
+    for each in visits:
+        each.deliver()
 
 
 class WorkQueue:

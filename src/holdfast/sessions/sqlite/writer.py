@@ -4,6 +4,7 @@ A unit of work that fails is undone alone and raises to its own caller. A caller
 after the commit, so an answer means the data is on disk.
 """
 
+import asyncio
 import logging
 import os
 import sqlite3
@@ -19,7 +20,7 @@ from holdfast.sessions.sqlite.dialect import SqliteDialect
 from holdfast.sessions.sqlite.errors import UNBINDABLE, UNREADABLE, translate
 from holdfast.sessions.sqlite.indexing import FAR_BEHIND, index_batch
 from holdfast.sessions.sqlite.opening import open_database
-from holdfast.sessions.sqlite.work_queue import Work, WorkQueue
+from holdfast.sessions.sqlite.work_queue import Visit, Work, WorkQueue, answer
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class GroupWriter:
     def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
         self._file = file
         self._connection = open_database(file)
-        self._transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
+        self.transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
         self._queue = WorkQueue()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
@@ -60,6 +61,18 @@ class GroupWriter:
         """Run in the group of whatever is submitted next, before it; a failure is logged."""
         if os.getpid() != self._pid or not self._queue.put(Work(run, posted=True), rouse=False):
             raise StoreClosed(self._file.path)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the writer's own thread, in the middle of a visit."""
+        return threading.get_ident() == self._thread.ident
+
+    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T]":
+        """Run a call in the next group; what it reads and writes meanwhile is part of its transaction."""
+        visit = Visit(call, then)
+        if os.getpid() != self._pid or not self._queue.put(visit):
+            raise StoreClosed(self._file.path)
+        return visit.coming
 
     def close(self) -> None:
         """Finish what was submitted, then close the connection."""
@@ -97,7 +110,7 @@ class GroupWriter:
         while group := self._queue.take(None):
             for work in group:
                 work.error = StoreClosed(self._file.path)
-                work.done.release()
+            answer(group)
 
     def _finish(self, group: list[Work]) -> None:
         """Give every unit of work its outcome, in as few transactions as that takes."""
@@ -108,10 +121,7 @@ class GroupWriter:
         except BaseException as error:  # noqa: BLE001 - a caller is never left waiting
             for work in group:
                 work.error = self._named(error)
-        for work in group:
-            if work.posted and work.error is not None:
-                logger.error("store.posted_work_failed", exc_info=work.error)
-            work.done.release()
+        answer(group)
 
     def _attempt(self, group: list[Work], *, savepoints: bool, patient: bool = True) -> bool:
         """Run a group in one transaction; False when all of it was undone and must run again.
@@ -133,7 +143,7 @@ class GroupWriter:
                 if savepoints:
                     self._run_in_savepoint(work)
                 else:
-                    work.result = work.run(self._transaction)
+                    work.result = work.run(self.transaction)
             self._connection.execute("commit")
         except BaseException as error:  # noqa: BLE001 - it goes to the caller, whatever it is
             if self._connection.in_transaction:
@@ -152,7 +162,7 @@ class GroupWriter:
     def _run_in_savepoint(self, work: Work) -> None:
         self._connection.execute("savepoint one")
         try:
-            work.result = work.run(self._transaction)
+            work.result = work.run(self.transaction)
         except BaseException as error:
             if not self._connection.in_transaction:
                 raise

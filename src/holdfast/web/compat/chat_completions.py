@@ -13,7 +13,7 @@ from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, Piece, Spent,
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import openai_error, request_id, said_of_v1
-from holdfast.web.streaming import BEAT, EVENTS, Stream
+from holdfast.web.streaming import EVENTS, Last, Stream
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -103,9 +103,7 @@ async def complete(web: TheWeb, request: Request, body: ChatRequest) -> Response
     wire = _Wire(web, turn, request_id(request.scope))
     if body.stream:
         usage = bool(body.stream_options and body.stream_options.include_usage)
-        return Stream(
-            wire.chunks(usage), media_type=EVENTS, patience=web.settings.patience_s, headers=headers
-        )
+        return Stream(wire.chunks(usage), media_type=EVENTS, headers=headers)
     await answered(request, turn)
     return Response(wire.whole().model_dump_json(), headers=headers, media_type="application/json")
 
@@ -139,15 +137,14 @@ class _Wire:
             error = openai_error(broken.status, broken.reason, str(broken), self._request)
             yield _data(error)
             return
-        yield self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
+        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
-            yield self._chunk([], usage=ChatUsage.of(self._turn.spent).model_dump())
-        yield b"data: [DONE]\n\n"
+            end += self._chunk([], usage=ChatUsage.of(self._turn.spent).model_dump())
+        yield Last(end + b"data: [DONE]\n\n")
 
     def _piece(self, piece: Piece) -> bytes:
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}
-        said = {name: text for name, text in delta.items() if text}
-        return self._delta(said) if said else BEAT
+        return self._delta({name: text for name, text in delta.items() if text})
 
     def _delta(self, delta: dict[str, str]) -> bytes:
         return self._chunk([{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}])

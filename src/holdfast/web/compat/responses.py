@@ -22,7 +22,7 @@ from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, TurnBroken
 from holdfast.web.compat.waiting import answered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import said_of_v1
-from holdfast.web.streaming import BEAT, EVENTS, Stream
+from holdfast.web.streaming import EVENTS, Stream
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -72,7 +72,7 @@ async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Re
     headers = session_header(turn.session_id)
     wire = _Wire(web, turn, given.get("instructions"))
     if body.stream:
-        return Stream(wire.chunks(), media_type=EVENTS, patience=web.settings.patience_s, headers=headers)
+        return Stream(wire.chunks(), media_type=EVENTS, headers=headers)
     await answered(request, turn)
     return Response(json.dumps(wire.whole("completed")), headers=headers, media_type="application/json")
 
@@ -161,8 +161,6 @@ class _Wire:
                     yield self._event(
                         "response.output_text.delta", **self._where(), delta=piece.text, logprobs=[]
                     )
-                else:
-                    yield BEAT
 
     def _where(self) -> dict[str, Any]:
         return {"item_id": self._item_id, "output_index": 0, "content_index": 0}

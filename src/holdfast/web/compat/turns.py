@@ -31,7 +31,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.core.ids import new_id
-from holdfast.host import Accepted, Numbered
+from holdfast.host import Accepted, Beginning, Numbered
 from holdfast.web.contract import Web
 from holdfast.web.problems import status_of
 from holdfast.web.streaming import OpenStreams
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of the answer; when both are empty the turn is at work."""
+    """A piece of the answer."""
 
     text: str = ""
     reasoning: str = ""
@@ -116,9 +116,6 @@ class AnsweredTurn:
         try:
             async with aclosing(streams.read(following)) as batches:
                 async for batch in batches:
-                    if batch is None:
-                        yield Piece()
-                        continue
                     piece = Piece()
                     for numbered in batch:
                         await self._heard(numbered.event, inbox_id, piece)
@@ -136,7 +133,8 @@ class AnsweredTurn:
     async def _send(self) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         host, asked = self.web.host, self.asked
         if not asked.session_id:
-            return await host.begin(self.session_id, asked.message, history=asked.history, source=SOURCE)
+            how = Beginning(asked.history, SOURCE)
+            return await host.begin(self.session_id, asked.message, how)
         # From here on nothing is missed.
         following = await host.event_batches(self.session_id, from_now=True)
         return await host.send(self.session_id, asked.message), following

@@ -139,23 +139,11 @@ class Page {
     if (this.editing) return this._resend(content, key);
     if (this.session) return this.session.send(content, mode, key);
     const previous = this.previous ? { prev_session_id: this.previous } : {};
-    // A second try after a failure goes to the session that the first one made.
-    this._fresh ??= await api("POST", "/sessions", previous);
-    const fresh = this._fresh;
-    await api(
-      "POST",
-      `/sessions/${encodeURIComponent(fresh.id)}/send`,
-      typeof content === "string" ? { text: content, mode, key } : { content, mode, key },
-    );
-    this._fresh = null;
+    // By its key, a second try after a failure finds the conversation that the first one began.
+    const message = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
+    const fresh = await api("POST", "/sessions", { ...previous, message });
     drafts.write(NEW, "");
-    this.list.put({
-      ...fresh,
-      opening:
-        fresh.opening || (typeof content === "string" ? content : (content[0]?.text ?? "")).slice(0, 80),
-      last_spoken: Date.now(),
-      state: "running",
-    });
+    this.list.put({ ...fresh, state: "running" });
     this.go(fresh.id);
     return undefined;
   };

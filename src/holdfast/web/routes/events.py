@@ -15,7 +15,7 @@ from fastapi import APIRouter, Header, Query
 from holdfast.host import Numbered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import ProblemRaised, said_of
-from holdfast.web.streaming import BEAT, EVENTS, Stream
+from holdfast.web.streaming import EVENTS, Stream
 from holdfast.web.written import written
 
 router = APIRouter(prefix="/api", tags=["events"])
@@ -59,7 +59,7 @@ def _stream(web: Web, chunks: AsyncGenerator[bytes, None]) -> Stream:
             "Close some of them; the setting web.streams is the limit.",
             {"Retry-After": "5"},
         )
-    return Stream(chunks, media_type=EVENTS, patience=web.settings.patience_s)
+    return Stream(chunks, media_type=EVENTS)
 
 
 def _number(given: str) -> int | None:
@@ -72,9 +72,6 @@ async def _events(web: Web, source: AsyncGenerator[list[Numbered], None]) -> Asy
     yield HELLO
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
-            if batch is None:
-                yield BEAT
-                continue
             yield written(batch)
             await web.streams.pause()
 
@@ -83,7 +80,4 @@ async def _changes(web: Web) -> AsyncGenerator[bytes, None]:
     yield HELLO
     async with aclosing(web.streams.read(web.host.changes())) as changes:
         async for change in changes:
-            if change is None:
-                yield BEAT
-            else:
-                yield f"event: SessionChange\ndata: {json.dumps(asdict(change))}\n\n".encode()
+            yield f"event: SessionChange\ndata: {json.dumps(asdict(change))}\n\n".encode()

@@ -4,10 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from holdfast.core.ids import new_id
+from holdfast.host import Beginning
 from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
 from holdfast.web.contract import TheHost
 from holdfast.web.problems import ProblemRaised, said_of
-from holdfast.web.reading import detail_of, view_of, views_of
+from holdfast.web.reading import begun_view, detail_of, view_of, views_of
 from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
@@ -34,8 +36,19 @@ async def list_sessions(
 
 @router.post("", status_code=201, responses=said_of(404, 422))
 async def begin_session(host: TheHost, body: NewSession) -> SessionView:
-    """Begin a conversation. The memory of the one left behind is committed, in the background."""
-    return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+    """Begin a conversation, empty or with its first message: then that is not lost once this has answered.
+
+    The memory of the one left behind is committed, in the background. A message's `key` makes the call
+    idempotent: the second one with it answers with the conversation that the first one began.
+    """
+    if body.message is None:
+        return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+    fresh, message = new_id(), body.message.as_message()
+    how = Beginning(title=body.title, prev_session_id=body.prev_session_id, key=body.message.key)
+    accepted, _ = await host.begin(fresh, message, how)
+    if accepted.session_id != fresh:
+        return await view_of(host, accepted.session_id)
+    return begun_view(accepted, body.title, message, host.source)
 
 
 @router.post(

@@ -1,0 +1,280 @@
+"""`Connection`: HTTP/1.1 on one socket, as uvicorn reads it with httptools, and stricter.
+
+A head has a limit, a request that another reader could take for two is not answered, and a client that sends
+its request drop by drop or takes nothing of its answer is left after the patience that the settings name.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+logger = logging.getLogger(__name__)
+
+MOST_HEAD = 64 * 1024
+"""Bytes of a head; of a body's framing between two pieces of it, too."""
+LEAST_TAKEN = HIGH_WATER_LIMIT * 3 // 4
+"""Bytes that a client whose answer waits must take within the patience: what lets a paused writer go on."""
+VERSIONS = ("1.1", "1.0")
+CONTINUE = b"HTTP/1.1 100 "
+INVALID = "Invalid HTTP request received."
+TOO_LARGE = (
+    f"The head of a request may have {MOST_HEAD // 1024} KiB at most. Nothing was done. "
+    "Send it again with fewer or shorter headers."
+)
+
+
+class Refused(Exception):
+    """What came is no request that this server answers."""
+
+    def __init__(self, status: int = 400, said: str = INVALID) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+class Connection(HttpToolsProtocol):
+    """One connection; `patience` is set by whoever serves."""
+
+    patience: float
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio calls it
+        super().connection_made(transport)
+        self._answering: Any = None
+        """The cycle whose answer is being made; `cycle` is the one that was read last."""
+        self._in_body = False
+        self._unheard = 0
+        """Bytes that came since the last one that meant something."""
+        self._refusal: Refused | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._first = self.loop.call_later(self.patience, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._first.cancel()
+        self._stop_watching()
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            # What was asked for after it is the cycle that uvicorn tells.
+            answering.disconnected = True
+            answering.message_event.set()
+        self.pipeline.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refusal is not None:
+            return  # it is closed once the answer before it is out
+        self._unset_keepalive_if_required()
+        before = self.cycle
+        self._unheard += len(data)
+        try:
+            self._feed(data)
+        except Refused as refusal:
+            self._refuse(refusal)
+            return
+        if self.cycle is not before:
+            # A whole head has come; its body and the answer have deadlines of their own.
+            self._first.cancel()
+        elif not _is_busy(self.cycle):
+            self._expect_the_rest()
+
+    def _feed(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                # Nothing is upgraded here. Read as if it had not been offered, the request has its body.
+                data = self._without_upgrade() + data[upgrade.args[0] :]
+            except httptools.HttpParserError as error:
+                cause = error.__context__
+                raise Refused() if not isinstance(cause, Refused) else cause from None
+        if self._unheard > MOST_HEAD:
+            raise Refused() if self._in_body else Refused(431, TOO_LARGE)
+
+    def _without_upgrade(self) -> bytes:
+        """The head that was just read, without its offer; it is read again by a parser that never saw it."""
+        self.parser = httptools.HttpRequestParser(self)
+        lines = [
+            f"{self.scope['method']} ".encode() + self.url + f" HTTP/{self.scope['http_version']}".encode()
+        ]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
+    # What the parser reads
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._hosts = 0
+        self._coded = False
+        self._head = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            return  # a trailer: the head was judged without it
+        name = name.lower()
+        value = value.rstrip(b" \t")
+        self._head += len(name) + len(value) + 4
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"transfer-encoding":
+            if self._coded or value.lower() != b"chunked":
+                raise Refused
+            self._coded = True
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        version, method = self.parser.get_http_version(), self.parser.get_method()
+        if self._head + len(self.url) > MOST_HEAD:
+            raise Refused(431, TOO_LARGE)
+        if version not in VERSIONS or self._hosts > 1 or (not self._hosts and version == "1.1"):
+            raise Refused
+        # Only a server's own paths: what names another server is for a proxy.
+        if method == b"CONNECT" or self.url[:1] not in (b"/", b"*") or b"#" in self.url:
+            raise Refused
+        if version == "1.0":
+            if self._coded:
+                raise Refused
+            self.expect_100_continue = False
+        if self.parser.should_upgrade():
+            self.scope["method"], self.scope["http_version"] = method.decode("ascii"), version
+            return
+        super().on_headers_complete()
+        if method != b"HEAD":
+            _HeadAndBody(self.cycle)
+        self._in_body = True
+        self._unheard = 0
+        if not self.pipeline:
+            self._answering = self.cycle
+
+    def on_body(self, body: bytes) -> None:
+        self._unheard = 0
+        if self.cycle.response_complete:
+            return
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._in_body:
+            return  # an upgrade: the same request is read again
+        self._in_body = False
+        self._unheard = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]
+        super().on_response_complete()
+        if self._refusal is not None and not self.pipeline and self._answering.response_complete:
+            self._say(self._refusal)
+
+    # Refusing
+
+    def _refuse(self, refusal: Refused) -> None:
+        """Answer what came before, then refuse, then close."""
+        self._refusal = refusal
+        self._first.cancel()
+        answering = self._answering
+        if self._in_body and self.pipeline:
+            self.pipeline.popleft()  # the one that is being read was not begun
+        elif self._in_body and not answering.response_complete:
+            if answering.response_started:
+                self.transport.close()
+                return
+            # Its handler waits for the rest of the body, which does not come.
+            answering.disconnected = True
+            answering.message_event.set()
+            self._say(refusal)
+            return
+        if answering is None or answering.response_complete:
+            self._say(refusal)
+
+    def _say(self, refusal: Refused) -> None:
+        if self.transport.is_closing():
+            return
+        logger.warning("web.request_refused", extra={"status": refusal.status, "said": refusal.said})
+        content = refusal.said.encode()
+        head = [
+            STATUS_LINE[refusal.status],
+            *(name + b": " + value + b"\r\n" for name, value in self.server_state.default_headers),
+            b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n",
+            b"content-length: %d\r\n\r\n" % len(content),
+        ]
+        self.transport.write(b"".join([*head, content]))
+        self.transport.close()
+
+    # Patience
+
+    def _expect_the_rest(self) -> None:
+        """The beginning of another request has come: the rest of it must follow."""
+        if self._first.cancelled():
+            self._first = self.loop.call_later(self.patience, self._give_up)
+
+    def _give_up(self) -> None:
+        self._first.cancel()
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_watching()
+
+    def _watch(self, waiting: int) -> None:
+        self._slow = self.loop.call_later(self.patience, self._look_again, waiting)
+
+    def _look_again(self, before: int) -> None:
+        """Leave a client that took too little of what waits for it."""
+        waiting = self.transport.get_write_buffer_size()
+        if before - waiting >= LEAST_TAKEN:
+            self._watch(waiting)
+        else:
+            logger.warning("web.reader_left", extra={"waiting": waiting, "client": self.client})
+            self.transport.abort()
+
+    def _stop_watching(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+
+class _HeadAndBody:
+    """The transport as an answer sees it until its body begins: the head goes out with it, in one write."""
+
+    def __init__(self, cycle: Any) -> None:  # noqa: ANN401 - what uvicorn makes of a request
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._head = b""
+        cycle.transport = self
+
+    def write(self, data: bytes) -> None:
+        if data.startswith(CONTINUE):
+            self._transport.write(data)
+        elif self._head:
+            self._cycle.transport = self._transport
+            self._transport.write(self._head + data)
+        else:
+            self._head = data
+
+    def is_closing(self) -> bool:
+        return bool(self._transport.is_closing())
+
+    def close(self) -> None:
+        """There will be no body."""
+        self._cycle.transport = self._transport
+        self._transport.write(self._head)
+        self._transport.close()
+
+
+def _is_busy(cycle: Any) -> bool:  # noqa: ANN401 - uvicorn says that it is never None, and it is
+    return cycle is not None and not cycle.response_complete
+
+
+def patient_protocol(seconds: float) -> type[Connection]:
+    """The protocol of a server with this patience."""
+    return type("PatientConnection", (Connection,), {"patience": seconds})

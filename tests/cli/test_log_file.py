@@ -1,0 +1,29 @@
+"""The log file: it is kept, and it does not grow without end."""
+
+import logging
+from pathlib import Path
+
+from holdfast.cli.logs import BYTES, KEPT, LOOK_EVERY, Rolling
+
+LINE = "x" * 10_000
+
+
+def test_a_full_log_is_put_aside_and_only_so_many_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.log"
+    log = Rolling(file)
+    record = logging.makeLogRecord({"msg": LINE})
+    for _ in range((KEPT + 2) * BYTES // len(LINE)):
+        log.handle(record)
+    log.close()
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == ["holdfast.log", *(f"holdfast.log.{number}" for number in range(1, KEPT + 1))]
+    assert all(each.stat().st_size <= BYTES + LOOK_EVERY * (len(LINE) + 1) for each in tmp_path.iterdir())
+
+
+def test_a_log_that_was_full_at_the_start_is_put_aside_with_the_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.log"
+    file.write_text("x" * BYTES, encoding="utf-8")
+    log = Rolling(file)
+    log.handle(logging.makeLogRecord({"msg": "fresh"}))
+    log.close()
+    assert file.read_text(encoding="utf-8") == "fresh\n"

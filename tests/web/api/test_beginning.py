@@ -1,0 +1,88 @@
+"""`POST /api/sessions` with a message: a conversation and what it begins with are stored in one step."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from holdfast.memory import MemoryManager
+from holdfast.sessions import SessionDB
+from holdfast.testing.providers import RecordingProvider
+from tests.agent.company import until
+from tests.web.api.served import Served, served
+
+Wait = Callable[[Awaitable[Any]], Any]
+
+
+async def begun(server: Served, message: dict[str, Any], **more: str) -> dict[str, Any]:
+    answer = await server.http.post("/api/sessions", json={"message": message, **more})
+    assert answer.status_code == 201, answer.text
+    view: dict[str, Any] = answer.json()
+    return view
+
+
+@pytest.mark.clause("I1")
+def test_a_conversation_begins_with_its_first_message(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["hello"]) as server:
+            view = await begun(server, {"text": " good \n morning "}, title="greetings")
+            session = view["id"]
+            async with server.events(session, after=0) as events:
+                kinds = [(await anext(events))["event"]]
+                while kinds[-1] != "TurnCompleted":
+                    kinds.append((await anext(events))["event"])
+            assert kinds[:2] == ["MessageAccepted", "TurnStarted"]
+            assert await server.said(session) == [" good \n morning ", "hello"]
+            listed = (await server.http.get("/api/sessions")).json()["items"][0]
+            same = ("id", "root_id", "title", "opening", "source", "pinned", "archived", "parent_id")
+            assert {name: listed[name] for name in same} == {name: view[name] for name in same}
+            assert abs(listed["started_at"] - view["started_at"]) < 1000
+            assert view["opening"] == "good morning"
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_the_same_key_again_finds_the_conversation_that_was_begun(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["hello"]) as server:
+            first = await begun(server, {"text": "good morning", "key": "once"})
+            await until(lambda: len(db.get_messages(first["id"])) == 2)
+            again = await begun(server, {"text": "good morning", "key": "once"})
+            assert again["id"] == first["id"]
+            assert len((await server.http.get("/api/sessions")).json()["items"]) == 1
+            assert await server.said(first["id"]) == ["good morning", "hello"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L11")
+def test_the_one_left_behind_is_committed(db: SessionDB, wait: Wait) -> None:
+    memory = MemoryManager(db, drain_seconds=1.0)
+    memory.add_provider(RecordingProvider("notes"))
+
+    async def scenario() -> None:
+        async with served(db, ["hello", "hello again"], memory=memory) as server:
+            first = (await begun(server, {"text": "hi"}))["id"]
+            await until(lambda: db.uncommitted_sessions() == [first])
+            second = (await begun(server, {"text": "hi"}, prev_session_id=first))["id"]
+            await until(lambda: first not in db.uncommitted_sessions())
+            await until(lambda: len(db.get_messages(second)) == 2)
+
+    wait(scenario())
+
+
+def test_what_can_t_be_a_message_begins_nothing(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            wrong: tuple[Any, ...] = ({}, {"text": ""}, {"text": 1}, {"words": "hi"}, "hi", [])
+            for message in wrong:
+                answer = await server.http.post("/api/sessions", json={"message": message})
+                assert answer.status_code == 422, (message, answer.text)
+            gone = await server.http.post(
+                "/api/sessions", json={"message": {"text": "hi"}, "prev_session_id": "nowhere"}
+            )
+            assert gone.status_code == 404
+            assert (await server.http.get("/api/sessions")).json()["items"] == []
+
+    wait(scenario())
