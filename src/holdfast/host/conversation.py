@@ -28,7 +28,7 @@ from holdfast.host.changes import Changes
 from holdfast.host.contract import HostParts
 from holdfast.host.ears import PASSING, Ears, Listener
 from holdfast.host.following import Follower
-from holdfast.host.looks import Looks
+from holdfast.host.looks import Held, Looks
 from holdfast.host.showing import Showing
 from holdfast.host.streams import EventStream
 from holdfast.host.wishes import Wish, Wishes
@@ -91,6 +91,7 @@ class Conversation:
         self._closing = False
         self._deleted = False
         self._elsewhere = False
+        self._held: Held | None = None  # taken when the conversation began, until the runner goes on from it
         self._looked: Look | None = None  # what the look found that came with the lease
         self._end: Look | None = None  # where it was left, when the last look has left it
         self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
@@ -138,6 +139,10 @@ class Conversation:
         self._parked = 0
         self._spoken_here = True
         self.poke()
+
+    def held(self, held: Held) -> None:
+        """The lease was taken when the conversation began: the runner goes on from there."""
+        self._held = held
 
     async def wish(self, wish: Wish) -> None:
         """Do this before the next turn, under the lease; returns when it is done.
@@ -247,7 +252,8 @@ class Conversation:
         spoken, self._spoken_here = self._spoken_here, False
         served = False
         try:
-            lease, self._looked = await self._looks.hold()
+            held, self._held = self._held, None
+            lease, self._looked = held or await self._looks.hold()
             if lease is not None:
                 await self._serve(lease)
                 served = True

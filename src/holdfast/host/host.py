@@ -8,12 +8,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
+    HoldfastError,
     InvalidInput,
     SessionNotFound,
     TurnNotFound,
@@ -30,6 +32,7 @@ from holdfast.host.contract import (
     Numbered,
 )
 from holdfast.host.conversation import INTERRUPTED, Conversation
+from holdfast.host.looks import Held, keep, take_hold
 from holdfast.host.memory_desk import MemoryDesk
 from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
@@ -95,15 +98,13 @@ class Host(Overview):
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
-            stored = await self._call.visit(self._put, conversation.root_id, message, mode, key)
+            stored = await self._call.visit(partial(self._put, conversation.root_id, message, mode, key))
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
-            running, stored = (
-                None,
-                await self._call.visit(self._put, conversation.root_id, message, mode, key),
-            )
+            running = None
+            stored = await self._call.visit(partial(self._put, conversation.root_id, message, mode, key))
         return _accepted(conversation, stored, running)
 
     async def begin(
@@ -115,11 +116,15 @@ class Host(Overview):
         """
         message, left = _persons(text), how.prev_session_id
         before = await self._conversations.open(left) if left else None
-        stored = await self._call.visit(self._begun, session_id, message, how)
+        stored, held = await self._call.visit(
+            partial(self._begun, session_id, message, how), lambda begun: keep(self._db, begun[1])
+        )
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
             conversation = self._conversations.begun(session_id)
+            if held[0] is not None:
+                conversation.held(held)
             self._told(session_id)
             if before is not None:
                 self._in_background(self._conversations.commit(before))
@@ -190,7 +195,7 @@ class Host(Overview):
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         fresh = session_id or new_id()
-        await self._call.visit(self._db.create_session, fresh, source=self._parts.options.source, title=title)
+        await self._call.visit(partial(self._db.create_session, fresh, source=self.source, title=title))
         self._conversations.begun(fresh)
         self._told(fresh)
         if before is not None:
@@ -351,14 +356,20 @@ class Host(Overview):
         sessions = [turn.session_id for turn in self._db.turns.unfinished()]
         return [each for each in sessions if cut_off(self._db, each) is not None]
 
-    def _begun(self, session_id: str, message: Message, how: Beginning) -> InboxMessage:
+    def _begun(self, session_id: str, message: Message, how: Beginning) -> tuple[InboxMessage, Held]:
+        """The session, its message, and the lease under which this process goes on with it."""
         earlier = None if how.key is None else self._db.inbox.by_key(how.key)
         if earlier is not None:
-            return earlier
+            return earlier, (None, None)
         self._db.create_session(session_id, source=how.source or self.source, title=how.title)
         if how.history:
             self._db.append_messages(session_id, how.history)
-        return self._db.inbox.put(session_id, message, key=how.key)
+        stored = self._db.inbox.put(session_id, message, key=how.key)
+        held: Held = None, None
+        # Where each step is a transaction, the message is stored by now: the runner tries again.
+        with suppress(HoldfastError):
+            held = take_hold(self._db, session_id, self._conversations.holder)
+        return stored, held
 
     def _put(self, root_id: str, message: Message, mode: Mode, key: str | None) -> InboxMessage:
         addressed = None

@@ -5,6 +5,7 @@ nothing waits any more lets the lease go as well.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from holdfast.core.errors import HoldfastError
 from holdfast.host.following import Follower, News
@@ -45,7 +46,9 @@ class Looks:
 
     async def hold(self) -> Held:
         """Take the lease and look; None while another process holds it."""
-        return await self._db.visit(self._pool, self._hold, self._keep)
+        return await self._db.visit(
+            self._pool, partial(take_hold, self._db, self._root_id, self._holder), partial(keep, self._db)
+        )
 
     async def look_or_leave(self, parked: int) -> tuple[Look, bool]:
         """One look; when it is no message's turn, the conversation is left."""
@@ -67,22 +70,6 @@ class Looks:
             return look, None, None
         return look, living_holder(self._db, self._root_id), self._follower.read(self._root_id)
 
-    def _hold(self) -> Held:
-        name = session_lease(self._root_id)
-        lease = self._db.leases.acquire(name, self._holder, ttl_seconds=self._db.lease_seconds)
-        if lease is None:
-            return None, None
-        try:
-            return lease, self._db.look(self._root_id)
-        except BaseException:
-            # Kept, it would stand in everybody's way until it runs out.
-            self._db.leases.release(lease)
-            raise
-
-    def _keep(self, held: Held) -> None:
-        if held[0] is not None:
-            self._db.keep_lease(held[0])
-
     async def _leaving(self, may: Callable[[Look], bool]) -> Left:
         def work() -> Left:
             self._mark()
@@ -97,3 +84,22 @@ class Looks:
                 self._db.forget_lease(left[1])
 
         return await self._db.visit(self._pool, work, forget)
+
+
+def take_hold(db: SessionDB, root_id: str, holder: str) -> Held:
+    """Take a conversation's lease and look, as a part of a visit; `keep` is told of it."""
+    lease = db.leases.acquire(session_lease(root_id), holder, ttl_seconds=db.lease_seconds)
+    if lease is None:
+        return None, None
+    try:
+        return lease, db.look(root_id)
+    except BaseException:
+        # Kept, it would stand in everybody's way until it runs out.
+        db.leases.release(lease)
+        raise
+
+
+def keep(db: SessionDB, held: Held) -> None:
+    """Renew from now on what was taken."""
+    if held[0] is not None:
+        db.keep_lease(held[0])

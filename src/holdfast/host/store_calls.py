@@ -1,7 +1,6 @@
 """`StoreCalls`: how the host reaches its store: off the loop, and not any more once it is ending."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.core.errors import HostClosed
@@ -25,8 +24,8 @@ class StoreCalls:
             raise HostClosed
         return await off_loop(self._pool, fn, *args, **kwargs)
 
-    async def visit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def visit(self, call: Callable[[], T], then: Callable[[T], object] = lambda _: None) -> T:
         """For short calls that change nothing but the store: `SessionDB.visit`."""
         if self.closed:
             raise HostClosed
-        return await self._db.visit(self._pool, partial(fn, *args, **kwargs))
+        return await self._db.visit(self._pool, call, then)
