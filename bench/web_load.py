@@ -1,7 +1,8 @@
 """N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
 
 `direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session with a message
-and reads its events, as the page does. Each line: seconds to the first text, to the end, and the tokens.
+and reads its events, as the page does, on one connection as browsers do. Each line: seconds to the first text,
+to the end, and the tokens.
 """
 
 import asyncio
@@ -25,15 +26,16 @@ class Chat:
         self._begun = time.perf_counter()
 
     async def run(self) -> tuple[float, float, int]:
-        if self._way != "api":
-            return await self._stream("POST", "/v1/chat/completions", BODY)
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        if self._way != "api":
+            writer.write(head("POST", "/v1/chat/completions", BODY))
+            return await self._stream(reader, writer)
         made = await self._ask(
             reader, writer, "/api/sessions", {"message": {"text": "Count to a hundred.", "key": token_hex(8)}}
         )
-        writer.close()
         session = json.loads(made)["id"]
-        return await self._stream("GET", f"/api/sessions/{session}/events?after=0", None)
+        writer.write(head("GET", f"/api/sessions/{session}/events?after=0", None))
+        return await self._stream(reader, writer)
 
     async def _ask(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: object
@@ -45,9 +47,9 @@ class Chat:
         length = int(said.lower().partition(b"content-length:")[2].split()[0])
         return await reader.readexactly(length)
 
-    async def _stream(self, method: str, path: str, body: object) -> tuple[float, float, int]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(head(method, path, body))
+    async def _stream(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[float, float, int]:
         first, words = 0.0, 0
         tail = seen = b""
         while chunk := await reader.read(65536):
