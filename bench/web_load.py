@@ -1,8 +1,8 @@
 """N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
 
 `direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session with a message
-and reads its events, as the page does, on one connection as browsers do. Each line: seconds to the first text,
-to the end, and the tokens.
+and reads its events, as the page does, on one connection as browsers do. Each line: seconds to the first
+text, to the end, and the tokens.
 """
 
 import asyncio
