@@ -119,11 +119,13 @@ class AnsweredTurn:
                     piece = Piece()
                     for numbered in batch:
                         await self._heard(numbered.event, inbox_id, piece)
-                    if piece.text or piece.reasoning:
+                    spoke = bool(piece.text or piece.reasoning)
+                    if spoke:
                         yield piece
                     if self._ended:
                         return
-                    await streams.pause()
+                    if spoke:
+                        await streams.pause()
             raise TurnBroken(503, "Closing", "Holdfast is shutting down; the message is kept.")
         finally:
             if not self._ended:

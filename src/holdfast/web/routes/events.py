@@ -16,7 +16,7 @@ from holdfast.host import Numbered
 from holdfast.web.contract import TheWeb, Web
 from holdfast.web.problems import ProblemRaised, said_of
 from holdfast.web.streaming import EVENTS, Stream
-from holdfast.web.written import written
+from holdfast.web.written import PIECES, written
 
 router = APIRouter(prefix="/api", tags=["events"])
 
@@ -73,7 +73,9 @@ async def _events(web: Web, source: AsyncGenerator[list[Numbered], None]) -> Asy
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
             yield written(batch)
-            await web.streams.pause()
+            # Only text is worth gathering: what begins or ends something is not kept waiting behind it.
+            if isinstance(batch[-1].event, PIECES):
+                await web.streams.pause()
 
 
 async def _changes(web: Web) -> AsyncGenerator[bytes, None]:
