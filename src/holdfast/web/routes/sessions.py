@@ -34,8 +34,8 @@ async def list_sessions(
     )
 
 
-@router.post("", status_code=201, responses=said_of(404, 422))
-async def begin_session(host: TheHost, body: NewSession) -> SessionView:
+@router.post("", status_code=201, response_model=SessionView, responses=said_of(404, 422))
+async def begin_session(host: TheHost, body: NewSession) -> Response | SessionView:
     """Begin a conversation, empty or with its first message: then that is not lost once this has answered.
 
     The memory of the one left behind is committed, in the background. A message's `key` makes the call
@@ -48,7 +48,8 @@ async def begin_session(host: TheHost, body: NewSession) -> SessionView:
     accepted, _ = await host.begin(fresh, message, how)
     if accepted.session_id != fresh:
         return await view_of(host, accepted.session_id)
-    return begun_view(accepted, body.title, message, host.source)
+    view = begun_view(accepted, body.title, message, host.source)
+    return Response(view.model_dump_json(), 201, media_type="application/json")
 
 
 @router.post(
