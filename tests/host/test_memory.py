@@ -266,6 +266,36 @@ def test_the_next_start_commits_what_a_crash_left_uncommitted_once(db: SessionDB
     wait(scenario())
 
 
+@pytest.mark.clause("L2")
+def test_what_is_completed_while_a_start_looks_around_waits_for_its_own_boundary(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider, completed, looked = RecordingProvider(), threading.Event(), threading.Event()
+    recover = SessionLifecycle.recover
+
+    def late(lifecycle: SessionLifecycle) -> list[str]:
+        assert completed.wait(DEADLINE)
+        try:
+            return recover(lifecycle)
+        finally:
+            looked.set()
+
+    monkeypatch.setattr(SessionLifecycle, "recover", late)
+
+    async def scenario() -> None:
+        async with a_host(db, ["hello"], memory=remembering(db, provider)) as host:
+            await host.send("s", "hi")
+            await until_turns_end(host, "s")
+            await until(lambda: db.session_holder("s") is None)
+            completed.set()
+            await until(looked.is_set)
+            while (await host.status()).recovering:
+                pass
+            assert db.uncommitted_sessions() == ["s"]
+
+    wait(scenario())
+
+
 @pytest.mark.clause("L13", "D10")
 def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its_lease_is_out(
     store_url: str, wait: Wait

@@ -57,7 +57,10 @@ class Host(Overview):
         super().__init__(parts)
         self._background: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Task[list[str]] | None = None
-        self._recovery = Recovery(parts, self._conversations.open, self._conversations.commit)
+        conversations = self._conversations
+        self._recovery = Recovery(
+            parts, conversations.open, conversations.commit, conversations.agents.__contains__
+        )
         self.memory = MemoryDesk(parts, self._call)
 
     async def __aenter__(self) -> Self:

@@ -36,10 +36,14 @@ Commit = Callable[[Conversation], Awaitable[None]]
 class Recovery:
     """The look at what others left."""
 
-    def __init__(self, parts: HostParts, open_one: Open, commit: Commit) -> None:
+    def __init__(
+        self, parts: HostParts, open_one: Open, commit: Commit, is_ours: Callable[[str], bool]
+    ) -> None:
+        """`is_ours` says of a conversation, by its root, whether this process has an agent for it."""
         self._parts = parts
         self._open = open_one
         self._commit = commit
+        self._is_ours = is_ours
         self._offered: set[str] = set()
         self.done = False
 
@@ -138,7 +142,8 @@ class Recovery:
         roots = await self._dirty()
         # A conversation is committed as a whole, whichever of its sessions are dirty.
         for root_id in dict.fromkeys(roots):
-            if only is not None and root_id not in only:
+            # One that goes on here has a boundary of its own to come, which commits all of it.
+            if self._is_ours(root_id) or (only is not None and root_id not in only):
                 continue
             if await self._call(living_holder, self._parts.db, root_id) is not None:
                 left.add(root_id)  # its own process commits it, if it lives
