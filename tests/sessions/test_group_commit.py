@@ -18,6 +18,8 @@ from holdfast.sessions.transcripts import insert_message
 from holdfast.testing import ProcessDied
 from tests.sessions.steps import LONG, Call, Outcome, contents, together, until, user
 
+FRESH = 12
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -266,21 +268,39 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
     child = os.fork()
     if child == 0:  # pragma: no cover - the child's coverage is not collected
         refusals = 0
-        for call in (lambda: db.append_message("s", user("child")), lambda: db.get_messages("s")):
+
+        def call(work: Call) -> None:
+            nonlocal refusals
             try:
-                call()
+                work()
             except StoreClosed:
                 refusals += 1
+
+        for work in (lambda: db.append_message("s", user("child")), lambda: db.get_messages("s")):
+            call(work)
+            # A thread that begins here may look like the writer, which is gone.
+            for _ in range(FRESH):
+                thread = threading.Thread(target=call, args=(work,))
+                thread.start()
+                thread.join()
         db.close()
         os.write(says, str(refusals).encode())
         os._exit(0)
     os.close(says)
     with os.fdopen(said) as pipe:
-        assert pipe.read() == "2"
+        assert pipe.read() == str(2 * (1 + FRESH))
     os.waitpid(child, 0)
     db.append_message("s", user("after"))
     assert contents(db.get_messages("s")) == ["before", "after"]
     assert db.check() == []
+
+
+def test_a_thread_that_begins_after_the_end_is_told_that_the_store_is_closed(db: SessionDB) -> None:
+    db.close()
+    for _ in range(FRESH):
+        for call in (lambda: db.append_message("s", user("late")), lambda: db.get_messages("s")):
+            late = Outcome(call).wait()
+            assert isinstance(late.error, StoreClosed)
 
 
 def test_a_child_forked_while_a_reader_is_taken_can_close(engine: SqliteEngine, db: SessionDB) -> None:

@@ -7,17 +7,18 @@ from holdfast.process import DaemonPool, off_loop
 
 
 class SystemTexts:
-    """One for all agents that share threads; on their loop. Nothing is kept once it is read."""
+    """One for all agents that share threads. Nothing is kept once it is read."""
 
     def __init__(self, pool: DaemonPool) -> None:
         self._pool = pool
-        self._coming: dict[Prompt, asyncio.Task[str]] = {}
+        self._coming: dict[tuple[asyncio.AbstractEventLoop, Prompt], asyncio.Task[str]] = {}
 
     async def of(self, prompt: Prompt) -> str:
         """The system text, read from now on or being read already."""
-        coming = self._coming.get(prompt)
+        wanted = asyncio.get_running_loop(), prompt
+        coming = self._coming.get(wanted)
         if coming is None:
-            coming = self._coming[prompt] = asyncio.create_task(off_loop(self._pool, prompt.system))
-            coming.add_done_callback(lambda _: self._coming.pop(prompt, None))
+            coming = self._coming[wanted] = asyncio.create_task(off_loop(self._pool, prompt.system))
+            coming.add_done_callback(lambda _: self._coming.pop(wanted, None))
         # Who stops waiting stops nobody else.
         return await asyncio.shield(coming)

@@ -179,6 +179,9 @@ class Conversation:
         try:
             while self._task is not None:
                 await asyncio.wait([self._task])
+            if self._held is not None:
+                self._held = None
+                await self._looks.leave()
         finally:
             self._wishes.refuse(HostClosed())
             self.stream.close()
@@ -219,6 +222,11 @@ class Conversation:
                 self._trouble(trouble, patience=options.patience_seconds)
                 await self._rest(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+            except SessionNotFound as gone:
+                # Deleted by another process: nothing here is left to be closed or run.
+                self._spoken_here, self.showing.unended = False, ""
+                self._trouble(gone)
+                return
             except HoldfastError as trouble:
                 self._trouble(trouble)
                 if not self.showing.unended:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from holdfast.agent import Agent, Unfinished
+from holdfast.agent.turn_store import settled
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     HoldfastError,
@@ -20,7 +21,7 @@ from holdfast.core.errors import (
     SessionNotFound,
     TurnNotFound,
 )
-from holdfast.core.events import Event, MessageAccepted
+from holdfast.core.events import Event
 from holdfast.core.ids import new_id
 from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
@@ -38,10 +39,11 @@ from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
 from holdfast.host.stopping import ask_to_stop
+from holdfast.host.talking import accepted, batches_of, persons
 from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import InboxMessage
-from holdfast.sessions.contract import Mode
+from holdfast.sessions.contract import Mode, NewSession
 from holdfast.sessions.leases import session_lease
 from holdfast.tools.asking import approval_word
 
@@ -96,7 +98,13 @@ class Host(Overview):
         Once this returns the message is not lost. A `key` makes the call idempotent. A session that is not
         there begins with this message or, without `create`, is refused (`SessionNotFound`).
         """
-        message = _persons(text)
+        message = persons(text)
+        # What is stored here is run here, also when its sender has left meanwhile.
+        return await settled(self._send(session_id, message, mode, key, create))
+
+    async def _send(
+        self, session_id: str, message: Message, mode: Mode, key: str | None, create: bool
+    ) -> Accepted:
         conversation = await self._conversations.opened_or_open(session_id, create=create)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
@@ -108,7 +116,7 @@ class Host(Overview):
             conversation = await self._conversations.open(session_id, create=create)
             running = None
             stored = await self._call.visit(partial(self._put, conversation.root_id, message, mode, key))
-        return _accepted(conversation, stored, running)
+        return accepted(conversation, stored, running)
 
     async def begin(
         self, session_id: str, text: str | Message, how: Beginning = PLAINLY
@@ -117,8 +125,14 @@ class Host(Overview):
 
         Returns what follows as well, from the first event on, as `event_batches` does.
         """
-        message, left = _persons(text), how.prev_session_id
+        message, left = persons(text), how.prev_session_id
         before = await self._conversations.open(left) if left else None
+        # What is stored here is run here, also when its sender has left meanwhile.
+        return await settled(self._begin(session_id, message, how, before))
+
+    async def _begin(
+        self, session_id: str, message: Message, how: Beginning, before: Conversation | None
+    ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         stored, held = await self._call.visit(
             partial(self._begun, session_id, message, how), lambda begun: keep(self._db, begun[1])
         )
@@ -131,7 +145,7 @@ class Host(Overview):
             self._told(session_id)
             if before is not None:
                 self._in_background(self._conversations.commit(before))
-        return _accepted(conversation, stored, None), _batches(conversation, 0)
+        return accepted(conversation, stored, None), batches_of(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
@@ -155,7 +169,7 @@ class Host(Overview):
             conversation = here  # it is about to run here, or runs: so it is there
         else:
             conversation = await self._conversations.open(session_id)
-        return _batches(conversation, after)
+        return batches_of(conversation, after)
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
@@ -277,7 +291,7 @@ class Host(Overview):
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
     ) -> InboxMessage:
         """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
-        message = _persons(text)
+        message = persons(text)
         changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
         conversation = await self._conversations.open(changed.session_id)
         if mode == "interrupt" and changed.addressed_to is not None:
@@ -361,14 +375,11 @@ class Host(Overview):
 
     def _begun(self, session_id: str, message: Message, how: Beginning) -> tuple[InboxMessage, Held]:
         """The session, its message, and the lease under which this process goes on with it."""
-        earlier = None if how.key is None else self._db.inbox.by_key(how.key)
-        if earlier is not None:
-            return earlier, (None, None)
-        self._db.create_session(session_id, source=how.source or self.source, title=how.title)
-        if how.history:
-            self._db.append_messages(session_id, how.history)
-        stored = self._db.inbox.put(session_id, message, key=how.key)
+        session = NewSession(session_id, how.source or self.source, how.title)
+        stored = self._db.inbox.begin(session, message, history=how.history, key=how.key)
         held: Held = None, None
+        if stored.session_id != session_id:
+            return stored, held
         # Where each step is a transaction, the message is stored by now: the runner tries again.
         with suppress(HoldfastError):
             held = take_hold(self._db, session_id, self._conversations.holder)
@@ -393,33 +404,3 @@ class Host(Overview):
         self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("host.background_failed", exc_info=task.exception())
-
-
-def _accepted(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
-    """Tell of a message that is stored, and let it have its way; `running` is the turn it found running."""
-    if stored.state == "waiting":
-        conversation.stream.waiting += 1
-        conversation.stream.publish(
-            MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
-        )
-    interrupted = stored.addressed_to or (running if stored.mode == "interrupt" else None)
-    if interrupted is not None:
-        conversation.interrupt(interrupted, INTERRUPTED)
-    conversation.run_waiting()
-    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created)
-
-
-async def _batches(conversation: Conversation, after: int | None) -> AsyncGenerator[list[Numbered], None]:
-    # Another process may run it: while somebody reads here, it is followed.
-    if not conversation.is_served:
-        conversation.poke()
-    async with aclosing(conversation.stream.read_batches(after)) as batches:
-        async for batch in batches:
-            yield batch
-
-
-def _persons(text: str | Message) -> Message:
-    message: Message = {"role": "user", "content": text} if isinstance(text, str) else text
-    if message.get("role") != "user" or not message.get("content"):
-        raise InvalidInput("a message is a user's and can't be empty")
-    return message

@@ -7,7 +7,6 @@ nothing waits any more lets the lease go as well.
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.core.errors import HoldfastError
 from holdfast.host.following import Follower, News
 from holdfast.host.holders import living_holder
 from holdfast.process import DaemonPool, off_loop
@@ -59,7 +58,7 @@ class Looks:
         """Let the lease go; returns up to where this process has shown the conversation."""
         try:
             return (await self._leaving(lambda _: True))[0]
-        except HoldfastError:
+        except Exception:
             # Without the look, but not with the lease: it would be renewed for ever.
             await off_loop(self._pool, self._db.let_go_of_session, self._root_id, self._holder)
             raise

@@ -128,6 +128,15 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session that is about to begin."""
+
+    id: str
+    source: str
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One user message and all that follows from it."""
 

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput, LeaseLost
-from holdfast.process import DaemonPool, off_loop
+from holdfast.process import DaemonPool
 from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds
 from holdfast.sessions.contract import (
@@ -42,6 +42,7 @@ from holdfast.sessions.rotation import rotate
 from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.standing import Standings
 from holdfast.sessions.transcripts import Transcripts
+from holdfast.sessions.visiting import visit
 
 T = TypeVar("T")
 
@@ -125,20 +126,10 @@ class SessionDB:
     ) -> T:
         """Run a call of this store's methods from an event loop, in as few steps as the engine can.
 
-        On SQLite the writer itself runs it: no other thread is woken, and all of it is one transaction. So it
-        may be run again from the start, must be short, and changes nothing but the store. `then` hears of its
-        result, also when nobody awaits it any more. Elsewhere both run on a thread of `pool`.
+        On SQLite it is one transaction, which may be run again from the start. So it must be short and change
+        nothing but the store. `then` hears of its result in any case, and leaves the store alone.
         """
-        coming = self._engine.visit(call, then)
-        if coming is not None:
-            return await coming
-
-        def work() -> T:
-            result = call()
-            then(result)
-            return result
-
-        return await off_loop(pool, work)
+        return await visit(self._engine, pool, call, then)
 
     @property
     def location(self) -> str:

@@ -12,8 +12,11 @@ from typing import Any
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import LARGEST, checked_limit, checked_name, encode, to_json
-from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Transaction
+from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, NewSession, Transaction
 from holdfast.sessions.transcripts import (
+    checked_title,
+    create_session,
+    insert_message,
     live_end,
     lock_session,
     refuse_ended,
@@ -49,6 +52,44 @@ class Inbox:
             checked_name("an idempotency key", key)
         text = to_json(message)
         return self._engine.write(lambda tx: _put(tx, session_id, mode, text, addressed_to, key))
+
+    def begin(
+        self,
+        session: NewSession,
+        message: Message,
+        *,
+        history: Sequence[Message] = (),
+        key: str | None = None,
+    ) -> InboxMessage:
+        """Begin a session with what was said elsewhere and with a message that waits in it: all or nothing.
+
+        With a `key` that was used before nothing is begun, and that message is returned.
+        """
+        checked_name("a session id", session.id)
+        checked_name("a session's source", session.source)
+        checked_title(session.title)
+        encode(message)
+        if key is not None:
+            checked_name("an idempotency key", key)
+        text, said = to_json(message), [encode(each) for each in history]
+
+        def work(tx: Transaction) -> InboxMessage:
+            earlier = None if key is None else tx.queries.inbox_by_key(tx.connection, key=key)
+            if earlier is not None:
+                return _from_row(earlier)
+            create_session(tx, session.id, session.source, session.title, None, None)
+            for columns in said:
+                insert_message(tx, session.id, None, columns)
+            return _put(tx, session.id, "queue", text, None, key)
+
+        try:
+            return self._engine.write(work)
+        except InvalidInput:
+            # Two began with one key at once: what the loser had begun is undone, and the winner's counts.
+            earlier = None if key is None else self.by_key(key)
+            if earlier is None:
+                raise
+            return earlier
 
     def get(self, inbox_id: int) -> InboxMessage | None:
         def work(tx: Transaction) -> InboxMessage | None:

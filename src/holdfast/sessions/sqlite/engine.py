@@ -51,7 +51,7 @@ class SqliteEngine:
         if self._file.in_memory:
             self._writer.post(work)
         else:
-            self._writer.write(work)
+            self.write(work)
         then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:

@@ -65,7 +65,8 @@ class GroupWriter:
     @property
     def is_here(self) -> bool:
         """Whether this is the writer's own thread, in the middle of a visit."""
-        return threading.get_ident() == self._thread.ident
+        # Not by its ident: a thread that begins after the writer's end may get the same.
+        return threading.current_thread() is self._thread
 
     def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T]":
         """Run a call in the next group; what it reads and writes meanwhile is part of its transaction."""

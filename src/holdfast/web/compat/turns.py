@@ -8,7 +8,7 @@ what the turn had produced is kept.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
@@ -111,7 +111,12 @@ class AnsweredTurn:
 
     async def run(self, streams: OpenStreams) -> AsyncGenerator[Piece, None]:
         """Send the message and give the pieces of its answer; raises `TurnBroken`."""
-        accepted, following = await self._send()
+        sending = asyncio.ensure_future(self._send())
+        try:
+            accepted, following = await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            self.web.background.spawn(self._take_back(sending))
+            raise
         inbox_id = accepted.inbox_id
         try:
             async with aclosing(streams.read(following)) as batches:
@@ -192,6 +197,12 @@ class AnsweredTurn:
             raise TurnBroken(409, "TurnInterrupted", f"the turn was interrupted: {event.reason}. {kept}")
         kind = getattr(errors, event.failure, HoldfastError)
         raise TurnBroken(status_of(kind)[0], event.failure or "TurnFailed", f"{event.error} {kept}")
+
+    async def _take_back(self, sending: Awaitable[tuple[Accepted, object]]) -> None:
+        """The client left before its message was known to be stored."""
+        with suppress(HoldfastError):
+            accepted, _ = await sending
+            await self._give_up(accepted.inbox_id)
 
     async def _give_up(self, inbox_id: int) -> None:
         """Nobody waits for this answer any more: take the message back, or stop its turn."""
