@@ -8,7 +8,6 @@ interrupt was in time or not.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.agent.assembly import Assembly
@@ -20,7 +19,7 @@ from holdfast.agent.known_session import KnownSession
 from holdfast.agent.prompt import persons_message
 from holdfast.agent.recollection import Recollection
 from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, going_on
-from holdfast.agent.running import RunningTurn
+from holdfast.agent.running import RunningTurn, Stop
 from holdfast.agent.summary import compressor_for
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
@@ -85,7 +84,7 @@ class Agent:
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
         self._busy = False
-        self._stops: list[_Stop] = []  # interrupts that came while the next turn begins
+        self._stops: list[Stop] = []  # interrupts that came while the next turn begins
         self.lease: Lease | None = None
         """The session's lease, when a host holds one: each step is refused once it is lost."""
 
@@ -179,7 +178,7 @@ class Agent:
         finally:
             if running is None:
                 # The turn that begins now reads this, unless it has begun since.
-                stops.append(_Stop(reason, inbox_id))
+                stops.append(Stop(reason, inbox_id))
                 running = self._running
                 if (compacting := self._compacting) is not None:
                     with suppress(RuntimeError):  # its loop is closed: so is the compaction
@@ -396,11 +395,3 @@ class Agent:
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pools.store, fn, *args, **kwargs)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stop:
-    """An interrupt that met no running turn; its message, if it had one, waits in the inbox."""
-
-    reason: str
-    inbox_id: int

@@ -7,12 +7,21 @@ by a queue, so a slow reader never slows the turn.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.events import Event
 
 LEFT = "the reader left"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An interrupt that met no running turn; its message, if it had one, waits in the inbox."""
+
+    reason: str
+    inbox_id: int
 
 
 class RunningTurn:

@@ -19,7 +19,6 @@ from holdfast.core.errors import (
     HoldfastError,
     InvalidInput,
     SessionNotFound,
-    TurnNotFound,
 )
 from holdfast.core.events import Event
 from holdfast.core.ids import new_id
@@ -39,7 +38,7 @@ from holdfast.host.overview import Overview
 from holdfast.host.recovery import Recovery, cut_off
 from holdfast.host.shutdown import shut_down
 from holdfast.host.stopping import ask_to_stop
-from holdfast.host.talking import accepted, batches_of, persons
+from holdfast.host.talking import accepted, batches_of, persons, put
 from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import InboxMessage
@@ -109,13 +108,13 @@ class Host(Overview):
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
-            stored = await self._call.visit(partial(self._put, conversation.root_id, message, mode, key))
+            stored = await self._call.visit(partial(put, self._db, conversation.root_id, message, mode, key))
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
             running = None
-            stored = await self._call.visit(partial(self._put, conversation.root_id, message, mode, key))
+            stored = await self._call.visit(partial(put, self._db, conversation.root_id, message, mode, key))
         return accepted(conversation, stored, running)
 
     async def begin(
@@ -384,16 +383,6 @@ class Host(Overview):
         with suppress(HoldfastError):
             held = take_hold(self._db, session_id, self._conversations.holder)
         return stored, held
-
-    def _put(self, root_id: str, message: Message, mode: Mode, key: str | None) -> InboxMessage:
-        addressed = None
-        if mode == "interrupt":
-            running = self._db.turns.running(self._db.live_end(root_id))
-            addressed = running.id if running else None
-        try:
-            return self._db.inbox.put(root_id, message, mode=mode, addressed_to=addressed, key=key)
-        except TurnNotFound:
-            return self._db.inbox.put(root_id, message, mode=mode, key=key)
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)

@@ -73,14 +73,14 @@ class Looks:
         def work() -> Left:
             self._mark()
             look = self._db.look(self._root_id)
-            lease = self._db.held_lease(self._root_id, self._holder) if may(look) else None
+            lease = self._db.keeper.held(session_lease(self._root_id), self._holder) if may(look) else None
             if lease is not None:
                 self._db.leases.release(lease)
             return look, lease
 
         def forget(left: Left) -> None:
             if left[1] is not None:
-                self._db.forget_lease(left[1])
+                self._db.keeper.forget(left[1])
 
         return await self._db.visit(self._pool, work, forget)
 
@@ -101,4 +101,4 @@ def take_hold(db: SessionDB, root_id: str, holder: str) -> Held:
 def keep(db: SessionDB, held: Held) -> None:
     """Renew from now on what was taken."""
     if held[0] is not None:
-        db.keep_lease(held[0])
+        db.keeper.keep(held[0])

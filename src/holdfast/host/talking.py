@@ -4,11 +4,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, TurnNotFound
 from holdfast.core.events import MessageAccepted
 from holdfast.host.contract import Accepted, Numbered
 from holdfast.host.conversation import INTERRUPTED, Conversation
-from holdfast.sessions import InboxMessage
+from holdfast.sessions import InboxMessage, SessionDB
+from holdfast.sessions.contract import Mode
 
 
 def accepted(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
@@ -41,3 +42,15 @@ def persons(text: str | Message) -> Message:
     if message.get("role") != "user" or not message.get("content"):
         raise InvalidInput("a message is a user's and can't be empty")
     return message
+
+
+def put(db: SessionDB, root_id: str, message: Message, mode: Mode, key: str | None) -> InboxMessage:
+    """Let a message wait in its conversation; an interrupt is addressed to the turn that runs there."""
+    addressed = None
+    if mode == "interrupt":
+        running = db.turns.running(db.live_end(root_id))
+        addressed = running.id if running else None
+    try:
+        return db.inbox.put(root_id, message, mode=mode, addressed_to=addressed, key=key)
+    except TurnNotFound:
+        return db.inbox.put(root_id, message, mode=mode, key=key)

@@ -1,8 +1,8 @@
 """`SessionDB`: the public face of the session store, on SQLite or on PostgreSQL.
 
-It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, where every
-millisecond of a turn counts, by `visit`. The parts that other rooms work with are attributes: `turns` (the
-journal), `inbox`, `asks`, `outbox` and `leases`.
+It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `visit`.
+The parts that other rooms work with are attributes: `turns` (the journal), `inbox`, `asks`, `outbox`,
+`leases` and `keeper`, which renews those of this process.
 """
 
 import os
@@ -119,15 +119,15 @@ class SessionDB:
         self.outbox = Outbox(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
-        self._keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)
+        self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)
 
     async def visit(
         self, pool: DaemonPool, call: Callable[[], T], then: Callable[[T], object] = lambda _: None
     ) -> T:
-        """Run a call of this store's methods from an event loop, in as few steps as the engine can.
+        """Run a call of this store's methods from an event loop, on SQLite as one transaction.
 
-        On SQLite it is one transaction, which may be run again from the start. So it must be short and change
-        nothing but the store. `then` hears of its result in any case, and leaves the store alone.
+        It may be run again from the start: it must be short and change nothing but the store. `then` hears of
+        its result in any case, and leaves the store alone.
         """
         return await visit(self._engine, pool, call, then)
 
@@ -184,13 +184,13 @@ class SessionDB:
         lease = None
         if holder is not None:
             name = session_lease(self.root(session_id))
-            lease = self._keeper.held(name, holder)
+            lease = self.keeper.held(name, holder)
             if lease is None:
                 raise LeaseLost(name, holder)
         deleted = delete_conversation(self._engine, session_id, lease=lease, force=force)
         if lease is not None:
             # Its row is gone; nothing is left to renew.
-            self._keeper.release(lease.name, lease.holder)
+            self.keeper.release(lease.name, lease.holder)
         return deleted
 
     def append_message(self, session_id: str, message: Message, *, turn_id: str | None = None) -> int:
@@ -296,27 +296,15 @@ class SessionDB:
 
     def hold_session(self, session_id: str, holder: str) -> Lease | None:
         """Take the conversation's lease, or None while another holds it; renewed until let go."""
-        return self._keeper.acquire(session_lease(self.root(session_id)), holder)
+        return self.keeper.acquire(session_lease(self.root(session_id)), holder)
 
     def let_go_of_session(self, session_id: str, holder: str) -> None:
         """Does nothing when the lease was lost, or is somebody else's."""
         name = session_lease(session_id)
         # Held under this very name, it is let go without a look at the store, which may be out of reach.
-        if self._keeper.held(name, holder) is None:
+        if self.keeper.held(name, holder) is None:
             name = session_lease(self.root(session_id))
-        self._keeper.release(name, holder)
-
-    def held_lease(self, root_id: str, holder: str) -> Lease | None:
-        """The conversation's lease, as long as this process renews it for this holder."""
-        return self._keeper.held(session_lease(root_id), holder)
-
-    def keep_lease(self, lease: Lease) -> None:
-        """Renew a lease that was taken by `leases.acquire` until it is let go."""
-        self._keeper.keep(lease)
-
-    def forget_lease(self, lease: Lease) -> None:
-        """Renew it no longer: it was let go by `leases.release`."""
-        self._keeper.forget(lease)
+        self.keeper.release(name, holder)
 
     def session_holder(self, session_id: str) -> str | None:
         """Who runs the conversation now."""
@@ -327,7 +315,7 @@ class SessionDB:
 
     def try_acquire_compression_lock(self, session_id: str, holder: str) -> bool:
         """Take the lease that guards a compaction; it is renewed until released or this process dies."""
-        return self._keeper.acquire(compression_lock(session_id), holder) is not None
+        return self.keeper.acquire(compression_lock(session_id), holder) is not None
 
     def get_compression_lock_holder(self, session_id: str) -> str | None:
         lease = self.leases.current(compression_lock(session_id))
@@ -335,7 +323,7 @@ class SessionDB:
 
     def release_compression_lock(self, session_id: str, holder: str) -> None:
         """Let go. Does nothing when the lock was lost, or is somebody else's."""
-        self._keeper.release(compression_lock(session_id), holder)
+        self.keeper.release(compression_lock(session_id), holder)
 
     def rotate(
         self,
@@ -354,7 +342,7 @@ class SessionDB:
         lease = None
         if holder is not None:
             name = compression_lock(session_id)
-            lease = self._keeper.held(name, holder)
+            lease = self.keeper.held(name, holder)
             if lease is None:
                 raise LeaseLost(name, holder)
         return rotate(self._engine, session_id, child_id, opening, carry_from=carry_from, lease=lease)
@@ -387,7 +375,7 @@ class SessionDB:
     def close(self) -> None:
         """Release this process's leases and the database. Idempotent."""
         try:
-            self._keeper.close()
+            self.keeper.close()
         finally:
             self._engine.close()
 
