@@ -1,5 +1,6 @@
 """The page stays quick: a small first view, 10,000 conversations in the list, 5,000 messages in one."""
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +19,8 @@ SESSIONS = 10_000
 MESSAGES = 5_000
 MOST_BYTES = 300_000
 MOST_REQUESTS = 14
+CROWD = 300
+ONE = re.compile(r"/api/sessions/crowd-\d+$")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,21 @@ def test_ten_thousand_conversations_scroll(context: BrowserContext, full_server:
 
 def tall(page: Page) -> int:
     return int(page.evaluate("document.querySelector('.rows ul').offsetHeight"))
+
+
+def test_a_crowd_of_new_conversations_is_read_as_a_list(
+    context: BrowserContext, full_server: WebServer
+) -> None:
+    page = context.new_page()
+    page.goto(full_server.link)
+    expect(entries(page).first).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if ONE.search(request.url) else None)
+    with full_server.store() as db:
+        for number in range(CROWD):
+            db.create_session(f"crowd-{number}", source="test", title=f"Crowd {number}")
+    expect(entries(page).filter(has_text=f"Crowd {CROWD - 1}")).to_be_visible()
+    assert len(asked) < CROWD // 2
 
 
 def test_five_thousand_messages_scroll_both_ways(context: BrowserContext, full_server: WebServer) -> None:

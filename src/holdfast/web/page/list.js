@@ -3,6 +3,9 @@
 import { api, followOnce, query } from "./wire.js";
 
 const PAGE_SIZE = 100;
+// Conversations that are read one by one at a time; a crowd is read as a list, after a moment.
+const MOST_LOOKS = 6;
+const CROWD_MS = 500;
 const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
@@ -21,6 +24,7 @@ export class SessionList {
     this.loaded = false;
     this._all = new Map();
     this._looks = new Map(); // conversations that are being read, with the last that was heard of each
+    this._crowded = null; // the timer, while more is heard of than is read one by one
     this._next = 0;
     this._busy = false;
     this._changed = changed;
@@ -113,6 +117,10 @@ export class SessionList {
     this._take([...this._all.values()].map((each) => ({ ...each, state: "idle", asking: 0, waiting: 0 })));
     this._tell();
     this.refresh();
+    this._readHead();
+  }
+
+  _readHead() {
     api("GET", `/sessions${query({ limit: PAGE_SIZE, archived: this.archived || undefined })}`).then(
       ({ items }) => {
         this._take(items);
@@ -156,8 +164,17 @@ export class SessionList {
     const known = this._all.get(change.root_id);
     if (known) this._take([changed(known, change)]);
     if (this._looks.has(change.root_id)) this._looks.set(change.root_id, change);
-    else if (!known || (!known.title && !known.opening)) this._look(change);
+    else if (!known || (!known.title && !known.opening)) {
+      if (this._looks.size < MOST_LOOKS) this._look(change);
+      else this._crowded ??= setTimeout(() => this._readCrowd(), CROWD_MS);
+    }
     return this._tell();
+  }
+
+  /** So many at once that they are not read one by one: the newest of them head the list. */
+  _readCrowd() {
+    this._crowded = null;
+    this._readHead();
   }
 
   /** Read a conversation of which the list knows too little; what is heard meanwhile is newer. */
