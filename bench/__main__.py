@@ -67,6 +67,7 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     say("start-up and the host")
     yield from surface_rows(folder, scale)
     say("the web surface")
+    os.sync()  # what the parts before left to be written is not paid for here
     yield from web_rows(folder, scale)
     say("sizes")
     bout.settle()
