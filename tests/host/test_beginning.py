@@ -10,9 +10,8 @@ import pytest
 from holdfast.core.errors import SessionNotFound
 from holdfast.core.events import SessionTrouble
 from holdfast.host import Beginning
-from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
-from tests.agent.company import DEADLINE, Hold, until
+from tests.agent.company import Hold, until
 from tests.host.house import a_host
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -90,11 +89,3 @@ def test_a_word_to_a_conversation_that_just_began_waits_behind_its_first(db: Ses
             assert session.title == "talk"
 
     wait(scenario())
-
-
-def test_the_pool_is_not_needed_to_begin_on_sqlite(tmp_path: Any) -> None:  # noqa: ANN401
-    with SessionDB(tmp_path / "holdfast.db") as db:
-        pool = DaemonPool("none", workers=1, backlog=0)
-        assert asyncio.run(db.visit(pool, lambda: 1)) == 1
-        assert pool.stats().completed == 0
-        assert pool.close(DEADLINE) == []

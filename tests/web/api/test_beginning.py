@@ -1,5 +1,6 @@
 """`POST /api/sessions` with a message: a conversation and what it begins with are stored in one step."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
-from tests.agent.company import until
+from holdfast.web.compat.turns import AnsweredTurn, Asked
+from tests.agent.company import Hold, until
 from tests.web.api.served import Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -86,3 +88,37 @@ def test_what_can_t_be_a_message_begins_nothing(db: SessionDB, wait: Wait) -> No
             assert (await server.http.get("/api/sessions")).json()["items"] == []
 
     wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_a_client_of_v1_that_leaves_while_its_message_is_stored_takes_it_back(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        answering, storing = Hold(), Hold()
+        async with served(db, [answering]) as server:
+            begin = server.web.host.begin
+
+            async def slowly(*given: Any) -> Any:  # noqa: ANN401 - as it is
+                await storing()
+                return await begin(*given)
+
+            monkeypatch.setattr(server.web.host, "begin", slowly)
+            turn = AnsweredTurn(server.web, Asked("", (), {"role": "user", "content": "hi"}))
+            turn.session_id = "s"
+            reading = asyncio.ensure_future(anext(turn.run(server.web.streams)))
+            await storing.reached.wait()
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            storing.opened.set()
+            await until(lambda: taken_back(db))
+
+    wait(scenario())
+
+
+def taken_back(db: SessionDB) -> bool:
+    """Whether the first message was withdrawn, or its turn stopped."""
+    message = db.inbox.get(1)
+    turn = db.turns.get(message.turn_id) if message and message.turn_id else None
+    return bool(message and (message.state == "withdrawn" or (turn and turn.state == "interrupted")))
