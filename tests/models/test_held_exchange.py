@@ -1,7 +1,6 @@
 """An answer that is let gather: nothing of it is lost or late, and nothing waits for nobody."""
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -9,9 +8,9 @@ import httpx2
 import pytest
 
 from holdfast.models.connection import MOST_UNREAD
-from holdfast.models.wire import Exchange, Patience, Place, Wire
+from holdfast.models.wire import Exchange, Patience, Place
 from tests.models.asking import run
-from tests.models.test_wire import CERTIFICATE, OK, Serve, Server
+from tests.models.test_wire import OK, Serve, Server
 
 T = TypeVar("T")
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -30,23 +29,14 @@ def exchanging(
     """Ask once and talk; more can be asked on the way."""
 
     async def scenario() -> T:
-        server, context = Server(serve), None
-        if secure:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(CERTIFICATE)
-        listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, ssl=context)
-        wire = Wire(ssl.create_default_context(cafile=str(CERTIFICATE)))
-        port = listening.sockets[0].getsockname()[1]
-        place = Place("https" if secure else "http", "127.0.0.1", port)
+        server = Server(serve)
+        async with server.listening(secure=secure) as (port, wire):
+            place = Place("https" if secure else "http", "127.0.0.1", port)
 
-        async def ask() -> Exchange:
-            return await wire.exchange(place, ASK, b"", Patience(5.0, seconds))
+            async def ask() -> Exchange:
+                return await wire.exchange(place, ASK, b"", Patience(5.0, seconds))
 
-        async with listening:
-            try:
-                return await talk(await ask(), ask, server)
-            finally:
-                await wire.aclose()
+            return await talk(await ask(), ask, server)
 
     return run(scenario())
 

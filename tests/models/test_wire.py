@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,6 +53,20 @@ class Server:
         finally:
             writer.close()
 
+    @asynccontextmanager
+    async def listening(self, *, secure: bool) -> AsyncGenerator[tuple[int, Wire], None]:
+        """Its port while it listens, and a wire that trusts it."""
+        context = None
+        if secure:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(CERTIFICATE)
+        async with await asyncio.start_server(self.answer, "127.0.0.1", 0, ssl=context) as listening:
+            wire = Wire(ssl.create_default_context(cafile=str(CERTIFICATE)))
+            try:
+                yield listening.sockets[0].getsockname()[1], wire
+            finally:
+                await wire.aclose()
+
 
 def talking(
     serve: Serve,
@@ -61,14 +76,11 @@ def talking(
     secure: bool = False,
 ) -> T:
     async def scenario() -> T:
-        server, context = Server(serve), None
-        if secure:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(CERTIFICATE)
-        listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, ssl=context)
-        port = listening.sockets[0].getsockname()[1]
-        wire = Wire(ssl.create_default_context(cafile=str(CERTIFICATE)))
-        async with listening, httpx2.AsyncClient(transport=wire, timeout=seconds) as client:
+        server = Server(serve)
+        async with (
+            server.listening(secure=secure) as (port, wire),
+            httpx2.AsyncClient(transport=wire, timeout=seconds) as client,
+        ):
             return await talk(client, f"http{'s' if secure else ''}://127.0.0.1:{port}/v1", server)
 
     return run(scenario())
