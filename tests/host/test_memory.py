@@ -221,6 +221,33 @@ def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
     wait(scenario())
 
 
+@pytest.mark.clause("M1", "L8")
+def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    crowd = 40  # more than the threads that evictions share with turns
+
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        memory = remembering(db, provider)
+        options = replace(QUICK, agents=0)
+        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
+            for number in range(crowd):
+                await host.new_session(session_id=f"s{number}")
+                await say(host, f"s{number}", "hello")
+            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+            await until(lambda: len(agents.victims()) == crowd)
+            sweep = asyncio.create_task(agents.sweep())
+            await until(provider.reached.is_set)
+            await host.new_session(session_id="late")
+            await say(host, "late", "hello")
+            provider.gate.set()
+            await sweep
+            assert db.uncommitted_sessions() == ["late"]
+
+    wait(scenario())
+
+
 @pytest.mark.clause("L8")
 def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:

@@ -6,7 +6,7 @@ its own agent. An agent whose memory could not be committed stays, for another t
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from holdfast.agent import Agent, Pools
@@ -17,6 +17,9 @@ from holdfast.memory import SessionLifecycle
 from holdfast.process import off_loop
 
 logger = logging.getLogger(__name__)
+
+AT_ONCE = 4
+"""How many agents leave side by side: a slow provider must not take all the threads that tools run on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,11 +90,23 @@ class AgentCache:
         return chosen
 
     async def sweep(self) -> None:
-        """Evict who has to go, each committed first."""
+        """Evict who has to go, each committed first, few at a time: turns go on meanwhile."""
         leaving = [(root, self._kept[root]) for root in self.victims()]
         for _, kept in leaving:
             kept.leaving = True
-        await asyncio.gather(*(self._evict(root, kept) for root, kept in leaving))
+        left = iter(leaving)
+        try:
+            await asyncio.gather(*(self._evict_all(left) for _ in range(AT_ONCE)))
+        finally:
+            for _, kept in left:  # those that nobody came to
+                kept.leaving = False
+
+    async def _evict_all(self, leaving: Iterator[tuple[str, Kept]]) -> None:
+        for root_id, kept in leaving:
+            if kept.in_use:
+                kept.leaving = False
+            else:
+                await self._evict(root_id, kept)
 
     async def evict(self, root_id: str) -> bool:
         """Evict one agent now, unless it is in use; True when it is gone."""

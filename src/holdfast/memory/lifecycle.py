@@ -8,6 +8,7 @@ crash. Read `segments.py` first.
 
 import enum
 import functools
+import itertools
 import logging
 import math
 import threading
@@ -19,6 +20,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import PoolSaturated
 from holdfast.memory.contract import MemoryCommitter
+from holdfast.memory.places import Places
 from holdfast.memory.segments import Segment, Segments
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
@@ -58,6 +60,8 @@ class Commit:
 class Tracked:
     """One session as this process knows it. It outlives its agent: its numbers must not go back."""
 
+    number: int
+    """The earlier it was heard of, the lower."""
     agent: MemoryCommitter | None = None
     dirty: Segments = field(default_factory=Segments)
     in_flight: Commit | None = None
@@ -69,6 +73,10 @@ class Tracked:
         """Whether a commit in flight or to come is this agent's own."""
         running = self.in_flight is not None and self.in_flight.owner is agent
         return running or self.dirty.belongs_to(agent)
+
+    def knows(self, agent: MemoryCommitter) -> bool:
+        """Whether this agent has anything to do with the session."""
+        return self.agent is agent or self.needs(agent)
 
 
 class SessionLifecycle:
@@ -88,9 +96,11 @@ class SessionLifecycle:
         self._store = store
         self._clock = clock or SystemClock()
         self._commit_timeout = checked_timeout(commit_timeout)
-        # Guards _sessions and all that is in it. Never held across the store or an agent.
+        # Guards _sessions, all that is in it, and _places. Never held across the store or an agent.
         self._lock = threading.Lock()
         self._sessions: dict[str, Tracked] = {}
+        self._places = Places()
+        self._numbers = itertools.count()
 
     # the handle
 
@@ -100,6 +110,7 @@ class SessionLifecycle:
             return
         with self._lock:
             self._tracked(sid).agent = agent
+            self._places.add(agent, sid)
 
     def unregister_agent(self, sid: str | None) -> None:
         """Forget the session's agent. What is dirty stays dirty and keeps its owner."""
@@ -128,6 +139,8 @@ class SessionLifecycle:
         with self._lock:
             tracked = self._refreshed(sid, row)
             owner = tracked.agent if agent is None else agent
+            if owner is not None:
+                self._places.add(owner, sid)
             if row is None:
                 return tracked.dirty.count(owner)
             if owner is not None:
@@ -255,6 +268,7 @@ class SessionLifecycle:
                     if taken is None:
                         return Outcome.UNOWNED if len(tracked.dirty) else Outcome.CLEAN
                     commit.segment, commit.owner = taken
+                    self._places.add(commit.owner, sid)
                     commit.behind = len(tracked.dirty) - 1
                     tracked.in_flight = commit
                     return taken
@@ -276,6 +290,8 @@ class SessionLifecycle:
             if tracked is not None and tracked.in_flight is commit and commit.segment is not None:
                 tracked.dirty.settle(commit.segment, committed=commit.outcome is Outcome.COMMITTED)
                 tracked.in_flight = None
+                if commit.owner is not None and not tracked.knows(commit.owner):
+                    self._places.discard(commit.owner, sid)
             commit.done.set()
 
     # eviction and drain
@@ -288,12 +304,14 @@ class SessionLifecycle:
         with self._lock:
             if self._tracked(sid).dirty.is_unowned():
                 return sid
-            for each, tracked in self._sessions.items():
+            its = [(each, self._sessions[each]) for each in self._places.of(agent) if each in self._sessions]
+            for each, tracked in sorted(its, key=lambda one: one[1].number):
                 if tracked.needs(agent):
                     return each
-            for tracked in self._sessions.values():
+            for _, tracked in its:
                 if tracked.agent is agent:
                     tracked.agent = None
+            self._places.forget(agent)
             return None
 
     def _busy(self) -> list[str]:
@@ -347,7 +365,10 @@ class SessionLifecycle:
         return tracked
 
     def _tracked(self, sid: str) -> Tracked:
-        return self._sessions.setdefault(sid, Tracked())
+        tracked = self._sessions.get(sid)
+        if tracked is None:
+            tracked = self._sessions[sid] = Tracked(next(self._numbers))
+        return tracked
 
     # time
 

@@ -16,6 +16,8 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import Settings, WebSettings
 
 SOURCE = "web"
+THRESHOLDS = (100_000, 20, 100)
+"""How many objects more than before make the collector look again: the young, the older, the oldest."""
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 
 
@@ -81,6 +83,7 @@ class _Freezing:
     """After the first turn all is imported: what lives as long as the program is collected no more.
 
     Looking through it again and again took a seventh of a busy server's time, a tenth of a second at once.
+    What chats leave in cycles is looked for less often too: a crowd of them makes many objects that live.
     """
 
     def __init__(self) -> None:
@@ -90,6 +93,7 @@ class _Freezing:
         if not self._done and isinstance(event, TurnCompleted):
             self._done = True
             gc.freeze()
+            gc.set_threshold(*THRESHOLDS)
 
 
 @dataclass(frozen=True, slots=True)

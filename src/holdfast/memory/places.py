@@ -1,0 +1,31 @@
+"""`Places`: in which sessions an agent is registered or has work, so that letting it go looks at no others.
+
+Plain data without locks: `lifecycle.py` guards it. It may name a session too many, never one too few.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.memory.contract import MemoryCommitter
+
+
+class Places:
+    """Sessions by agent. An agent is known by its identity: it need not be hashable."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, set[str]] = {}
+
+    def of(self, agent: MemoryCommitter) -> Iterable[str]:
+        """Its sessions, and maybe some that it has left."""
+        return self._sessions.get(id(agent), ())
+
+    def add(self, agent: MemoryCommitter, sid: str) -> None:
+        self._sessions.setdefault(id(agent), set()).add(sid)
+
+    def discard(self, agent: MemoryCommitter, sid: str) -> None:
+        sessions = self._sessions.get(id(agent), set())
+        sessions.discard(sid)
+        if not sessions:
+            self._sessions.pop(id(agent), None)
+
+    def forget(self, agent: MemoryCommitter) -> None:
+        self._sessions.pop(id(agent), None)
