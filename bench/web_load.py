@@ -1,8 +1,7 @@
 """N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
 
 `direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session with a message
-and reads its events, as the page does, on one connection as browsers do. Each line: seconds to the first
-text, to the end, and the tokens.
+and reads its events, as the page does. Each line: seconds to the first text, to the end, and the tokens.
 """
 
 import asyncio
@@ -27,25 +26,12 @@ class Chat:
 
     async def run(self) -> tuple[float, float, int]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        if self._way != "api":
-            writer.write(head("POST", "/v1/chat/completions", BODY))
-            return await self._stream(reader, writer)
-        made = await self._ask(
-            reader, writer, "/api/sessions", {"message": {"text": "Count to a hundred.", "key": token_hex(8)}}
-        )
-        session = json.loads(made)["id"]
-        writer.write(head("GET", f"/api/sessions/{session}/events?after=0", None))
+        if self._way == "api":
+            message = {"text": "Count to a hundred.", "key": token_hex(8)}
+            writer.write(head("/api/sessions", {"message": message}, "text/event-stream"))
+        else:
+            writer.write(head("/v1/chat/completions", BODY, "*/*"))
         return await self._stream(reader, writer)
-
-    async def _ask(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: object
-    ) -> bytes:
-        writer.write(head("POST", path, body))
-        said = await reader.readuntil(b"\r\n\r\n")
-        if said.split()[1] not in (b"200", b"201", b"202"):
-            raise RuntimeError(f"{path}: {said!r}")
-        length = int(said.lower().partition(b"content-length:")[2].split()[0])
-        return await reader.readexactly(length)
 
     async def _stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -66,11 +52,12 @@ class Chat:
         raise RuntimeError(f"the answer ended too soon: {seen[-400:]!r}")
 
 
-def head(method: str, path: str, body: object) -> bytes:
-    content = b"" if body is None else json.dumps(body).encode()
+def head(path: str, body: object, accept: str) -> bytes:
+    content = json.dumps(body).encode()
     lines = [
-        f"{method} {path} HTTP/1.1",
+        f"POST {path} HTTP/1.1",
         "Host: localhost",
+        f"Accept: {accept}",
         f"Authorization: Bearer {TOKEN}",
         "Content-Type: application/json",
         f"Content-Length: {len(content)}",

@@ -18,7 +18,7 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """The event as plain JSON data with its kind."""
-        return {"kind": type(self).__name__, **asdict(self)}
+        return {"kind": type(self).__name__, **vars(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,9 @@ class Recalled(TurnEvent):
 
     seconds: float
     providers: tuple[RecalledFrom, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "providers": [asdict(each) for each in self.providers]}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,6 +94,7 @@ class Conversation:
         self._held: Held | None = None  # taken when the conversation began, until the runner goes on from it
         self._looked: Look | None = None  # what the look found that came with the lease
         self._end: Look | None = None  # where it was left, when the last look has left it
+        self._left = False  # since it was left with nothing to do, nobody has come here
         self._token = -1  # of the last lease here: the next one follows it when nobody had it in between
         self.used = parts.clock.monotonic()
 
@@ -125,6 +126,7 @@ class Conversation:
     def poke(self) -> None:
         """There may be something to do."""
         self.used = self._parts.clock.monotonic()
+        self._left = False
         self._woken.set()
         if self._task is None and not self._closing:
             self._task = asyncio.create_task(self._run(), name=f"conversation {self.root_id}")
@@ -240,6 +242,8 @@ class Conversation:
         wanted = bool(self.showing.unended or self._wishes or self._spoken_here)
         if wanted and await self._serve_if_free():
             return True
+        if self._left and not wanted and not self.stream.readers:
+            return False
         # Another process runs it, or a reader here wants to know when one does.
         message = await self._look_elsewhere()
         if not wanted:
@@ -327,6 +331,7 @@ class Conversation:
         if self._deleted:
             return
         end, self._end = self._end, None
+        self._left = end is not None
         self._follower.skip(end or await self._looks.leave())
 
     async def _until_idle(self, agent: Agent) -> None:

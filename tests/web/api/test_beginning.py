@@ -1,17 +1,18 @@
 """`POST /api/sessions` with a message: a conversation and what it begins with are stored in one step."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from holdfast.core.settings import WebSettings
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
 from holdfast.web.compat.turns import AnsweredTurn, Asked
 from tests.agent.company import Hold, until
-from tests.web.api.served import Served, served
+from tests.web.api.served import Served, frames, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -56,6 +57,76 @@ def test_the_same_key_again_finds_the_conversation_that_was_begun(db: SessionDB,
             assert await server.said(first["id"]) == ["good morning", "hello"]
 
     wait(scenario())
+
+
+STREAMED = {"Accept": "text/event-stream"}
+
+
+@pytest.mark.clause("I1")
+def test_who_accepts_events_gets_the_conversation_and_all_that_happens_in_it(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        async with served(db, ["hello", "and again"]) as server:
+            body = {"message": {"text": "good morning", "key": "once"}}
+            async with server.http.stream("POST", "/api/sessions", json=body, headers=STREAMED) as answer:
+                assert answer.status_code == 201
+                heard = [each async for each in until_completed(frames(answer))]
+            view, *events = heard
+            assert (view["event"], view["opening"]) == ("SessionView", "good morning")
+            session = view["id"]
+            assert [each["event"] for each in events][:2] == ["MessageAccepted", "TurnStarted"]
+            assert await server.said(session) == ["good morning", "hello"]
+            # A reader that lost this stream goes on from its last number in the other one.
+            async with server.events(session, last=events[-1]["id"]) as later:
+                await server.send(session, "more")
+                assert (await anext(later))["event"] == "MessageAccepted"
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_the_same_key_again_streams_the_conversation_that_was_begun(store_url: str, wait: Wait) -> None:
+    body = {"message": {"text": "good morning", "key": "once"}}
+
+    async def scenario() -> None:
+        async with served(SessionDB.open(store_url), ["hello"]) as server:
+            first = await begun(server, body["message"])
+            await server.until(first["id"], "TurnCompleted", after=0)
+        # Another life of the server has nothing to replay.
+        async with (
+            served(SessionDB.open(store_url)) as server,
+            server.http.stream("POST", "/api/sessions", json=body, headers=STREAMED) as answer,
+        ):
+            events = frames(answer)
+            view, snapshot = await anext(events), await anext(events)
+            assert (view["id"], snapshot["event"]) == (first["id"], "SessionSnapshot")
+            assert await server.said(first["id"]) == ["good morning", "hello"]
+
+    wait(scenario())
+
+
+def test_a_message_that_no_stream_is_left_for_is_not_stored(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with (
+            served(db, ["hello"], settings=WebSettings(streams=1)) as server,
+            server.http.stream("GET", "/api/events") as others,
+        ):
+            assert others.status_code == 200
+            await until(lambda: server.web.streams.full)
+            body = {"message": {"text": "good morning"}}
+            answer = await server.http.post("/api/sessions", json=body, headers=STREAMED)
+            assert (answer.status_code, answer.json()["reason"]) == (503, "TooManyStreams")
+            assert (await server.http.get("/api/sessions")).json()["items"] == []
+
+    wait(scenario())
+
+
+async def until_completed(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    async for each in events:
+        yield each
+        if each["event"] == "TurnCompleted":
+            return
 
 
 @pytest.mark.clause("L11")

@@ -128,16 +128,17 @@ class _Wire:
         )
 
     async def chunks(self, usage: bool) -> AsyncGenerator[bytes, None]:
-        yield self._delta({"role": "assistant", "content": ""})
+        before = self._delta({"role": "assistant", "content": ""})
         try:
             async with aclosing(self._turn.run(self._web.streams)) as pieces:
                 async for piece in pieces:
-                    yield self._piece(piece)
+                    yield before + self._piece(piece)
+                    before = b""
         except TurnBroken as broken:
             error = openai_error(broken.status, broken.reason, str(broken), self._request)
-            yield _data(error)
+            yield before + _data(error)
             return
-        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
+        end = before + self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.spent).model_dump())
         yield Last(end + b"data: [DONE]\n\n")

@@ -5,7 +5,7 @@ import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
 import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
-import { api } from "./wire.js";
+import { api, begin } from "./wire.js";
 
 class Page {
   constructor(root) {
@@ -23,6 +23,7 @@ class Page {
     this.lost = { list: { state: "connecting" }, session: null };
     this.field = { current: null };
     this.previous = null; // the conversation that a new one follows
+    this.begun = null; // the one that was just begun, with the stream it was begun with: {id, stream}
     this.list = new SessionList({
       changed: () => this.draw(),
       connected: (standing) => this._stood("list", standing),
@@ -72,11 +73,17 @@ class Page {
     this.session?.close();
     this.session = null;
     this.opening = null;
+    if (this.begun?.id !== id) this._leaveBegun();
     this.target = target;
     this.lost = { ...this.lost, session: null };
     if (this.panel?.name !== "memory") this.panel = null;
     if (id) this._open(id, target);
     return this.draw();
+  }
+
+  _leaveBegun() {
+    this.begun?.stream.close();
+    this.begun = null;
   }
 
   async _open(id, target) {
@@ -91,9 +98,12 @@ class Page {
     if (this.opening !== id) return;
     this.opening = null;
     this.view = { ...conversation, ...dock };
+    const stream = this.begun?.stream ?? null;
+    this.begun = null;
     this.session = new session.OpenSession(id, {
       changed: () => this.draw(),
       connected: (standing) => this._stood("session", standing),
+      begun: stream,
     }).open(target);
     this.draw();
   }
@@ -141,10 +151,12 @@ class Page {
     const previous = this.previous ? { prev_session_id: this.previous } : {};
     // By its key, a second try after a failure finds the conversation that the first one began.
     const message = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
-    const fresh = await api("POST", "/sessions", { ...previous, message });
+    const { view, stream } = await begin({ ...previous, message });
     drafts.write(NEW, "");
-    this.list.put({ ...fresh, state: "running" });
-    this.go(fresh.id);
+    this.list.put({ ...view, state: "running" });
+    this._leaveBegun();
+    this.begun = { id: view.id, stream };
+    this.go(view.id);
     return undefined;
   };
 

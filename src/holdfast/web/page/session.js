@@ -7,13 +7,14 @@ const PAGE_SIZE = 100;
 const HIDDEN_MS = 60_000;
 
 export class OpenSession {
-  constructor(id, { changed, connected, now = () => Date.now() }) {
+  constructor(id, { changed, connected, begun = null, now = () => Date.now() }) {
     this.id = id;
     this.state = blank(id);
     this.problem = null;
     this.sent = 0; // messages sent from here: each brings the end into sight
     this._changed = changed;
     this._connected = connected;
+    this._begun = begun; // the stream it was begun with
     this._now = now;
     this._target = null;
     this._loading = false;
@@ -46,6 +47,7 @@ export class OpenSession {
   _stream() {
     this._following = follow(`/sessions/${encodeURIComponent(this.id)}/events`, {
       after: this.state.number,
+      begun: this._begun,
       heard: (event) => this._fold(event),
       stood: (standing) => {
         if (standing.state === "refused") this.problem = standing.problem;
@@ -53,6 +55,7 @@ export class OpenSession {
         this._tell();
       },
     });
+    this._begun = null;
   }
 
   // A tab that nobody looks at gives its connection back; what it missed comes when it is shown again.

@@ -43,6 +43,45 @@ export async function api(method, path, body) {
   return response.status === 204 ? null : response.json();
 }
 
+/**
+ * Begin a conversation with a message. Answers how it stands, and the stream that its events come in, which
+ * `follow` goes on with. Raises `Problem`.
+ */
+export async function begin(body) {
+  const headers = { accept: "text/event-stream", "content-type": "application/json" };
+  const response = await answered("/api/sessions", { method: "POST", headers, body: JSON.stringify(body) });
+  const stream = new Stream(response);
+  const first = await stream.next().catch(() => null);
+  if (!first) throw new Problem(0, UNREACHABLE);
+  return { view: JSON.parse(first.data), stream };
+}
+
+/** The events of an answer, one after another. */
+class Stream {
+  constructor(response) {
+    this._reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    this._events = [];
+    this._rest = "";
+  }
+
+  /** The next event, or null at the end. `alive()` is called whenever something comes. */
+  async next(alive = () => {}) {
+    while (!this._events.length) {
+      const { done, value } = await this._reader.read();
+      if (done) return null;
+      alive();
+      const parsed = parseEvents(this._rest + value);
+      this._rest = parsed.rest;
+      this._events = parsed.events;
+    }
+    return this._events.shift();
+  }
+
+  close() {
+    this._reader.cancel().catch(() => {});
+  }
+}
+
 export const query = (parameters) => {
   const given = Object.entries(parameters).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
@@ -77,13 +116,19 @@ const FINAL = new Set([400, 401, 403, 404, 410]);
 
 /**
  * Follow an event stream until `close()`. `heard(data)` gets each event; `stood(state)` gets
- * `{state: "connecting" | "open" | "lost" | "refused", problem}` whenever the connection changes.
+ * `{state: "connecting" | "open" | "lost" | "refused", problem}` whenever the connection changes. `begun` is a
+ * stream that is open already.
  */
-export function follow(path, { heard, stood = () => {}, after = null }) {
+export function follow(path, { heard, stood = () => {}, after = null, begun = null }) {
   let last = after;
+  let stream = begun;
   let delay = FIRST_DELAY_MS;
   let closed = false;
   let abort = null;
+  const leave = () => {
+    abort?.abort();
+    stream?.close();
+  };
   let wake = null;
 
   const pause = (ms) =>
@@ -100,33 +145,34 @@ export function follow(path, { heard, stood = () => {}, after = null }) {
   addEventListener("online", hurry);
   document.addEventListener("visibilitychange", hurry);
 
-  async function read() {
+  async function opened() {
     abort = new AbortController();
-    let timer = setTimeout(() => abort.abort(), SILENCE_MS);
+    const headers = {
+      accept: "text/event-stream",
+      ...(last === null ? {} : { "last-event-id": String(last) }),
+    };
+    return new Stream(
+      await answered(`/api${path}`, { headers, signal: abort.signal, cache: "no-store" }),
+    );
+  }
+
+  async function read() {
+    let timer = setTimeout(leave, SILENCE_MS);
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(leave, SILENCE_MS);
+    };
     try {
-      const headers = {
-        accept: "text/event-stream",
-        ...(last === null ? {} : { "last-event-id": String(last) }),
-      };
-      const response = await answered(`/api${path}`, { headers, signal: abort.signal, cache: "no-store" });
+      stream ??= await opened();
       stood({ state: "open" });
       delay = FIRST_DELAY_MS;
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) return;
-        clearTimeout(timer);
-        timer = setTimeout(() => abort.abort(), SILENCE_MS);
-        const parsed = parseEvents(rest + value);
-        rest = parsed.rest;
-        for (const event of parsed.events) {
-          if (closed) return;
-          if (event.id !== null) last = event.id;
-          heard(JSON.parse(event.data));
-        }
+      for (let event; (event = await stream.next(alive)); ) {
+        if (closed) return;
+        if (event.id !== null) last = event.id;
+        heard(JSON.parse(event.data));
       }
     } finally {
+      stream = null;
       clearTimeout(timer);
     }
   }
@@ -158,7 +204,7 @@ export function follow(path, { heard, stood = () => {}, after = null }) {
       closed = true;
       removeEventListener("online", hurry);
       document.removeEventListener("visibilitychange", hurry);
-      abort?.abort();
+      leave();
       wake?.();
     },
   };

@@ -39,18 +39,25 @@ async def read_events(
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Stream:
     """The events after a number, then live; without one, a snapshot first."""
+    refuse_when_full(web)
     place = after if last_event_id is None else _number(last_event_id)
     # A session that is not there is said before the stream begins.
-    return _stream(web, _events(web, await web.host.event_batches(session_id, after=place)))
+    return stream_of(web, await web.host.event_batches(session_id, after=place))
 
 
 @router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
 async def read_changes(web: TheWeb) -> Stream:
     """How every conversation stands that is not idle, then each one whenever it changes."""
-    return _stream(web, _changes(web))
+    refuse_when_full(web)
+    return Stream(_changes(web), media_type=EVENTS)
 
 
-def _stream(web: Web, chunks: AsyncGenerator[bytes, None]) -> Stream:
+def stream_of(web: Web, batches: AsyncGenerator[list[Numbered], None], first: bytes = b"") -> Stream:
+    """A conversation's events as they come; what is said `first` goes out with those there are by now."""
+    return Stream(_events(web, batches, first), media_type=EVENTS)
+
+
+def refuse_when_full(web: Web) -> None:
     if web.streams.full:
         raise ProblemRaised(
             503,
@@ -59,7 +66,6 @@ def _stream(web: Web, chunks: AsyncGenerator[bytes, None]) -> Stream:
             "Close some of them; the setting web.streams is the limit.",
             {"Retry-After": "5"},
         )
-    return Stream(chunks, media_type=EVENTS)
 
 
 def _number(given: str) -> int | None:
@@ -68,11 +74,17 @@ def _number(given: str) -> int | None:
     return int(given) if given.isascii() and given.isdigit() and len(given) <= most else None
 
 
-async def _events(web: Web, source: AsyncGenerator[list[Numbered], None]) -> AsyncGenerator[bytes, None]:
-    yield HELLO
+async def _events(
+    web: Web, source: AsyncGenerator[list[Numbered], None], first: bytes
+) -> AsyncGenerator[bytes, None]:
+    before = HELLO + first
+    if not first:
+        yield before
+        before = b""
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
-            yield written(batch)
+            yield before + written(batch)
+            before = b""
             # Only text is worth gathering: what begins or ends something is not kept waiting behind it.
             if isinstance(batch[-1].event, PIECES):
                 await web.streams.pause()

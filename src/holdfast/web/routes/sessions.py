@@ -7,9 +7,11 @@ from fastapi import APIRouter, Query, Request, Response
 from holdfast.core.ids import new_id
 from holdfast.host import Beginning
 from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
-from holdfast.web.contract import TheHost
+from holdfast.web.contract import TheHost, TheWeb
 from holdfast.web.problems import ProblemRaised, said_of
 from holdfast.web.reading import begun_view, detail_of, view_of, views_of
+from holdfast.web.routes.events import refuse_when_full, stream_of
+from holdfast.web.streaming import EVENTS
 from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
@@ -34,22 +36,40 @@ async def list_sessions(
     )
 
 
-@router.post("", status_code=201, response_model=SessionView, responses=said_of(404, 422))
-async def begin_session(host: TheHost, body: NewSession) -> Response | SessionView:
+@router.post(
+    "",
+    status_code=201,
+    response_model=SessionView,
+    responses={**said_of(404, 422, 503), 201: {"content": {EVENTS: ANY}}},
+)
+async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Response | SessionView:
     """Begin a conversation, empty or with its first message: then that is not lost once this has answered.
 
     The memory of the one left behind is committed, in the background. A message's `key` makes the call
-    idempotent: the second one with it answers with the conversation that the first one began.
+    idempotent: the second one with it answers with the conversation that the first one began. Who accepts
+    `text/event-stream` gets the conversation and then its events, from the first one on; for a key that was
+    used before, from a snapshot on.
     """
+    host = web.host
     if body.message is None:
         return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+    streamed = EVENTS in request.headers.get("accept", "")
+    if streamed:
+        refuse_when_full(web)
     fresh, message = new_id(), body.message.as_message()
     how = Beginning(title=body.title, prev_session_id=body.prev_session_id, key=body.message.key)
-    accepted, _ = await host.begin(fresh, message, how)
-    if accepted.session_id != fresh:
-        return await view_of(host, accepted.session_id)
-    view = begun_view(accepted, body.title, message, host.source)
-    return Response(view.model_dump_json(), 201, media_type="application/json")
+    accepted, events = await host.begin(fresh, message, how)
+    if accepted.session_id == fresh:
+        view = begun_view(accepted, body.title, message, host.source)
+    else:
+        view = await view_of(host, accepted.session_id)
+        events = await host.event_batches(accepted.session_id)
+    content = view.model_dump_json()
+    if not streamed:
+        return Response(content, 201, media_type="application/json")
+    answer = stream_of(web, events, f"event: SessionView\ndata: {content}\n\n".encode())
+    answer.status_code = 201
+    return answer
 
 
 @router.post(
