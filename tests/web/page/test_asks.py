@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
 from tests.web.page.gated_model import Call, GatedModel
-from tests.web.page.seeing import entries, say, see_answer, see_idle
+from tests.web.page.seeing import composer, entries, say, see_answer, see_idle
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -99,3 +99,21 @@ def test_a_key_never_allows_what_cannot_be_undone(page: Page, model: GatedModel,
     card.get_by_role("button", name="Refuse").click()
     see_answer(page, "Then not.")
     assert (server.folder / "precious").exists()
+
+
+def test_an_ask_that_comes_before_its_message_is_answered_for_is_focused_and_stays_so(
+    page: Page, model: GatedModel
+) -> None:
+    model.will_answer("Hello.", [Call("run_command", {"command": "touch soon.txt"})], "Made.")
+    say(page, "hello")
+    see_answer(page, "Hello.")
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/send", lambda route: held.append((route, route.fetch())))
+    composer(page).fill("make a file")
+    page.keyboard.press("Enter")
+    card = page.get_by_role("region", name="The agent asks for your approval")
+    expect(card).to_be_focused()
+    [(route, answer)] = held
+    route.fulfill(response=answer)
+    expect(composer(page)).to_have_value("")
+    expect(card).to_be_focused()

@@ -28,6 +28,30 @@ def test_a_message_is_sent_and_its_answer_streams_in(page: Page, model: GatedMod
     expect(answers(page).last.get_by_text("They greet me.")).to_be_visible()
 
 
+def test_a_new_chat_is_one_request_and_goes_on_in_the_same_stream(page: Page, model: GatedModel) -> None:
+    streams: list[str] = []
+    page.on("request", lambda sent: streams.append(sent.url) if sent.url.endswith("/events") else None)
+    model.will_answer("First.", "Second.")
+    say(page, "hi")
+    see_answer(page, "First.")
+    say(page, "more")
+    see_answer(page, "Second.")
+    assert [url for url in streams if "/sessions/" in url] == []
+
+
+def test_who_leaves_a_new_chat_and_comes_back_has_missed_nothing(page: Page, model: GatedModel) -> None:
+    gate = Gate()
+    model.will_answer(["One two three. ", gate, "Four five."])
+    say(page, "count")
+    see_answer(page, "One two three.")
+    page.get_by_role("button", name="New chat").first.click()
+    expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()
+    gate.open()
+    page.go_back()
+    see_answer(page, "One two three. Four five.")
+    expect(said(page)).to_have_count(1)
+
+
 def test_a_reload_in_mid_stream_goes_on_with_the_partial_text(page: Page, model: GatedModel) -> None:
     gate = Gate()
     model.will_answer(["One two three. ", gate, "Four five."])

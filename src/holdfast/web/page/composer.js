@@ -58,7 +58,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
   const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
   const [attached, setAttached] = useState(() => editing?.parts ?? []);
   const [mode, setMode] = useState("queue");
-  const [sending, setSending] = useState(false);
+  const [sending, setSending] = useState(null); // what is on its way
   const [problem, setProblem] = useState(null);
   const [over, setOver] = useState(false);
   const files = useRef(null);
@@ -95,7 +95,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
   };
   const submit = async (how = mode) => {
     const words = text.trim();
-    if ((!words && !attached.length) || sending || blocked) return;
+    if ((!words && !attached.length) || sending !== null || blocked) return;
     const content = attached.length
       ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)]
       : words;
@@ -103,7 +103,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
     // The same words sent again after a failure are the same message: the server stores them once.
     if (key.current?.same !== same)
       key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
-    setSending(true);
+    setSending(text);
     setProblem(null);
     try {
       await send(content, running ? how : "queue", key.current.key);
@@ -116,8 +116,10 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
     } catch (refused) {
       setProblem(refused);
     } finally {
-      setSending(false);
-      field.current?.focus();
+      setSending(null);
+      // Whoever has gone elsewhere meanwhile, or was called there by an ask, stays there.
+      const at = document.activeElement;
+      if (!at || at === document.body || field.current?.form.contains(at)) field.current?.focus();
     }
   };
   const onKeyDown = (event) => {
@@ -174,7 +176,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
     </ul>`
     }
     <textarea ref=${field} rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
-      value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
+      data-sending=${sending} value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
     <div class="composer-bar">
       <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick=${() => files.current.click()}>
         <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12" /></svg>
@@ -192,7 +194,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       }
       <span class="space"></span>
       ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}
-      <button type="submit" class="send" disabled=${sending || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">
+      <button type="submit" class="send" disabled=${sending !== null || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">
         <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 16V4M5 9l5-5 5 5" /></svg>
       </button>
     </div>

@@ -35,7 +35,8 @@ function Ask({ ask, session, act }) {
   const card = useRef(null);
   useEffect(() => {
     // Whoever is writing is not disturbed; anybody else is brought here, and no key press can answer by itself.
-    const writing = document.activeElement?.matches?.("textarea, input") && document.activeElement.value;
+    const at = document.activeElement;
+    const writing = at?.matches?.("textarea, input") && at.value && at.value !== at.dataset.sending;
     if (!writing) card.current?.focus({ preventScroll: false });
     // A key that was meant for something else must not answer an ask that has just come.
     const timer = setTimeout(() => setArmed(!ask.destructive), ARMED_MS);
