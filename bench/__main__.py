@@ -38,7 +38,7 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     levels = {0: bout.single(scale.rounds)}
     yield from single_rows(levels[0])
     say("threads")
-    yield from thread_rows(bout.threads())
+    yield from thread_rows(bout)
     say("processes")
     yield from process_rows(folder, scale)
     for step in range(1, scale.levels + 1):

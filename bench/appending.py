@@ -1,8 +1,10 @@
 """Appends: alone, by eight threads, as the database grows, and the slowest of many."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -149,6 +151,26 @@ def latencies(way: Appender, session: str, messages: Sequence[Message], *, rest:
         yield (time.perf_counter() - begun) * MILLI
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep every thread of this process on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    _keep_to({max(allowed)})  # the first one often serves the interrupts
+    try:
+        yield
+    finally:
+        _keep_to(allowed)
+
+
+def _keep_to(cores: set[int]) -> None:
+    for thread in threading.enumerate():
+        if thread.native_id is not None:
+            os.sched_setaffinity(thread.native_id, cores)
+
+
 def rates(samples: Sequence[Sample]) -> list[float]:
     """Operations a second."""
     return [MILLI / each.wall for each in samples]
@@ -164,11 +186,17 @@ def single_rows(samples: Mapping[str, list[Sample]]) -> Iterator[Row]:
         yield row(f"wall per append, {title}", "ms", wall)
 
 
-def thread_rows(compared: Mapping[str, Comparison]) -> Iterator[Row]:
+def thread_rows(bout: Bout) -> Iterator[Row]:
     what = f"{THREADS} threads, control 1 thread"
+    compared = bout.threads()
     yield row(f"{what}: appends returned", "/s", compared["returned"], at_least=4)
     yield row(f"{what}: returned and indexed", "/s", compared["indexed"], at_least=4)
     yield row(f"{what}: CPU per append", "ms", compared["cpu"])
+    # What waking a thread on another core costs is no part of these.
+    with on_one_core():
+        compared = bout.threads()
+    yield row(f"{what}, all on one core: appends returned", "/s", compared["returned"])
+    yield row(f"{what}, all on one core: returned and indexed", "/s", compared["indexed"])
 
 
 def level_rows(levels: Mapping[int, Mapping[str, list[Sample]]]) -> Iterator[Row]:
