@@ -1,18 +1,20 @@
 """A person looks into memory through the manager: every provider is searched, and one thing is forgotten."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, ProviderUnavailable
 from holdfast.memory import MemoryManager
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.providers.holographic import HolographicMemory
 from holdfast.memory.providers.local import LocalMemory
 from holdfast.memory.providers.openviking import OpenVikingMemory
 from holdfast.testing.fake_openviking import FakeOpenViking
+from holdfast.testing.providers import RecordingProvider
 from tests.memory.gates import DEADLINE
 
 pytest.importorskip("numpy")
@@ -36,7 +38,7 @@ def memory(tmp_path: Path) -> Iterator[MemoryManager]:
 
 
 def test_every_provider_shows_what_it_has(memory: MemoryManager) -> None:
-    found = {each.provider: each for each in memory.search("Ann Oslo", limit=1, timeout=DEADLINE)}
+    found = {each.provider: each for each in memory.search("Ann Oslo", limit=1, timeout=DEADLINE).found}
     assert found.keys() == {"local", "holographic", "openviking"}
     assert all("Oslo" in each.text for each in found.values())
     assert (found["local"].kind, found["local"].speaker, found["local"].session_id) == ("turn", "user", "s1")
@@ -47,11 +49,11 @@ def test_every_provider_shows_what_it_has(memory: MemoryManager) -> None:
 
 @pytest.mark.parametrize("provider", ["local", "holographic"])
 def test_what_was_shown_can_be_forgotten(memory: MemoryManager, provider: str) -> None:
-    [shown] = memory.search("Ann Oslo", provider=provider, limit=1, timeout=DEADLINE)
+    [shown] = memory.search("Ann Oslo", provider=provider, limit=1, timeout=DEADLINE).found
     assert shown.id is not None
     assert memory.forget(provider, shown.id)
     assert not memory.forget(provider, shown.id)
-    assert memory.search("Ann Oslo", provider=provider, timeout=DEADLINE) == []
+    assert memory.search("Ann Oslo", provider=provider, timeout=DEADLINE).found == ()
 
 
 @pytest.mark.parametrize("wanted", ["none", "", "-1", "9" * 400])
@@ -63,3 +65,42 @@ def test_an_id_that_nothing_has_is_not_there(memory: MemoryManager, wanted: str)
 def test_a_provider_of_plain_texts_says_that_it_forgets_nothing_by_itself(memory: MemoryManager) -> None:
     with pytest.raises(InvalidInput, match="openviking can't forget single memories"):
         memory.forget("openviking", "1")
+
+
+def raising(error: Exception) -> Callable[[str], None]:
+    def before(_: str) -> None:
+        raise error
+
+    return before
+
+
+def test_one_provider_that_fails_keeps_nothing_back_of_what_the_others_have() -> None:
+    manager, good, bad, slow = MemoryManager(), *map(RecordingProvider, ("good", "bad", "slow"))
+    good.answers["Ann"] = "Ann lives in Oslo."
+    bad.before_recall = raising(OSError("no route"))
+    gate = threading.Event()
+
+    def hang(_: str) -> None:
+        gate.wait(DEADLINE)
+
+    slow.before_recall = hang
+    for each in (good, bad, slow):
+        manager.add_provider(each)
+    searched = manager.search("Ann", timeout=0.2)
+    gate.set()
+    assert [each.text for each in searched.found] == ["Ann lives in Oslo."]
+    assert searched.failed == {
+        "bad": "bad is unavailable: OSError: no route",
+        "slow": "slow is unavailable: it did not answer in time",
+    }
+    manager.shutdown_all()
+
+
+def test_a_search_that_nobody_answers_says_why() -> None:
+    manager, bad = MemoryManager(), RecordingProvider("bad")
+    bad.before_recall = raising(OSError("no route"))
+    manager.add_provider(bad)
+    for provider in ("", "bad"):
+        with pytest.raises(ProviderUnavailable, match="bad is unavailable: OSError: no route"):
+            manager.search("Ann", provider=provider, timeout=DEADLINE)
+    manager.shutdown_all()

@@ -4,7 +4,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.host.contract import HostParts
 from holdfast.host.store_calls import StoreCalls
 from holdfast.memory.contract import ProviderStatus
-from holdfast.memory.looking import Found
+from holdfast.memory.looking import Searched
 from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
 
@@ -20,8 +20,8 @@ class MemoryDesk:
         """How every provider stands."""
         return await self._call(self._parts.memory.status)
 
-    async def search(self, query: str, *, provider: str = "", limit: int = 20) -> list[Found]:
-        """What the providers have on this; an empty name means all of them."""
+    async def search(self, query: str, *, provider: str = "", limit: int = 20) -> Searched:
+        """What the providers have on this; an empty name means all of them that answer."""
         return await off_loop(
             self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
         )

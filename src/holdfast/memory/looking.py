@@ -3,10 +3,18 @@
 A provider that is not `Browsable` is asked as a turn would ask it, and answers with one text.
 """
 
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import TypeVar
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput, MemoryClosed, ProviderUnavailable
 from holdfast.memory.contract import Browsable, MemoryProvider
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 LONGEST_ID = 18
 """Digits; what has more is no number of any database."""
@@ -25,6 +33,44 @@ class Found:
     speaker: str = ""
     created: float | None = None
     """In seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found, and why the providers that are named did not answer."""
+
+    found: tuple[Found, ...]
+    failed: Mapping[str, str]
+
+
+def gathered(answers: Mapping[str, "Future[list[Found]]"]) -> Searched:
+    """What the providers answered; what the first one raised when none of them did."""
+    found: list[Found] = []
+    failed: dict[str, HoldfastError] = {}
+    for name, answer in answers.items():
+        try:
+            its: list[Found] = outcome(name, answer)
+        except HoldfastError as error:
+            failed[name] = error
+        else:
+            found += its
+    for why in failed.values():
+        if len(failed) == len(answers):
+            raise why
+        logger.warning("memory.search_failed", exc_info=why)
+    return Searched(tuple(found), {name: str(why) for name, why in failed.items()})
+
+
+def outcome(name: str, answer: "Future[T]") -> T:
+    """What a provider answered to a person; raises in words why it did not."""
+    if not answer.done():
+        raise ProviderUnavailable(name, problem="it did not answer in time")
+    if answer.cancelled():
+        raise MemoryClosed(name)
+    error = answer.exception()
+    if error is not None and not isinstance(error, HoldfastError):
+        raise ProviderUnavailable(name, problem=f"{type(error).__name__}: {error}") from error
+    return answer.result()
 
 
 def search(provider: MemoryProvider, query: str, limit: int) -> list[Found]:

@@ -21,14 +21,13 @@ from holdfast.core.errors import (
     HoldfastError,
     InvalidInput,
     ProviderInvalid,
-    ProviderUnavailable,
 )
 from holdfast.core.events import RecalledFrom
 from holdfast.memory import looking
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
 from holdfast.memory.delivery import takes
 from holdfast.memory.lanes import Lanes
-from holdfast.memory.looking import Found
+from holdfast.memory.looking import Searched
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
@@ -158,28 +157,25 @@ class MemoryManager:
                 return str(lanes.recalls.call(call, timeout).result(timeout))
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
-    def search(
-        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0
-    ) -> list[Found]:
-        """What the providers have on this, for a person to read; blocks its caller."""
-        lanes = [self._named(provider)] if provider else list(self._lanes.values())
-        asked = [
-            each.recalls.call(partial(looking.search, each.provider, query, limit), timeout) for each in lanes
-        ]
-        wait_for_all(asked, timeout)
-        for each, answer in zip(lanes, asked, strict=True):
-            if not answer.done():
-                raise ProviderUnavailable(each.writes.name)
-        return [found for answer in asked for found in answer.result()]
+    def search(self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0) -> Searched:
+        """What the providers have on this, for a person to read; blocks its caller.
+
+        One that does not answer keeps nothing back of what the others have; raises when none answers.
+        """
+        lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
+        asked = {
+            name: each.recalls.call(partial(looking.search, each.provider, query, limit), timeout)
+            for name, each in lanes.items()
+        }
+        wait_for_all(asked.values(), timeout)
+        return looking.gathered(asked)
 
     def forget(self, provider: str, memory_id: str, *, timeout: float = 30.0) -> bool:
         """Remove something from a provider's memory for good; False when it has nothing with that id."""
         lanes = self._named(provider)
         answer = lanes.recalls.call(partial(looking.forget, lanes.provider, memory_id), timeout)
         wait_for_all([answer], timeout)
-        if not answer.done():
-            raise ProviderUnavailable(provider)
-        return bool(answer.result())
+        return bool(looking.outcome(provider, answer))
 
     def _named(self, provider: str) -> Lanes:
         if provider not in self._lanes:

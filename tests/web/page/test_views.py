@@ -1,7 +1,7 @@
 """The views beside a conversation: its context, memory with what was recalled, and a turn's timeline."""
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.web.page.gated_model import Call, GatedModel
 from tests.web.page.seeing import say, see_answer, see_idle
@@ -62,6 +62,25 @@ def test_memory_shows_its_lanes_finds_and_forgets(page: Page, model: GatedModel)
     before = found.count()
     found.first.get_by_role("button", name="Forget").click()
     expect(found).to_have_count(before - 1)
+
+
+def test_a_search_of_memory_says_who_did_not_answer(page: Page, model: GatedModel) -> None:
+    model.will_answer("A fine name for a heron.")
+    say(page, "my heron is called Quetzalina")
+    see_answer(page, "A fine name")
+    see_idle(page)
+
+    def without_one(route: Route) -> None:
+        answer = route.fetch()
+        failed = {"hindsight": "hindsight is unavailable: OSError: no route"}
+        route.fulfill(response=answer, json={**answer.json(), "failed": failed})
+
+    page.route("**/memory/search?*", without_one)
+    page.get_by_role("button", name="Memory").click()
+    view = panel(page, "Memory")
+    view.get_by_role("searchbox", name="Search memory").fill("Quetzalina")
+    expect(view.get_by_text("Not all of memory was searched: hindsight is unavailable")).to_be_visible()
+    expect(view.get_by_role("list", name="Found in memory")).to_contain_text("Quetzalina")
 
 
 def test_a_turns_timeline_is_a_picture_with_each_stretch(

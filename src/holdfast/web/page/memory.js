@@ -59,12 +59,15 @@ function Search({ page }) {
   const [words, setWords] = useState("");
   const [gone, setGone] = useState([]);
   const [found, setFound] = useState(null);
+  const [silent, setSilent] = useState([]); // why some provider did not answer
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     if (!words.trim()) return setFound(null);
     const timer = setTimeout(async () => {
       try {
-        setFound((await api("GET", `/memory/search${query({ q: words.trim() })}`)).items);
+        const { items, failed } = await api("GET", `/memory/search${query({ q: words.trim() })}`);
+        setFound(items);
+        setSilent(Object.values(failed));
         setProblem(null);
       } catch (refused) {
         setProblem(refused);
@@ -82,6 +85,7 @@ function Search({ page }) {
   return html`<h3>What is remembered</h3>
     <input type="search" aria-label="Search memory" placeholder="Search memory" value=${words} onInput=${(event) => setWords(event.target.value)} />
     <${Trouble} problem=${problem} />
+    ${found && silent.map((why) => html`<p class="problem" role="status">Not all of memory was searched: ${why}.</p>`)}
     ${found && !left.length && html`<p class="muted" role="status">Nothing is remembered about that.</p>`}
     <ul aria-label="Found in memory">${left.map(
       (each) => html`<li key=${`${each.provider}/${each.id}`}>

@@ -82,6 +82,7 @@ class FoundView(BaseModel):
 
 class FoundPage(BaseModel):
     items: list[FoundView]
+    failed: dict[str, str] = Field(description="why, by the name of each provider that did not answer")
 
 
 class DeliveryView(BaseModel):
@@ -131,9 +132,9 @@ async def search(
     provider: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> FoundPage:
-    """What the providers remember about something; without a name, all of them."""
-    found = await host.memory.search(q, provider=provider, limit=limit)
-    return FoundPage(items=[FoundView.of(each) for each in found])
+    """What the providers remember about something; without a name, all of them that answer."""
+    searched = await host.memory.search(q, provider=provider, limit=limit)
+    return FoundPage(items=[FoundView.of(each) for each in searched.found], failed=dict(searched.failed))
 
 
 @router.get("/set-aside")
