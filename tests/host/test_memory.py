@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,77 +11,20 @@ import pytest
 from holdfast.agent import AgentOptions
 from holdfast.core.errors import SessionNotFound
 from holdfast.core.events import (
-    SessionSnapshot,
     TurnCompleted,
-    TurnFailed,
-    TurnInterrupted,
     TurnUnfinished,
 )
-from holdfast.host import Host, HostOptions
-from holdfast.memory import MemoryManager, SessionLifecycle
+from holdfast.host import HostOptions
+from holdfast.memory import SessionLifecycle
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from holdfast.testing.providers import RecordingProvider
 from tests.agent.company import DEADLINE, Hold, until
 from tests.host.house import QUICK, a_host, until_turns_end
+from tests.host.wedged import Wedged, remembering, say
 
 Wait = Callable[[Awaitable[Any]], Any]
-SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
-
-
-class Wedged(RecordingProvider):
-    """A provider whose calls of some kinds hang until the test lets them go."""
-
-    def __init__(self, *kinds: str) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.reached = threading.Event()
-        self.before = lambda _: self._hang("sync_turns", kinds)
-        self.before_recall = lambda _: self._hang("prefetch", kinds)
-        self.noted = lambda call: self._hang(call, kinds)
-
-    def _hang(self, call: str, kinds: tuple[str, ...]) -> None:
-        if call in kinds:
-            self.reached.set()
-            assert self.gate.wait(DEADLINE)
-
-    def committed(self) -> list[list[str]]:
-        """What was said in each stretch that was committed."""
-        with self.lock:
-            ends = [messages for call, messages in self.calls if call == "on_session_end"]
-        return [[message["content"] for message in messages] for messages in ends]
-
-
-@pytest.fixture
-def wedged() -> Iterator[Callable[..., Wedged]]:
-    made: list[Wedged] = []
-
-    def make(*kinds: str) -> Wedged:
-        made.append(Wedged(*kinds))
-        return made[-1]
-
-    yield make
-    for provider in made:
-        provider.gate.set()
-
-
-def remembering(db: SessionDB, provider: RecordingProvider) -> MemoryManager:
-    memory = MemoryManager(db, drain_seconds=1.0, recall_seconds=0.05)
-    memory.add_provider(provider)
-    return memory
-
-
 QUICK_RECALL = AgentOptions(recall_seconds=0.05)
-
-
-async def say(host: Host, session: str, *texts: str) -> None:
-    """Send the messages one after another, each after the turn of the one before."""
-    for text in texts:
-        async for numbered in host.events(session):
-            if isinstance(numbered.event, SessionSnapshot):
-                await host.send(session, text)
-            if isinstance(numbered.event, (TurnCompleted, TurnInterrupted, TurnFailed)):
-                break
 
 
 @pytest.mark.clause("M1")
@@ -191,82 +134,6 @@ def test_a_session_after_an_unknown_one_is_refused_and_not_begun(db: SessionDB, 
             with pytest.raises(SessionNotFound):
                 await host.new_session("nowhere", session_id="s")
             assert db.get_session("s") is None
-
-    wait(scenario())
-
-
-@pytest.mark.clause("L8", "L9")
-def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
-    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
-) -> None:
-    async def scenario() -> None:
-        provider = wedged("on_session_end")
-
-        def model(session: str) -> ScriptedModel:
-            return ScriptedModel([f"{session} {number}" for number in range(9)])
-
-        async with a_host(db, model, memory=remembering(db, provider), options=SWEEPING) as host:
-            for session in ("a", "b"):
-                await host.new_session(session_id=session)
-                await say(host, session, "hello")
-            await until(provider.reached.is_set)  # `a` is on its way out
-            await say(host, "a", "still here?")
-            await say(host, "b", "and you?")
-            assert [len(db.get_messages(session)) for session in ("a", "b")] == [4, 4]
-            provider.gate.set()
-            await until(lambda: ["hello", "a 0"] in provider.committed())
-            await until(lambda: len(db.uncommitted_sessions()) == 1)
-            await until(lambda: len(host._conversations.agents) == 1)  # noqa: SLF001 - what was to shrink
-
-    wait(scenario())
-
-
-@pytest.mark.clause("M1", "L8")
-def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
-    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
-) -> None:
-    crowd = 40  # more than the threads that evictions share with turns
-
-    async def scenario() -> None:
-        provider = wedged("on_session_end")
-        memory = remembering(db, provider)
-        options = replace(QUICK, agents=0)
-        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
-            for number in range(crowd):
-                await host.new_session(session_id=f"s{number}")
-                await say(host, f"s{number}", "hello")
-            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
-            await until(lambda: len(agents.victims()) == crowd)
-            sweep = asyncio.create_task(agents.sweep())
-            await until(provider.reached.is_set)
-            await host.new_session(session_id="late")
-            await say(host, "late", "hello")
-            provider.gate.set()
-            await sweep
-            assert db.uncommitted_sessions() == ["late"]
-
-    wait(scenario())
-
-
-@pytest.mark.clause("L8")
-def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionDB, wait: Wait) -> None:
-    async def scenario() -> None:
-        provider = Wedged()
-        failures = [OSError("down"), OSError("still down")]
-
-        def fail(call: str) -> None:
-            if call == "on_session_end" and failures:
-                raise failures.pop()
-
-        provider.noted = fail
-        options = HostOptions(poll_seconds=0.02, agents=0, sweep_seconds=0.02)
-        async with a_host(db, ["yes"], memory=remembering(db, provider), options=options) as host:
-            await host.new_session(session_id="s")
-            await say(host, "s", "hello")
-            await until(lambda: not db.uncommitted_sessions())
-            assert provider.committed() == [["hello", "yes"]] * 3
-            assert not failures
-            await until(lambda: len(host._conversations.agents) == 0)  # noqa: SLF001 - what was to shrink
 
     wait(scenario())
 

@@ -27,7 +27,7 @@ from holdfast.testing import ScriptedModel
 from tests.agent.company import Hold, echo, until
 from tests.host.house import a_host, until_turns_end
 from tests.host.saying import said
-from tests.host.test_memory import say
+from tests.host.wedged import say
 
 Wait = Callable[[Awaitable[Any]], Any]
 IMPATIENT = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, patience_seconds=0.1)

@@ -21,9 +21,8 @@ from holdfast.testing.providers import RecordingProvider
 from holdfast.tools.contract import ToolContext
 from tests.agent.company import DEADLINE, Hold, a_tool, until
 from tests.host.house import QUICK, a_host, until_turns_end
-from tests.host.test_memory import QUICK_RECALL, Wedged, remembering, say, wedged
-
-__all__ = ["wedged"]
+from tests.host.test_memory import QUICK_RECALL
+from tests.host.wedged import Wedged, remembering, say
 
 Wait = Callable[[Awaitable[Any]], Any]
 BUDGET = 1.0

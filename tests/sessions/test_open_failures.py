@@ -28,6 +28,17 @@ from tests.sessions.steps import completed_turn, user
 ROOT = os.geteuid() == 0
 
 
+@pytest.mark.parametrize("address", ["sqlite:///x.db", "postgresql://me:secret@host/x"])
+def test_an_address_is_not_taken_for_a_path(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"is an address, not a path; .* SessionDB\.open") as refused:
+        SessionDB(address)
+    assert "secret" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "holdfast.db"

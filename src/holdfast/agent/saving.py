@@ -5,25 +5,24 @@ stopped before the answer is stored: a partial answer is never saved behind the 
 """
 
 import asyncio
-from collections.abc import Callable
 
+from holdfast.agent.answer import Answer
 from holdfast.agent.turn_store import TurnStore
 
 SAVE_SECONDS = 0.5
 
 
 class Saving:
-    """Saves what `text` gives while it grows."""
+    """Saves an answer while it grows."""
 
-    def __init__(self, store: TurnStore, text: Callable[[], str]) -> None:
+    def __init__(self, store: TurnStore) -> None:
         self._store = store
-        self._text = text
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        """There is text. Raises what kept it from being saved: the lease is lost, or the store fails."""
+    def begin(self, answer: Answer) -> None:
+        """It has text. Raises what kept it from being saved: the lease is lost, or the store fails."""
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="saving")
+            self._task = asyncio.create_task(self._run(answer), name="saving")
         elif self._task.done():
             self._task.result()
 
@@ -44,11 +43,11 @@ class Saving:
         if cancelled is not None:
             raise cancelled
 
-    async def _run(self) -> None:
+    async def _run(self, answer: Answer) -> None:
         saved = 0
         while True:
             await asyncio.sleep(SAVE_SECONDS)
-            text = self._text()
+            text = answer.text
             if len(text) > saved:
                 saved = len(text)
                 await self._store.save_partial(text)

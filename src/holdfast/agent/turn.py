@@ -81,7 +81,7 @@ class Turn:
         self._hands = hands
         self._store = store
         self._answer = Answer()
-        self._saving = Saving(store, lambda: self._answer.text)
+        self._saving = Saving(store)
         self._began = mind.clock.monotonic()
         self._done: list[str] = []
         self._ended: tuple[str, str] | None = None
@@ -190,7 +190,7 @@ class Turn:
                             continue
                         case TextPiece():
                             yield TextDelta(**self._here(), text=piece.text)
-                            self._saving.begin()
+                            self._saving.begin(self._answer)
                         case ReasoningPiece():
                             yield ReasoningDelta(**self._here(), text=piece.text)
                     self._answer.add(piece)

@@ -6,7 +6,7 @@ its own agent. An agent whose memory could not be committed stays, for another t
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.agent import Agent, Pools
@@ -19,7 +19,7 @@ from holdfast.process import off_loop
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""How many agents leave side by side: a slow provider must not take all the threads that tools run on."""
+"""How many commits run side by side: a slow provider must not take all the threads that turns need."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +41,8 @@ class AgentCache:
         self._clock = clock
         self._options = options
         self._kept: dict[str, Kept] = {}
+        self.boundaries = asyncio.Semaphore(AT_ONCE)
+        """Held by each commit to memory: few at a time, so that turns find threads meanwhile."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -90,23 +92,11 @@ class AgentCache:
         return chosen
 
     async def sweep(self) -> None:
-        """Evict who has to go, each committed first, few at a time: turns go on meanwhile."""
+        """Evict who has to go, each committed first."""
         leaving = [(root, self._kept[root]) for root in self.victims()]
         for _, kept in leaving:
             kept.leaving = True
-        left = iter(leaving)
-        try:
-            await asyncio.gather(*(self._evict_all(left) for _ in range(AT_ONCE)))
-        finally:
-            for _, kept in left:  # those that nobody came to
-                kept.leaving = False
-
-    async def _evict_all(self, leaving: Iterator[tuple[str, Kept]]) -> None:
-        for root_id, kept in leaving:
-            if kept.in_use:
-                kept.leaving = False
-            else:
-                await self._evict(root_id, kept)
+        await asyncio.gather(*(self._evict(root, kept) for root, kept in leaving))
 
     async def evict(self, root_id: str) -> bool:
         """Evict one agent now, unless it is in use; True when it is gone."""
@@ -119,10 +109,14 @@ class AgentCache:
         return await self._evict(root_id, kept)
 
     async def _evict(self, root_id: str, kept: Kept) -> bool:
+        chosen = kept.used
         try:
-            gone = await off_loop(
-                self._pools.work, self._lifecycle.evict_agent, kept.agent.session_id, kept.agent
-            )
+            async with self.boundaries:
+                if kept.in_use or kept.used != chosen:
+                    return False  # somebody spoke there while it stood in line
+                gone = await off_loop(
+                    self._pools.work, self._lifecycle.evict_agent, kept.agent.session_id, kept.agent
+                )
         except HoldfastError:
             logger.exception("host.eviction_failed", extra={"session": kept.agent.session_id})
             gone = False
@@ -131,5 +125,6 @@ class AgentCache:
         # A turn may have begun meanwhile: then it stays, committed up to there.
         if not gone or kept.in_use:
             return False
-        self._kept.pop(root_id, None)
+        if self._kept.get(root_id) is kept:
+            del self._kept[root_id]
         return True

@@ -7,6 +7,7 @@ whatever enters there (a person's word, a background process's end) can't run be
 
 import asyncio
 import logging
+import weakref
 from contextlib import suppress
 from functools import partial
 
@@ -77,9 +78,11 @@ class Conversation:
         self._agents = agents
         self._follower = Follower(parts, self.stream)
         self._pulse = changes.pulse
+        # By a weak reference: a conversation that is let go is gone at once, and with it all that was said.
+        here = weakref.proxy(self)
         listener = Listener(
-            lambda: self._running.running_turn if self._running else None,
-            lambda turn_id: self.interrupt(turn_id, INTERRUPTED),
+            lambda: here._running.running_turn if here._running else None,  # noqa: SLF001 - itself
+            lambda turn_id: here.interrupt(turn_id, INTERRUPTED),
             self.questions,
         )
         self.showing = Showing(parts, self.stream, self._asks, ears, listener)
@@ -331,7 +334,7 @@ class Conversation:
         if self._deleted:
             return
         end, self._end = self._end, None
-        self._left = end is not None
+        self._left = self._left and end is not None
         self._follower.skip(end or await self._looks.leave())
 
     async def _until_idle(self, agent: Agent) -> None:
@@ -358,6 +361,7 @@ class Conversation:
         if looked is not None:
             return looked
         self._spoken_here = False
+        self._left = True
         look, left = await self._looks.look_or_leave(self._parked)
         self._end = look if left else None
         return look

@@ -138,13 +138,14 @@ class Conversations:
         """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
         agent = self.agent_of(conversation)
         for session_id in await self._call(self._db.lineage, conversation.root_id):
-            await off_loop(
-                self._parts.pools.work,
-                self._parts.lifecycle.commit_session_memory,
-                session_id,
-                agent,
-                wait=True,
-            )
+            async with self.agents.boundaries:
+                await off_loop(
+                    self._parts.pools.work,
+                    self._parts.lifecycle.commit_session_memory,
+                    session_id,
+                    agent,
+                    wait=True,
+                )
 
     async def part_with(self, conversation: Conversation) -> None:
         """Commit an ended conversation's memory, and let its agent go."""
@@ -181,7 +182,11 @@ class Conversations:
                     await self._parts.models.tidy()
             except Exception:
                 logger.exception("host.sweep_failed")
-            unused_since = self._parts.clock.monotonic() - options.idle_seconds
-            for root_id, each in list(self._opened.items()):
-                if each.is_unused and root_id not in self.agents and each.used <= unused_since:
-                    del self._opened[root_id]
+            self._close_unused(options.idle_seconds)
+
+    def _close_unused(self, seconds: float) -> None:
+        """Let go of conversations that nobody has used for so long."""
+        unused_since = self._parts.clock.monotonic() - seconds
+        for root_id, each in list(self._opened.items()):
+            if each.is_unused and root_id not in self.agents and each.used <= unused_since:
+                del self._opened[root_id]

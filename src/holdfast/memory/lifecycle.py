@@ -74,6 +74,11 @@ class Tracked:
         running = self.in_flight is not None and self.in_flight.owner is agent
         return running or self.dirty.belongs_to(agent)
 
+    def agents(self) -> list[MemoryCommitter]:
+        """Everybody who has anything to do with the session."""
+        running = self.in_flight.owner if self.in_flight is not None else None
+        return [each for each in (self.agent, running, *self.dirty.owners()) if each is not None]
+
     def knows(self, agent: MemoryCommitter) -> bool:
         """Whether this agent has anything to do with the session."""
         return self.agent is agent or self.needs(agent)
@@ -124,7 +129,9 @@ class SessionLifecycle:
         """These sessions are deleted: nothing of them is owed to a boundary any more."""
         with self._lock:
             for sid in sids:
-                self._sessions.pop(sid, None)
+                tracked = self._sessions.pop(sid, None)
+                for agent in tracked.agents() if tracked else ():
+                    self._places.discard(agent, sid)
 
     # the dirty mark
 

@@ -39,6 +39,10 @@ class Segments:
         """Whether some of the work is this agent's."""
         return any(segment.owner is agent for segment in self._segments)
 
+    def owners(self) -> list[MemoryCommitter | None]:
+        """Whose the work is, oldest first."""
+        return [segment.owner for segment in self._segments]
+
     def is_unowned(self) -> bool:
         """Whether some of the work is nobody's, so that any agent of the session may commit it."""
         return any(segment.owner is None for segment in self._segments)

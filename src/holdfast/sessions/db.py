@@ -67,9 +67,14 @@ class SessionDB:
         """
         from holdfast.sessions.sqlite import SqliteEngine
 
-        chosen = clock or SystemClock()
+        path, chosen = os.fspath(db_path), clock or SystemClock()
+        scheme, separator, _ = path.partition("://")
+        if separator:
+            raise InvalidInput(
+                f"{scheme}://… is an address, not a path; nothing was made. Open it with SessionDB.open."
+            )
         self._stand_on(
-            SqliteEngine(os.fspath(db_path), clock=chosen, patience=patience, create=create),
+            SqliteEngine(path, clock=chosen, patience=patience, create=create),
             chosen,
             lease_seconds,
         )

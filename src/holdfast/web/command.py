@@ -16,7 +16,7 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import Settings, WebSettings
 
 SOURCE = "web"
-THRESHOLDS = (100_000, 20, 100)
+THRESHOLDS = (100_000, 10, 5)
 """How many objects more than before make the collector look again: the young, the older, the oldest."""
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 

@@ -29,7 +29,11 @@ class Metrics:
             "holdfast_requests", "Requests", ["method", "route", "status"], registry=registry
         )
         self._seconds = Histogram(
-            "holdfast_request_seconds", "Seconds to the end", ["route"], buckets=SECONDS, registry=registry
+            "holdfast_request_seconds",
+            "Seconds until the answer began",
+            ["method", "route"],
+            buckets=SECONDS,
+            registry=registry,
         )
         self._turns = Counter("holdfast_turns", "Turns that ended", ["end"], registry=registry)
         self._tokens = Counter("holdfast_tokens", "Tokens of the model", ["kind"], registry=registry)
@@ -66,7 +70,7 @@ class Metrics:
         known = route or "(none)"
         place = (method if route else "(any)", known, status)
         if place not in self._routes:
-            self._routes[place] = self._requests.labels(*map(str, place)), self._seconds.labels(known)
+            self._routes[place] = self._requests.labels(*map(str, place)), self._seconds.labels(*place[:2])
         count, took = self._routes[place]
         count.inc()
         took.observe(seconds)

@@ -48,7 +48,7 @@ class RequestLog:
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         request_id = given.decode() if GIVEN_ID.fullmatch(given) else new_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id)
+        answer = _Answer(send, request_id, self._clock)
         begun = self._clock.monotonic()
         try:
             await self._app(scope, receive, answer.send)
@@ -65,11 +65,13 @@ class RequestLog:
             )
             await problem(scope, receive, answer.send)
         finally:
-            self._note(scope, answer.status, self._clock.monotonic() - begun)
+            self._note(scope, answer, begun)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "")
-        self._metrics.request(scope["method"], route, status, seconds)
+    def _note(self, scope: Scope, answer: "_Answer", begun: float) -> None:
+        now, status = self._clock.monotonic(), answer.status
+        seconds, route = now - begun, getattr(scope.get("route"), "path", "")
+        # A stream may go on for hours: what counts is when it began.
+        self._metrics.request(scope["method"], route, status, (answer.began or now) - begun)
         # Never the query: a link's token is in it.
         facts = {
             "request": scope["state"]["request_id"],
@@ -85,14 +87,16 @@ class RequestLog:
 class _Answer:
     """Adds the headers, and knows how far the answer got."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, clock: Clock) -> None:
         self._send = send
         self._request_id = request_id
+        self._clock = clock
         self.status = 0
+        self.began: float | None = None
 
     async def send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.began = message["status"], self._clock.monotonic()
             headers = message.get("headers", ())
             message = {
                 **message,

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 EVENTS = "text/event-stream"
 BEAT = b": ping\n\n"
-BEAT_SECONDS = 15.0
-"""How often a quiet stream says that it is there."""
+FIRST_BEAT_SECONDS, BEAT_SECONDS = 1.0, 15.0
+"""How often a quiet stream says that it is there; soon at first, for its head goes out with that."""
 SHORTEST_PAUSE, PAUSE_FOR_EACH, LONGEST_PAUSE = 0.02, 0.0001, 0.2
 """Between two chunks of a stream, in seconds: quick enough to look like typing."""
 
@@ -143,12 +143,14 @@ class _Beating:
         self._last = self._loop.time()
         self._sending = True
         self._beat: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(BEAT_SECONDS, self._look)
+        self._silent = True
+        self._timer = self._loop.call_later(FIRST_BEAT_SECONDS, self._look)
 
     async def send(self, message: Message) -> None:
         self._sending = True
         await self._send(message)
         self._sending = False
+        self._silent = self._silent and message["type"] == "http.response.start"
         self._last = self._loop.time()
 
     def stop(self) -> None:
@@ -158,9 +160,9 @@ class _Beating:
 
     def _look(self) -> None:
         now = self._loop.time()
-        if not self._sending and now - self._last >= BEAT_SECONDS:
+        if not self._sending and (self._silent or now - self._last >= BEAT_SECONDS):
             self._beat = self._loop.create_task(self._say())
-            self._last = now
+            self._last, self._silent = now, False
         self._timer = self._loop.call_later(
             max(0.0, self._last + BEAT_SECONDS - now) or BEAT_SECONDS, self._look
         )

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
+import httpx
 import pytest
 
 from holdfast.core.settings import WebSettings
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
+from holdfast.web.accepting import prefers
 from holdfast.web.compat.turns import AnsweredTurn, Asked
 from tests.agent.company import Hold, until
 from tests.web.api.served import Served, frames, served
@@ -118,6 +121,67 @@ def test_a_message_that_no_stream_is_left_for_is_not_stored(db: SessionDB, wait:
             answer = await server.http.post("/api/sessions", json=body, headers=STREAMED)
             assert (answer.status_code, answer.json()["reason"]) == (503, "TooManyStreams")
             assert (await server.http.get("/api/sessions")).json()["items"] == []
+
+    wait(scenario())
+
+
+def test_a_crowd_gets_no_more_streams_than_there_are_and_all_of_it_is_heard(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        async with (
+            served(db, ["yes"] * 10, settings=WebSettings(streams=2)) as server,
+            AsyncExitStack() as open_ones,
+        ):
+
+            async def one(number: int) -> httpx.Response:
+                asked = server.http.stream(
+                    "POST", "/api/sessions", json={"message": {"text": f"{number}"}}, headers=STREAMED
+                )
+                return await open_ones.enter_async_context(asked)
+
+            answers = await asyncio.gather(*map(one, range(10)))
+            kinds = [(each.status_code, each.headers["content-type"].partition(";")[0]) for each in answers]
+            assert server.web.streams.open == 2
+            assert kinds.count((201, "text/event-stream")) == 2
+            stored = sum(status == 201 for status, _ in kinds)
+            assert len((await server.http.get("/api/sessions")).json()["items"]) == stored
+            views = [
+                await each.aread() for each in answers if each.headers["content-type"] == "application/json"
+            ]
+            assert all(b'"opening"' in each for each in views)
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize(
+    ("accepts", "streamed"),
+    [
+        (["text/event-stream"], True),
+        (["Text/Event-Stream"], True),
+        (["text/event-stream, */*;q=0.1"], True),
+        (["application/json;q=0.5", "text/event-stream"], True),
+        (["application/json, text/event-stream"], False),
+        (["text/event-stream;q=0"], False),
+        (["text/event-stream;q=much"], False),
+        (["*/*"], False),
+        (["text/*"], False),
+        ([], False),
+    ],
+)
+def test_events_are_for_who_would_rather_have_them(accepts: list[str], streamed: bool) -> None:
+    assert prefers(accepts, "text/event-stream", to="application/json") is streamed
+
+
+def test_a_server_that_ends_says_what_it_has_stored(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["hello"]) as server:
+            server.web.streams.close()
+            answer = await server.http.post(
+                "/api/sessions", json={"message": {"text": "good morning"}}, headers=STREAMED
+            )
+            assert answer.status_code == 201
+            assert b"event: SessionView" in answer.content
 
     wait(scenario())
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.events import Event, ReasoningDelta, TextDelta, TurnCompleted
 from holdfast.host import Numbered
 from holdfast.sessions import SessionDB
-from holdfast.testing import Delay
+from holdfast.testing import Call, Delay
 from holdfast.web import streaming
 from holdfast.web.written import joined
 from tests.agent.company import Hold, until
@@ -167,3 +167,23 @@ def test_pieces_that_wait_together_are_one_with_the_last_ones_number() -> None:
         (5, "d"),
         (6, None),
     ]
+
+
+def test_a_stream_that_has_nothing_to_say_yet_is_answered_soon(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "FIRST_BEAT_SECONDS", 0.01)
+    hold = Hold()
+
+    async def scenario() -> None:
+        async with served(db, [Call("hold"), "done"], tools=[hold.tool()]) as server:
+            body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+            async with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+                # Long before the first text: a client's patience with a head is short.
+                assert answer.status_code == 200
+                assert answer.headers["x-holdfast-session"]
+                hold.opened.set()
+                lines = [line async for line in answer.aiter_lines() if line]
+            assert (lines[0], lines[-1]) == (": ping", "data: [DONE]")
+
+    wait(scenario())

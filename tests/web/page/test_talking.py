@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.page.gated_model import Call, Gate, GatedModel, Thought
-from tests.web.page.seeing import answers, composer, said, say, see_answer, see_idle
+from tests.web.page.seeing import answers, composer, entries, said, say, see_answer, see_idle
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -37,6 +37,46 @@ def test_a_new_chat_is_one_request_and_goes_on_in_the_same_stream(page: Page, mo
     say(page, "more")
     see_answer(page, "Second.")
     assert [url for url in streams if "/sessions/" in url] == []
+
+
+TELLS = """
+async (wanted) => {
+  const until = Date.now() + 20_000;
+  while (Date.now() < until) {
+    if ((await (await fetch("/metrics")).text()).includes(wanted)) return true;
+    await new Promise(requestAnimationFrame);
+  }
+  return false;
+}
+"""
+SLOW_POSTS = """
+const real = fetch;
+globalThis.fetch = async (...asked) => {
+  const answer = await real(...asked);
+  if (asked[1]?.method === "POST") await new Promise((go) => (globalThis.letGo = go));
+  return answer;
+};
+"""
+
+
+def test_who_opens_a_new_chat_from_the_list_before_it_is_answered_for_follows_it_once(
+    page: Page, model: GatedModel, server: WebServer
+) -> None:
+    gate = Gate()
+    model.will_answer(["One two three. ", gate, "Four five."])
+    page.evaluate(SLOW_POSTS)
+    composer(page).fill("count")
+    composer(page).press("Enter")
+    entries(page).filter(has_text="count").get_by_role("link").click()
+    see_answer(page, "One two three.")
+    page.evaluate("letGo()")
+    expect(composer(page)).to_have_value("")
+    gate.open()
+    see_answer(page, "One two three. Four five.")
+    see_idle(page)
+    expect(said(page)).to_have_count(1)
+    # The list's stream and the conversation's.
+    assert page.evaluate(TELLS, "holdfast_event_streams 2.0")
 
 
 def test_who_leaves_a_new_chat_and_comes_back_has_missed_nothing(page: Page, model: GatedModel) -> None:

@@ -82,7 +82,7 @@ class Page {
   }
 
   _leaveBegun() {
-    this.begun?.stream.close();
+    this.begun?.stream?.close();
     this.begun = null;
   }
 
@@ -98,8 +98,8 @@ class Page {
     if (this.opening !== id) return;
     this.opening = null;
     this.view = { ...conversation, ...dock };
-    const stream = this.begun?.stream ?? null;
-    this.begun = null;
+    const stream = this.begun?.id === id ? this.begun.stream : null;
+    if (stream) this.begun = null;
     this.session = new session.OpenSession(id, {
       changed: () => this.draw(),
       connected: (standing) => this._stood("session", standing),
@@ -155,7 +155,9 @@ class Page {
     drafts.write(NEW, "");
     this.list.put({ ...view, state: "running" });
     this._leaveBegun();
-    this.begun = { id: view.id, stream };
+    // Whoever opened it from the list meanwhile follows it already.
+    if (this.session?.id === view.id || this.opening === view.id) stream?.close();
+    else this.begun = { id: view.id, stream };
     this.go(view.id);
     return undefined;
   };

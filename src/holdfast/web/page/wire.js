@@ -50,6 +50,9 @@ export async function api(method, path, body) {
 export async function begin(body) {
   const headers = { accept: "text/event-stream", "content-type": "application/json" };
   const response = await answered("/api/sessions", { method: "POST", headers, body: JSON.stringify(body) });
+  // With too many streams open the answer is the conversation alone; then it is followed as any other.
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream"))
+    return { view: await response.json(), stream: null };
   const stream = new Stream(response);
   const first = await stream.next().catch(() => null);
   if (!first) throw new Problem(0, UNREACHABLE);

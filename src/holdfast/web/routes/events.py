@@ -39,10 +39,11 @@ async def read_events(
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> Stream:
     """The events after a number, then live; without one, a snapshot first."""
-    refuse_when_full(web)
     place = after if last_event_id is None else _number(last_event_id)
     # A session that is not there is said before the stream begins.
-    return stream_of(web, await web.host.event_batches(session_id, after=place))
+    batches = await web.host.event_batches(session_id, after=place)
+    refuse_when_full(web)
+    return stream_of(web, batches)
 
 
 @router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
@@ -58,6 +59,7 @@ def stream_of(web: Web, batches: AsyncGenerator[list[Numbered], None], first: by
 
 
 def refuse_when_full(web: Web) -> None:
+    """To be called right before a stream begins: nothing may come between."""
     if web.streams.full:
         raise ProblemRaised(
             503,
@@ -88,6 +90,8 @@ async def _events(
             # Only text is worth gathering: what begins or ends something is not kept waiting behind it.
             if isinstance(batch[-1].event, PIECES):
                 await web.streams.pause()
+    if before:
+        yield before  # the server ends: what was to be said first is said
 
 
 async def _changes(web: Web) -> AsyncGenerator[bytes, None]:

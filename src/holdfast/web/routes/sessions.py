@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from holdfast.core.ids import new_id
 from holdfast.host import Beginning
+from holdfast.web.accepting import prefers
 from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
 from holdfast.web.contract import TheHost, TheWeb
 from holdfast.web.problems import ProblemRaised, said_of
@@ -16,6 +17,7 @@ from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
+JSON = "application/json"
 LINES = "application/x-ndjson"
 ANY = {"schema": {"type": "string"}}
 
@@ -46,14 +48,14 @@ async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Resp
     """Begin a conversation, empty or with its first message: then that is not lost once this has answered.
 
     The memory of the one left behind is committed, in the background. A message's `key` makes the call
-    idempotent: the second one with it answers with the conversation that the first one began. Who accepts
-    `text/event-stream` gets the conversation and then its events, from the first one on; for a key that was
-    used before, from a snapshot on.
+    idempotent: the second one with it answers with the conversation that the first one began. Who sends a
+    message and would rather have `text/event-stream` gets the conversation and then its events, from the
+    first one on; for a key that was used before, from a snapshot on.
     """
     host = web.host
     if body.message is None:
         return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
-    streamed = EVENTS in request.headers.get("accept", "")
+    streamed = prefers(request.headers.getlist("accept"), EVENTS, to=JSON)
     if streamed:
         refuse_when_full(web)
     fresh, message = new_id(), body.message.as_message()
@@ -63,10 +65,12 @@ async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Resp
         view = begun_view(accepted, body.title, message, host.source)
     else:
         view = await view_of(host, accepted.session_id)
-        events = await host.event_batches(accepted.session_id)
+        if streamed:
+            events = await host.event_batches(accepted.session_id)
     content = view.model_dump_json()
-    if not streamed:
-        return Response(content, 201, media_type="application/json")
+    # It is stored: when others took the last stream meanwhile, the answer is the conversation alone.
+    if not streamed or web.streams.full:
+        return Response(content, 201, media_type=JSON)
     answer = stream_of(web, events, f"event: SessionView\ndata: {content}\n\n".encode())
     answer.status_code = 201
     return answer

@@ -1,0 +1,161 @@
+"""Agents that are no longer kept warm leave on nobody's turn, few at a time, and take nothing along."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.host import HostOptions
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from tests.agent.company import until
+from tests.host.house import QUICK, a_host
+from tests.host.wedged import Wedged, remembering, say
+
+Wait = Callable[[Awaitable[Any]], Any]
+CROWD = 40
+"""More than the threads that commits share with turns."""
+SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
+
+
+@pytest.mark.clause("L8", "L9")
+def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+
+        def model(session: str) -> ScriptedModel:
+            return ScriptedModel([f"{session} {number}" for number in range(9)])
+
+        async with a_host(db, model, memory=remembering(db, provider), options=SWEEPING) as host:
+            for session in ("a", "b"):
+                await host.new_session(session_id=session)
+                await say(host, session, "hello")
+            await until(provider.reached.is_set)  # `a` is on its way out
+            await say(host, "a", "still here?")
+            await say(host, "b", "and you?")
+            assert [len(db.get_messages(session)) for session in ("a", "b")] == [4, 4]
+            provider.gate.set()
+            await until(lambda: ["hello", "a 0"] in provider.committed())
+            await until(lambda: len(db.uncommitted_sessions()) == 1)
+            await until(lambda: len(host._conversations.agents) == 1)  # noqa: SLF001 - what was to shrink
+
+    wait(scenario())
+
+
+@pytest.mark.clause("M1", "L8")
+def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        memory = remembering(db, provider)
+        options = replace(QUICK, agents=0)
+        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
+            for number in range(CROWD):
+                await host.new_session(session_id=f"s{number}")
+                await say(host, f"s{number}", "hello")
+            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+            await until(lambda: len(agents.victims()) == CROWD)
+            sweep = asyncio.create_task(agents.sweep())
+            await until(provider.reached.is_set)
+            await host.new_session(session_id="late")
+            await say(host, "late", "hello")
+            provider.gate.set()
+            await sweep
+            assert db.uncommitted_sessions() == ["late"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("M1", "L11")
+def test_a_crowd_that_leaves_for_new_sessions_leaves_threads_for_turns(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        memory = remembering(db, provider)
+        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory) as host:
+            for number in range(CROWD):
+                await host.new_session(session_id=f"s{number}")
+                await say(host, f"s{number}", "hello")
+            for number in range(CROWD):
+                await host.new_session(f"s{number}")
+            await until(provider.reached.is_set)
+            await host.new_session(session_id="late")
+            await say(host, "late", "hello")
+            assert len(provider.committed()) < CROWD
+            provider.gate.set()
+            await until(lambda: db.uncommitted_sessions() == ["late"])
+
+    wait(scenario())
+
+
+def test_who_speaks_while_standing_in_line_to_leave_stays(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        memory = remembering(db, provider)
+        options = replace(QUICK, agents=0)
+        async with a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options) as host:
+            names = [f"s{number}" for number in range(8)]
+            for name in names:
+                await host.new_session(session_id=name)
+                await say(host, name, "hello")
+            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+            await until(lambda: agents.victims() == names)
+            sweep = asyncio.create_task(agents.sweep())
+            await until(provider.reached.is_set)
+            await say(host, "s7", "still here")
+            provider.gate.set()
+            await sweep
+            assert [name for name in names if name in agents] == ["s7"]
+
+    wait(scenario())
+
+
+def test_a_conversation_that_is_let_go_is_gone_without_the_collector(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        options = replace(QUICK, agents=0, idle_seconds=0.0, sweep_seconds=0.01)
+        async with a_host(db, lambda _: ScriptedModel(["yes"]), options=options) as host:
+            await host.new_session(session_id="s")
+            here = weakref.ref(host._conversations.opened["s"])  # noqa: SLF001 - what is to be gone
+            await say(host, "s", "hello")
+            await until(lambda: "s" not in host._conversations.opened)  # noqa: SLF001
+            await until(lambda: here() is None)
+
+    gc.collect()
+    gc.disable()
+    try:
+        wait(scenario())
+    finally:
+        gc.enable()
+
+
+@pytest.mark.clause("L8")
+def test_an_agent_that_could_not_be_committed_stays_for_another_try(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        provider = Wedged()
+        failures = [OSError("down"), OSError("still down")]
+
+        def fail(call: str) -> None:
+            if call == "on_session_end" and failures:
+                raise failures.pop()
+
+        provider.noted = fail
+        options = HostOptions(poll_seconds=0.02, agents=0, sweep_seconds=0.02)
+        async with a_host(db, ["yes"], memory=remembering(db, provider), options=options) as host:
+            await host.new_session(session_id="s")
+            await say(host, "s", "hello")
+            await until(lambda: not db.uncommitted_sessions())
+            assert provider.committed() == [["hello", "yes"]] * 3
+            assert not failures
+            await until(lambda: len(host._conversations.agents) == 0)  # noqa: SLF001 - what was to shrink
+
+    wait(scenario())
