@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.host import HostOptions
+from holdfast.host.agents import AT_ONCE
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.company import until
@@ -92,6 +93,34 @@ def test_a_crowd_that_leaves_for_new_sessions_leaves_threads_for_turns(
             assert len(provider.committed()) < CROWD
             provider.gate.set()
             await until(lambda: db.uncommitted_sessions() == ["late"])
+
+    wait(scenario())
+
+
+@pytest.mark.clause("L11")
+def test_who_leaves_a_conversation_stands_in_no_line_behind_a_sweep(
+    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        memory = remembering(db, provider)
+        options = replace(QUICK, agents=0)
+        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
+            for number in range(8):
+                await host.new_session(session_id=f"s{number}")
+                await say(host, f"s{number}", "hello")
+            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+            await until(lambda: len(agents.victims()) == 8)
+            sweep = asyncio.create_task(agents.sweep())
+            await until(provider.reached.is_set)
+            await host.new_session(session_id="left")
+            await say(host, "left", "goodbye")
+            await host.new_session("left")
+            work = host._parts.pools.work  # noqa: SLF001 - who is at work, and not in line
+            await until(lambda: any("commit_session_memory" in each for each in work.running()))
+            assert sum("evict_agent" in each for each in work.running()) == AT_ONCE - 1
+            provider.gate.set()
+            await sweep
 
     wait(scenario())
 

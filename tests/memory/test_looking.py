@@ -13,6 +13,8 @@ from holdfast.memory.config import ProviderConfig
 from holdfast.memory.providers.holographic import HolographicMemory
 from holdfast.memory.providers.local import LocalMemory
 from holdfast.memory.providers.openviking import OpenVikingMemory
+from holdfast.memory.recall_lane import MOST_WAITING
+from holdfast.testing import FakeClock
 from holdfast.testing.fake_openviking import FakeOpenViking
 from holdfast.testing.providers import RecordingProvider
 from tests.memory.gates import DEADLINE
@@ -67,6 +69,19 @@ def test_a_provider_of_plain_texts_says_that_it_forgets_nothing_by_itself(memory
         memory.forget("openviking", "1")
 
 
+class Held(RecordingProvider):
+    """Recalls nothing until its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__("slow")
+        self.gate, self.reached = threading.Event(), threading.Event()
+        self.before_recall = self._hang
+
+    def _hang(self, _: str) -> None:
+        self.reached.set()
+        self.gate.wait(DEADLINE)
+
+
 def raising(error: Exception) -> Callable[[str], None]:
     def before(_: str) -> None:
         raise error
@@ -75,24 +90,47 @@ def raising(error: Exception) -> Callable[[str], None]:
 
 
 def test_one_provider_that_fails_keeps_nothing_back_of_what_the_others_have() -> None:
-    manager, good, bad, slow = MemoryManager(), *map(RecordingProvider, ("good", "bad", "slow"))
+    manager, good, bad, slow = MemoryManager(), RecordingProvider("good"), RecordingProvider("bad"), Held()
     good.answers["Ann"] = "Ann lives in Oslo."
     bad.before_recall = raising(OSError("no route"))
-    gate = threading.Event()
-
-    def hang(_: str) -> None:
-        gate.wait(DEADLINE)
-
-    slow.before_recall = hang
     for each in (good, bad, slow):
         manager.add_provider(each)
     searched = manager.search("Ann", timeout=0.2)
-    gate.set()
+    slow.gate.set()
     assert [each.text for each in searched.found] == ["Ann lives in Oslo."]
     assert searched.failed == {
         "bad": "bad is unavailable: OSError: no route",
         "slow": "slow is unavailable: it did not answer in time",
     }
+    manager.shutdown_all()
+
+
+def test_a_provider_that_is_stuck_is_not_waited_for_again() -> None:
+    clock = FakeClock()
+    manager, slow = MemoryManager(clock=clock), Held()
+    manager.add_provider(slow)
+    while not slow.reached.is_set():
+        with pytest.raises(ProviderUnavailable, match="did not answer in time"):
+            manager.search("Ann", timeout=0.05)
+    clock.advance(1.0)
+    with pytest.raises(ProviderUnavailable, match="has not answered an earlier call yet"):
+        manager.search("Ann", timeout=DEADLINE)
+    slow.gate.set()
+    manager.shutdown_all()
+
+
+def test_searches_that_were_given_up_take_no_room() -> None:
+    manager, slow = MemoryManager(clock=FakeClock()), Held()
+    manager.add_provider(slow)
+    given_up = 0
+    while not slow.reached.is_set() or given_up < MOST_WAITING + 2:
+        with pytest.raises(ProviderUnavailable, match="did not answer in time"):
+            manager.search("Ann", timeout=0 if slow.reached.is_set() else 0.05)
+        given_up += slow.reached.is_set()
+    slow.gate.set()
+    slow.answers["Ann"] = "Ann lives in Oslo."
+    [found] = manager.search("Ann", timeout=DEADLINE).found
+    assert found.text == "Ann lives in Oslo."
     manager.shutdown_all()
 
 

@@ -43,6 +43,8 @@ class AgentCache:
         self._kept: dict[str, Kept] = {}
         self.boundaries = asyncio.Semaphore(AT_ONCE)
         """Held by each commit to memory: few at a time, so that turns find threads meanwhile."""
+        # One place is never a sweep's: who has just left a conversation stands in no long line.
+        self._sweeping = asyncio.Semaphore(AT_ONCE - 1)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -96,7 +98,18 @@ class AgentCache:
         leaving = [(root, self._kept[root]) for root in self.victims()]
         for _, kept in leaving:
             kept.leaving = True
-        await asyncio.gather(*(self._evict(root, kept) for root, kept in leaving))
+        lined_up = (self._in_line(root, kept, kept.used) for root, kept in leaving)
+        done = await asyncio.gather(*lined_up, return_exceptions=True)
+        for each in done:
+            if isinstance(each, Exception):
+                logger.error("host.eviction_failed", exc_info=each)
+
+    async def _in_line(self, root_id: str, kept: Kept, used: float) -> None:
+        try:
+            async with self._sweeping:
+                await self._evict(root_id, kept, used)
+        finally:
+            kept.leaving = False
 
     async def evict(self, root_id: str) -> bool:
         """Evict one agent now, unless it is in use; True when it is gone."""
@@ -106,13 +119,13 @@ class AgentCache:
         if kept.in_use or kept.leaving:
             return False
         kept.leaving = True
-        return await self._evict(root_id, kept)
+        return await self._evict(root_id, kept, kept.used)
 
-    async def _evict(self, root_id: str, kept: Kept) -> bool:
-        chosen = kept.used
+    async def _evict(self, root_id: str, kept: Kept, used: float) -> bool:
+        """Commit it and let it go, unless somebody uses it since."""
         try:
             async with self.boundaries:
-                if kept.in_use or kept.used != chosen:
+                if kept.in_use or kept.used != used:
                     return False  # somebody spoke there while it stood in line
                 gone = await off_loop(
                     self._pools.work, self._lifecycle.evict_agent, kept.agent.session_id, kept.agent

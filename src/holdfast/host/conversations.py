@@ -136,9 +136,9 @@ class Conversations:
 
     async def commit(self, conversation: Conversation) -> None:
         """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
-        agent = self.agent_of(conversation)
-        for session_id in await self._call(self._db.lineage, conversation.root_id):
-            async with self.agents.boundaries:
+        async with self.agents.boundaries:
+            agent = self.agent_of(conversation)
+            for session_id in await self._call(self._db.lineage, conversation.root_id):
                 await off_loop(
                     self._parts.pools.work,
                     self._parts.lifecycle.commit_session_memory,

@@ -69,7 +69,8 @@ class Ears:
             except StoreClosed:
                 return
             for turn in stopped:
-                running[turn].stop(turn)
+                if running[turn] in self._listeners:  # else its turn has ended meanwhile
+                    running[turn].stop(turn)
             for ask in answered:
                 running[ask.turn_id].questions.answer(ask.id, ask.answer or "")
 

@@ -6,7 +6,6 @@ a store the dirty mark is the store's own: `generation` above `committed_generat
 crash. Read `segments.py` first.
 """
 
-import enum
 import functools
 import itertools
 import logging
@@ -14,14 +13,14 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import PoolSaturated
 from holdfast.memory.contract import MemoryCommitter
 from holdfast.memory.places import Places
-from holdfast.memory.segments import Segment, Segments
+from holdfast.memory.segments import Segment
+from holdfast.memory.tracked import Commit, Outcome, Tracked
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Session
@@ -31,57 +30,6 @@ logger = logging.getLogger(__name__)
 # Less than the exit of a whole process may take, so that a wedged provider can't use it all up.
 COMMIT_TIMEOUT = 5.0
 DRAIN_WORKERS = 8
-
-
-class Outcome(enum.Enum):
-    """What became of one attempt to commit."""
-
-    COMMITTED = "committed"
-    FAILED = "failed"
-    CLEAN = "nothing is dirty"
-    UNOWNED = "the oldest segment is nobody's, and no agent is known"
-    BUSY = "another commit of this session is in flight"
-
-
-@dataclass(slots=True, eq=False)
-class Commit:
-    """One commit, from the attempt on."""
-
-    thread: int
-    done: threading.Event = field(default_factory=threading.Event)
-    outcome: Outcome = Outcome.FAILED
-    segment: Segment | None = None
-    owner: MemoryCommitter | None = None
-    behind: int = 0
-    """How many segments waited behind this one when it began."""
-
-
-@dataclass(slots=True, eq=False)
-class Tracked:
-    """One session as this process knows it. It outlives its agent: its numbers must not go back."""
-
-    number: int
-    """The earlier it was heard of, the lower."""
-    agent: MemoryCommitter | None = None
-    dirty: Segments = field(default_factory=Segments)
-    in_flight: Commit | None = None
-
-    def is_busy(self) -> bool:
-        return self.in_flight is not None or len(self.dirty) > 0
-
-    def needs(self, agent: MemoryCommitter) -> bool:
-        """Whether a commit in flight or to come is this agent's own."""
-        running = self.in_flight is not None and self.in_flight.owner is agent
-        return running or self.dirty.belongs_to(agent)
-
-    def agents(self) -> list[MemoryCommitter]:
-        """Everybody who has anything to do with the session."""
-        running = self.in_flight.owner if self.in_flight is not None else None
-        return [each for each in (self.agent, running, *self.dirty.owners()) if each is not None]
-
-    def knows(self, agent: MemoryCommitter) -> bool:
-        """Whether this agent has anything to do with the session."""
-        return self.agent is agent or self.needs(agent)
 
 
 class SessionLifecycle:

@@ -4,13 +4,14 @@ A provider that is not `Browsable` is asked as a turn would ask it, and answers 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError, InvalidInput, MemoryClosed, ProviderUnavailable
 from holdfast.memory.contract import Browsable, MemoryProvider
+from holdfast.memory.recall_lane import RecallLane
 
 T = TypeVar("T")
 
@@ -43,6 +44,16 @@ class Searched:
     failed: Mapping[str, str]
 
 
+def asked(lane: RecallLane, call: Callable[[], T], timeout: float) -> "Future[T]":
+    """Ask a provider for a person; why it can't be asked is its answer."""
+    try:
+        return lane.call(call, timeout)
+    except HoldfastError as error:
+        refused: Future[T] = Future()
+        refused.set_exception(error)
+        return refused
+
+
 def gathered(answers: Mapping[str, "Future[list[Found]]"]) -> Searched:
     """What the providers answered; what the first one raised when none of them did."""
     found: list[Found] = []
@@ -64,6 +75,7 @@ def gathered(answers: Mapping[str, "Future[list[Found]]"]) -> Searched:
 def outcome(name: str, answer: "Future[T]") -> T:
     """What a provider answered to a person; raises in words why it did not."""
     if not answer.done():
+        answer.cancel()  # if it has not begun it never will
         raise ProviderUnavailable(name, problem="it did not answer in time")
     if answer.cancelled():
         raise MemoryClosed(name)

@@ -164,7 +164,7 @@ class MemoryManager:
         """
         lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
         asked = {
-            name: each.recalls.call(partial(looking.search, each.provider, query, limit), timeout)
+            name: looking.asked(each.recalls, partial(looking.search, each.provider, query, limit), timeout)
             for name, each in lanes.items()
         }
         wait_for_all(asked.values(), timeout)

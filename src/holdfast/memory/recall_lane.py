@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import MemoryClosed
+from holdfast.core.errors import MemoryClosed, ProviderUnavailable
 from holdfast.memory.contract import ENDING, MemoryProvider
 
 logger = logging.getLogger(__name__)
@@ -94,11 +94,16 @@ class RecallLane:
             return self._late.pop(session_id, "")
 
     def call(self, call: Callable[[], Any], timeout: float) -> "Future[Any]":
-        """Run any other call on the provider's reading thread."""
+        """Run any other call on the provider's reading thread; refused while that one is stuck."""
+        with self._changed:
+            if self._closed:
+                raise MemoryClosed(self.name)
+            if self._is_stuck():
+                raise ProviderUnavailable(self.name, problem="it has not answered an earlier call yet")
         question = _Question("", "", call, self._clock.monotonic() + timeout, Future(), recalls=False)
         answer = self._put(question)
         if answer is None:
-            raise MemoryClosed(self.name)
+            raise ProviderUnavailable(self.name, problem="too many calls wait for it already")
         return answer
 
     def forget(self, session_id: str) -> None:
@@ -119,8 +124,8 @@ class RecallLane:
             dropped, self._waiting = self._waiting, []
             self._changed.notify_all()
         for question in dropped:
-            if question.answer is not None:
-                question.answer.cancel()
+            if question.answer is not None and question.answer.cancel():
+                question.answer.set_running_or_notify_cancel()  # whoever waits for it hears of it now
 
     def _is_stuck(self) -> bool:
         oldest = self._current or (self._waiting[0] if self._waiting else None)
@@ -128,6 +133,8 @@ class RecallLane:
 
     def _put(self, question: _Question) -> "Future[Any] | None":
         with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                self._waiting = [each for each in self._waiting if not _is_given_up(each)]
             if self._closed or len(self._waiting) >= MOST_WAITING:
                 return None
             self._waiting.append(question)
@@ -178,6 +185,10 @@ class RecallLane:
             for kept in (self._answers, self._late):
                 while len(kept) > MOST_ANSWERS:
                     kept.popitem(last=False)
+
+
+def _is_given_up(question: _Question) -> bool:
+    return question.answer is not None and question.answer.cancelled()
 
 
 def _require_text(said: object) -> None:

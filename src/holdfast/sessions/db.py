@@ -49,6 +49,9 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 30.0
 
 
+ADDRESSES = ("sqlite", "postgresql", "postgres")
+
+
 class SessionDB:
     """Sessions, turns, messages, inbox, outbox and leases in one database."""
 
@@ -68,8 +71,8 @@ class SessionDB:
         from holdfast.sessions.sqlite import SqliteEngine
 
         path, chosen = os.fspath(db_path), clock or SystemClock()
-        scheme, separator, _ = path.partition("://")
-        if separator:
+        scheme, separator, _ = path.partition(":/")
+        if separator and (scheme in ADDRESSES or "://" in path):
             raise InvalidInput(
                 f"{scheme}://… is an address, not a path; nothing was made. Open it with SessionDB.open."
             )

@@ -17,7 +17,7 @@ from holdfast.core.settings import Settings, WebSettings
 
 SOURCE = "web"
 THRESHOLDS = (100_000, 10, 5)
-"""How many objects more than before make the collector look again: the young, the older, the oldest."""
+"""When the collector looks: after so many new objects, and after so many looks at younger ones."""
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 
 

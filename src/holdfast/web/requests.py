@@ -71,7 +71,8 @@ class RequestLog:
         now, status = self._clock.monotonic(), answer.status
         seconds, route = now - begun, getattr(scope.get("route"), "path", "")
         # A stream may go on for hours: what counts is when it began.
-        self._metrics.request(scope["method"], route, status, (answer.began or now) - begun)
+        until = now if answer.began is None else answer.began
+        self._metrics.request(scope["method"], route, status, until - begun)
         # Never the query: a link's token is in it.
         facts = {
             "request": scope["state"]["request_id"],

@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.web.problems import ProblemRaised
+
 T = TypeVar("T")
 
 EVENTS = "text/event-stream"
@@ -36,6 +38,17 @@ class OpenStreams:
     @property
     def full(self) -> bool:
         return self.open >= self.most
+
+    def refuse_when_full(self) -> None:
+        """To be called right before a stream begins: nothing may come between."""
+        if self.full:
+            raise ProblemRaised(
+                503,
+                "TooManyStreams",
+                f"{self.most} event streams are open already.",
+                "Close some of them; the setting web.streams is the limit.",
+                {"Retry-After": "5"},
+            )
 
     async def pause(self) -> None:
         """Let pieces gather between two chunks: the more streams are busy, the longer."""
@@ -163,9 +176,8 @@ class _Beating:
         if not self._sending and (self._silent or now - self._last >= BEAT_SECONDS):
             self._beat = self._loop.create_task(self._say())
             self._last, self._silent = now, False
-        self._timer = self._loop.call_later(
-            max(0.0, self._last + BEAT_SECONDS - now) or BEAT_SECONDS, self._look
-        )
+        left = max(0.0, self._last + BEAT_SECONDS - now) or BEAT_SECONDS
+        self._timer = self._loop.call_later(FIRST_BEAT_SECONDS if self._silent else left, self._look)
 
     async def _say(self) -> None:
         await self._send({"type": "http.response.body", "body": BEAT, "more_body": True})

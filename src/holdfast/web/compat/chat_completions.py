@@ -95,6 +95,8 @@ async def complete(web: TheWeb, request: Request, body: ChatRequest) -> Response
     """Answer the last message; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     refuse_unsupported(given)
+    if body.stream:
+        web.streams.refuse_when_full()
     history, message = split(chat_messages(given["messages"]))
     session = session_of(request.headers, given.get("conversation"), given.get("user"))
     turn = AnsweredTurn(web, Asked(session, history, message))

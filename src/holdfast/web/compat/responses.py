@@ -64,6 +64,8 @@ async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Re
     """Answer the last message of the input; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     refuse_unsupported(given)
+    if body.stream:
+        web.streams.refuse_when_full()
     history, message = split(response_messages(given["input"], given.get("instructions")))
     before = _session_of_response(given.get("previous_response_id"))
     session = session_of(request.headers, given.get("conversation"), before, given.get("user"))

@@ -61,11 +61,7 @@ class Page {
     const target = found?.[2] ? { session: id, seq: Number(found[2]) } : null;
     this.editing = null;
     this.sideOpen = false;
-    if (
-      id &&
-      this.session &&
-      (this.session.id === id || this.session.state.lineage.some((each) => each.id === id))
-    ) {
+    if (id && this._isOpen(id)) {
       this.target = target;
       if (target) this.trying(() => this.session.around(target.session, target.seq));
       return this.draw();
@@ -79,6 +75,10 @@ class Page {
     if (this.panel?.name !== "memory") this.panel = null;
     if (id) this._open(id, target);
     return this.draw();
+  }
+
+  _isOpen(id) {
+    return this.session?.id === id || this.session?.state.lineage.some((each) => each.id === id);
   }
 
   _leaveBegun() {
@@ -156,7 +156,7 @@ class Page {
     this.list.put({ ...view, state: "running" });
     this._leaveBegun();
     // Whoever opened it from the list meanwhile follows it already.
-    if (this.session?.id === view.id || this.opening === view.id) stream?.close();
+    if (this._isOpen(view.id) || this.opening === view.id) stream?.close();
     else this.begun = { id: view.id, stream };
     this.go(view.id);
     return undefined;

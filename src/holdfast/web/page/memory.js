@@ -63,17 +63,24 @@ function Search({ page }) {
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     if (!words.trim()) return setFound(null);
+    let current = true; // an answer to words that are gone is no answer
     const timer = setTimeout(async () => {
       try {
         const { items, failed } = await api("GET", `/memory/search${query({ q: words.trim() })}`);
+        if (!current) return;
         setFound(items);
         setSilent(Object.values(failed));
         setProblem(null);
       } catch (refused) {
+        if (!current) return;
+        setFound(null);
         setProblem(refused);
       }
     }, 250);
-    return () => clearTimeout(timer);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
   }, [words]);
   const forget = (each) =>
     page.trying(async () => {

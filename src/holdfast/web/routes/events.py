@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Query
 
 from holdfast.host import Numbered
 from holdfast.web.contract import TheWeb, Web
-from holdfast.web.problems import ProblemRaised, said_of
+from holdfast.web.problems import said_of
 from holdfast.web.streaming import EVENTS, Stream
 from holdfast.web.written import PIECES, written
 
@@ -42,32 +42,20 @@ async def read_events(
     place = after if last_event_id is None else _number(last_event_id)
     # A session that is not there is said before the stream begins.
     batches = await web.host.event_batches(session_id, after=place)
-    refuse_when_full(web)
+    web.streams.refuse_when_full()
     return stream_of(web, batches)
 
 
 @router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
 async def read_changes(web: TheWeb) -> Stream:
     """How every conversation stands that is not idle, then each one whenever it changes."""
-    refuse_when_full(web)
+    web.streams.refuse_when_full()
     return Stream(_changes(web), media_type=EVENTS)
 
 
 def stream_of(web: Web, batches: AsyncGenerator[list[Numbered], None], first: bytes = b"") -> Stream:
     """A conversation's events as they come; what is said `first` goes out with those there are by now."""
     return Stream(_events(web, batches, first), media_type=EVENTS)
-
-
-def refuse_when_full(web: Web) -> None:
-    """To be called right before a stream begins: nothing may come between."""
-    if web.streams.full:
-        raise ProblemRaised(
-            503,
-            "TooManyStreams",
-            f"{web.streams.most} event streams are open already.",
-            "Close some of them; the setting web.streams is the limit.",
-            {"Retry-After": "5"},
-        )
 
 
 def _number(given: str) -> int | None:

@@ -11,7 +11,7 @@ from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
 from holdfast.web.contract import TheHost, TheWeb
 from holdfast.web.problems import ProblemRaised, said_of
 from holdfast.web.reading import begun_view, detail_of, view_of, views_of
-from holdfast.web.routes.events import refuse_when_full, stream_of
+from holdfast.web.routes.events import stream_of
 from holdfast.web.streaming import EVENTS
 from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
@@ -57,7 +57,7 @@ async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Resp
         return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
     streamed = prefers(request.headers.getlist("accept"), EVENTS, to=JSON)
     if streamed:
-        refuse_when_full(web)
+        web.streams.refuse_when_full()
     fresh, message = new_id(), body.message.as_message()
     how = Beginning(title=body.title, prev_session_id=body.prev_session_id, key=body.message.key)
     accepted, events = await host.begin(fresh, message, how)
