@@ -31,14 +31,17 @@ def terminal(budget: ResultBudget) -> Tool:
 
 
 async def interrupt_when(calls: Calls, terminal: Tool, command: str, count: int) -> tuple[list[int], float]:
-    """Run a command, cancel it once `count` processes are up, and say how long that took."""
+    """Run a command, cancel it once `count` processes are up, and say how long they took to be gone."""
     task = asyncio.create_task(calls.call(terminal, command=command))
     await until(lambda: bool(pids(calls.workspace, count)))
     begun = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    return pids(calls.workspace, count), time.monotonic() - begun
+    found = pids(calls.workspace, count)
+    # One that is dying has no environment any more, and for a moment no end either.
+    await until(lambda: not any(alive(pid) for pid in found))
+    return found, time.monotonic() - begun
 
 
 def test_a_command_runs_in_the_workspace_and_says_how_it_ended(calls: Calls, terminal: Tool) -> None:
