@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.host import HostOptions
+from holdfast.host import Host, HostOptions
 from holdfast.host.agents import AT_ONCE
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
@@ -21,6 +21,23 @@ Wait = Callable[[Awaitable[Any]], Any]
 CROWD = 40
 """More than the threads that commits share with turns."""
 SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
+
+
+def keeping_none(db: SessionDB, provider: Wedged) -> Host:
+    """A host that keeps no agent warm once it is swept, which is when a test wants it."""
+    memory, options = remembering(db, provider), replace(QUICK, agents=0)
+    return a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options)
+
+
+def names(number: int) -> list[str]:
+    return [f"s{each}" for each in range(number)]
+
+
+async def spoken_in(host: Host, *sessions: str) -> None:
+    """Begin these sessions with a turn each."""
+    for session in sessions:
+        await host.new_session(session_id=session)
+        await say(host, session, "hello")
 
 
 @pytest.mark.clause("L8", "L9")
@@ -55,18 +72,13 @@ def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
-        memory = remembering(db, provider)
-        options = replace(QUICK, agents=0)
-        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
-            for number in range(CROWD):
-                await host.new_session(session_id=f"s{number}")
-                await say(host, f"s{number}", "hello")
-            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+        async with keeping_none(db, provider) as host:
+            await spoken_in(host, *names(CROWD))
+            agents = host._conversations.agents  # noqa: SLF001 - what sweeps
             await until(lambda: len(agents.victims()) == CROWD)
             sweep = asyncio.create_task(agents.sweep())
             await until(provider.reached.is_set)
-            await host.new_session(session_id="late")
-            await say(host, "late", "hello")
+            await spoken_in(host, "late")
             provider.gate.set()
             await sweep
             assert db.uncommitted_sessions() == ["late"]
@@ -80,16 +92,12 @@ def test_a_crowd_that_leaves_for_new_sessions_leaves_threads_for_turns(
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
-        memory = remembering(db, provider)
-        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory) as host:
-            for number in range(CROWD):
-                await host.new_session(session_id=f"s{number}")
-                await say(host, f"s{number}", "hello")
+        async with keeping_none(db, provider) as host:
+            await spoken_in(host, *names(CROWD))
             for number in range(CROWD):
                 await host.new_session(f"s{number}")
             await until(provider.reached.is_set)
-            await host.new_session(session_id="late")
-            await say(host, "late", "hello")
+            await spoken_in(host, "late")
             assert len(provider.committed()) < CROWD
             provider.gate.set()
             await until(lambda: db.uncommitted_sessions() == ["late"])
@@ -103,13 +111,9 @@ def test_who_leaves_a_conversation_stands_in_no_line_behind_a_sweep(
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
-        memory = remembering(db, provider)
-        options = replace(QUICK, agents=0)
-        async with a_host(db, lambda _: ScriptedModel(["yes"]), memory=memory, options=options) as host:
-            for number in range(8):
-                await host.new_session(session_id=f"s{number}")
-                await say(host, f"s{number}", "hello")
-            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
+        async with keeping_none(db, provider) as host:
+            await spoken_in(host, *names(8))
+            agents = host._conversations.agents  # noqa: SLF001 - what sweeps
             await until(lambda: len(agents.victims()) == 8)
             sweep = asyncio.create_task(agents.sweep())
             await until(provider.reached.is_set)
@@ -130,21 +134,16 @@ def test_who_speaks_while_standing_in_line_to_leave_stays(
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
-        memory = remembering(db, provider)
-        options = replace(QUICK, agents=0)
-        async with a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options) as host:
-            names = [f"s{number}" for number in range(8)]
-            for name in names:
-                await host.new_session(session_id=name)
-                await say(host, name, "hello")
-            agents = host._conversations.agents  # noqa: SLF001 - its sweep comes when the test wants it
-            await until(lambda: agents.victims() == names)
+        async with keeping_none(db, provider) as host:
+            await spoken_in(host, *names(8))
+            agents = host._conversations.agents  # noqa: SLF001 - what sweeps
+            await until(lambda: agents.victims() == names(8))
             sweep = asyncio.create_task(agents.sweep())
             await until(provider.reached.is_set)
             await say(host, "s7", "still here")
             provider.gate.set()
             await sweep
-            assert [name for name in names if name in agents] == ["s7"]
+            assert [name for name in names(8) if name in agents] == ["s7"]
 
     wait(scenario())
 
