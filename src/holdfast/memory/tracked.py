@@ -59,4 +59,4 @@ class Tracked:
 
     def knows(self, agent: MemoryCommitter) -> bool:
         """Whether this agent has anything to do with the session."""
-        return self.agent is agent or self.needs(agent)
+        return any(each is agent for each in self.agents())

@@ -47,8 +47,6 @@ from holdfast.sessions.visiting import visit
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
-
-
 ADDRESSES = ("sqlite", "postgresql", "postgres")
 
 
