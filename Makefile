@@ -8,17 +8,20 @@ CODE := $(wildcard src tests tools bench)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check static fast-tests test-backends bench bench-recall bench-model record demo guarantees report-cards lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-model record demo guarantees report-cards lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-test: static ## All checks and all tests but those on real memory servers
-	$(RUN) -m pytest -m "not backends" -n 2 $(PYTEST_ARGS)
+test: static ## All checks and all tests but the long runs and those on real memory servers
+	$(RUN) -m pytest -m "not backends and not soak" -n 2 $(PYTEST_ARGS)
 
 test-backends: sync ## The tests on real memory servers, installed into the checkout (2 GB)
 	$(RUN) -m tools.backends
 	$(RUN) -m pytest -m backends $(PYTEST_ARGS)
+
+test-pythons: sync ## All tests but those on real memory servers, on each supported Python that is installed
+	$(RUN) -m tools.pythons $(PYTEST_ARGS)
 
 check: static fast-tests ## All checks and the fast tests, in under two minutes
 
@@ -32,6 +35,11 @@ static: sync ## Lint, format, types, import order, file sizes
 # Three workers for two cores: these tests wait as long as they compute.
 fast-tests: sync
 	$(RUN) -m pytest -m "not slow and not backends" --fast -n 3 $(PYTEST_ARGS)
+
+soak: sync ## The long runs: long random tests, 20,000 chats, servers that are killed and paused
+	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
+	$(RUN) -m bench.growth 20000
+	$(RUN) -m bench.soak --kills 200 --pauses 50
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md
@@ -58,8 +66,9 @@ format: sync ## Format the code and apply the safe fixes
 	$(RUN) -m ruff check --fix $(CODE)
 	$(RUN) -m ruff format $(CODE)
 
-lock: ## Resolve the dependencies anew into uv.lock, e.g. UV_ARGS="--upgrade"
+lock: ## Resolve the dependencies anew into uv.lock and package-lock.json, e.g. UV_ARGS="--upgrade"
 	$(PYTHON) tools/bootstrap.py lock $(UV_ARGS)
+	$(RUN) -m tools.page_libraries lock
 
 chat: sync ## Talk with the agent
 	.venv/bin/holdfast chat
@@ -67,9 +76,9 @@ chat: sync ## Talk with the agent
 web: sync ## Serve the page and the HTTP API on this machine
 	.venv/bin/holdfast web
 
-sync: ## Install uv and the locked dependencies into the checkout
+sync: ## Install uv, the locked dependencies and the page's libraries into the checkout
 	@$(PYTHON) tools/bootstrap.py
 
 clean: ## Remove everything that make has put into the checkout
-	rm -rf .venv .tools .cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .tools .cache .hypothesis .import_linter_cache dist node_modules src/holdfast/web/page/lib
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

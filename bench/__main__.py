@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from bench.appending import Bout, growth_rows, level_rows, single_rows, thread_rows, worst_rows
+from bench.appending import Bout, full_rows, level_rows, single_rows, thread_rows, worst_rows
+from bench.commands import command_rows
+from bench.events import event_rows
+from bench.growth import growth_rows
 from bench.holographic import holographic_rows
 from bench.memory import memory_rows
 from bench.processes import process_rows
@@ -56,7 +59,7 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     beside = folder / "empty"
     beside.mkdir()
     empty = Bout(beside, scale, Texts())
-    yield from growth_rows(empty, bout)
+    yield from full_rows(empty, bout)
     empty.close()
     say("memory")
     yield from memory_rows(folder, scale)
@@ -64,11 +67,17 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     yield from holographic_rows(folder, scale.facts, say)
     say("turns")
     yield from turn_rows(folder, scale)
+    say("events")
+    yield from event_rows(folder, scale)
+    say("commands")
+    yield from command_rows(folder, scale)
     say("start-up and the host")
     yield from surface_rows(folder, scale)
     say("the web surface")
     os.sync()  # what the parts before left to be written is not paid for here
     yield from web_rows(folder, scale)
+    say("a server after thousands of chats")
+    yield from growth_rows(folder, scale)
     say("sizes")
     bout.settle()
     bout.close()

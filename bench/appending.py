@@ -208,7 +208,7 @@ def level_rows(levels: Mapping[int, Mapping[str, list[Sample]]]) -> Iterator[Row
             yield row(f"CPU per append at {level:,} messages, {title}", "ms", compare(theirs, ours))
 
 
-def growth_rows(empty: Bout, full: Bout) -> Iterator[Row]:
+def full_rows(empty: Bout, full: Bout) -> Iterator[Row]:
     """A full database beside an empty one, in the same rounds: what size alone costs.
 
     Flat means at most 1.5 times; a cost that grows with the number of messages is far above.

@@ -21,7 +21,7 @@ from bench.hermes_facts import HermesFacts, installed
 from bench.rounds import timed
 from bench.table import Row, number, render
 from holdfast.core.clock import SystemClock
-from holdfast.memory.providers.holographic import HolographicMemory, Statement
+from holdfast.providers.holographic import HolographicMemory, Statement
 from tools.hermes_env import VERSION
 
 FIRST = "Ann Bob Cleo Dan Eve Finn Gus Hana Ivo Jan Kim Lea Max Nia Ole Pia Quin Ray Sue Tom".split()  # noqa: SIM905
@@ -160,7 +160,7 @@ def _growth_row(adds: dict[int, tuple[float, float | None]]) -> Row:
 
 def _fill(memory: HolographicMemory, facts: list[str]) -> None:
     for begin in range(0, len(facts), AT_ONCE):
-        memory.keep([Statement(fact) for fact in facts[begin : begin + AT_ONCE]])
+        memory.add_all([Statement(fact) for fact in facts[begin : begin + AT_ONCE]])
     memory.initialize("")
 
 

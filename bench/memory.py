@@ -79,7 +79,7 @@ def hand_over_rows(folder: Path, scale: Scale) -> Iterator[Row]:
             {
                 "control": lambda number, c=control, n=sessions: c.hand_over(f"s{number % n}"),  # type: ignore[misc]
                 "memory": lambda number, m=memory: turn(m, number),  # type: ignore[misc]
-                "commit": lambda number, p=plain, n=sessions: p.append_messages(  # type: ignore[misc]
+                "commit": lambda number, p=plain, n=sessions: p.sessions.append_messages(  # type: ignore[misc]
                     f"s{number % n}",
                     [{"role": "user", "content": USER}, {"role": "assistant", "content": ASSISTANT}],
                 ),

@@ -25,11 +25,11 @@ from bench.hermes_facts import HermesFacts, is_here
 from bench.recall_latency import latency_lines
 from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import CompletedTurn
-from holdfast.memory.providers.holographic import HolographicMemory
-from holdfast.memory.providers.holographic.facts import LONGEST_FACT
-from holdfast.memory.providers.local import LocalMemory
-from holdfast.memory.providers.local.embedding import missing_packages
-from holdfast.memory.providers.local.words import query_words, quoted
+from holdfast.providers.holographic import HolographicMemory
+from holdfast.providers.holographic.facts import MAX_FACT_LENGTH
+from holdfast.providers.local import LocalMemory
+from holdfast.providers.local.embedding import missing_packages
+from holdfast.providers.local.words import query_words, quoted
 from tools.hermes_env import VERSION
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -81,7 +81,7 @@ def plain_bm25(conversation: dict[str, Any]) -> tuple[Finder, Callable[[], None]
 
 def finder(memory: LocalMemory, way: str) -> Finder:
     def find(question: str) -> list[str]:
-        found = memory.search(question, 2 * max(DEPTHS), way=way)  # type: ignore[arg-type]
+        found = memory.search(question, 2 * max(DEPTHS), mode=way)  # type: ignore[arg-type]
         return list(dict.fromkeys(each.turn_id for each in found if each.turn_id is not None))
 
     return find
@@ -97,7 +97,7 @@ def fact_finders(
     if is_here():
         yield _hermes_finder(conversation, folder)
     whole = HolographicMemory(folder / "utterances.db", clock=SystemClock())
-    said = {whole.add(turn["text"][:LONGEST_FACT]): turn["id"] for turn in conversation["turns"]}
+    said = {whole.add(turn["text"][:MAX_FACT_LENGTH]): turn["id"] for turn in conversation["turns"]}
 
     def find_utterance(question: str) -> list[str]:
         return [said[fact.id] for fact in whole.search(question, max(DEPTHS))]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import CompletedTurn
-from holdfast.memory.providers.local import LocalMemory, MiniLM
-from holdfast.memory.providers.local.embedding import missing_packages
-from holdfast.memory.providers.local.wordpiece import vocabulary
-from holdfast.memory.providers.local.words import STOP_WORDS
+from holdfast.providers.local import LocalMemory, MiniLM
+from holdfast.providers.local.embedding import missing_packages
+from holdfast.providers.local.wordpiece import vocabulary
+from holdfast.providers.local.words import STOP_WORDS
 
 QUESTIONS = 200
 GOAL_MS = 50
@@ -83,7 +83,7 @@ def latency_lines(turns: int, say: Callable[[str], None]) -> Iterator[str]:
         opened = timed(lambda: memory.initialize(""))
         questions = [f"What did I say about the {speech.sentence(5)}?" for _ in range(QUESTIONS)]
         taken = {
-            "full text alone": [timed(partial(memory.search, asked, 20, way="text")) for asked in questions],
+            "full text alone": [timed(partial(memory.search, asked, 20, mode="text")) for asked in questions],
             "the whole prefetch": [timed(partial(memory.prefetch, asked)) for asked in questions],
         }
         memory.shutdown()

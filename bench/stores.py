@@ -136,10 +136,10 @@ class Holdfast:
         self.db.create_session(session, source="bench")
 
     def fill(self, session: str, messages: Sequence[Message]) -> None:
-        self.db.append_messages(session, messages)
+        self.db.sessions.append_messages(session, messages)
 
     def append(self, session: str, message: Message) -> None:
-        self.db.append_message(session, message)
+        self.db.sessions.append_message(session, message)
 
     def catch_up(self) -> None:
         """A search brings the index up to date first."""

@@ -23,7 +23,7 @@ from holdfast.core.events import TurnCompleted
 from holdfast.host import Host, HostOptions, HostParts
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.sessions import SessionDB
-from holdfast.tools.asking import OpenQuestions
+from holdfast.tools.open_questions import OpenQuestions
 
 MAIN = "from holdfast.cli.main import main; main()"
 STATUS_LINE = b"ready"

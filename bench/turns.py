@@ -6,7 +6,6 @@ a long history. Memory per session is what a process grows by, divided by the se
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 USER, ASSISTANT = "u" * 200, "a" * 800
 WINDOW = 1_000_000_000
-IDLE, RUNNING, PIECES = 500, 200, 20_000
+IDLE, RUNNING = 500, 200
 
 
 class AtOnce(ScriptedModel):
@@ -49,7 +48,7 @@ def look() -> Tool:
 def an_agent(db: SessionDB, session: str, history: int, pools: Pools) -> Agent:
     db.create_session(session, source="bench")
     said = [{"role": "user", "content": USER}, {"role": "assistant", "content": ASSISTANT}]
-    db.append_messages(session, (said * (history // 2 + 1))[:history])  # type: ignore[arg-type]
+    db.sessions.append_messages(session, (said * (history // 2 + 1))[:history])  # type: ignore[arg-type]
     return Agent(AtOnce(), db, session, tools=[look()], options=AgentOptions(pools=pools))
 
 
@@ -76,36 +75,10 @@ def turn_rows(folder: Path, scale: Scale) -> Iterator[Row]:
             compare(*([getattr(each, kind) for each in samples[name]] for name in ("short", "long"))),
             at_most=1.25,
         )
-    yield _events_row(loop, db, pools)
     yield from _memory_rows(loop, db, pools)
     loop.close()
     pools.close(1)
     db.close()
-
-
-def _events_row(loop: asyncio.AbstractEventLoop, db: SessionDB, pools: Pools) -> Row:
-    """Pieces of an answer through the loop, beside the bare model."""
-    words = "word " * PIECES
-    agent = Agent(ScriptedModel([words] * 3, record=False), db, "events", options=AgentOptions(pools=pools))
-    bare = ScriptedModel([words] * 3, record=False)
-
-    async def through_the_turn() -> int:
-        return sum([1 async for _ in agent.stream("go")])
-
-    async def straight() -> int:
-        return sum([1 async for _ in bare.stream(ModelRequest(system="", messages=[]))])
-
-    rates = []
-    for read in (straight, through_the_turn):
-        begun = time.perf_counter()
-        events = loop.run_until_complete(read())
-        rates.append(events / (time.perf_counter() - begun))
-    return Row(
-        "events a second: the scripted model alone, through a turn",
-        f"{rates[0]:,.0f} /s",
-        f"{rates[1]:,.0f} /s",
-        f"{rates[1] / rates[0]:.2f}",
-    )
 
 
 def _memory_rows(loop: asyncio.AbstractEventLoop, db: SessionDB, pools: Pools) -> Iterator[Row]:

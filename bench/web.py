@@ -23,7 +23,7 @@ from statistics import median
 from bench.rounds import FULL, QUICK, Scale
 from bench.table import Row, number, render
 from bench.web_load import TOKEN
-from bench.web_model import NAME, TOKENS
+from bench.web_model import NAME, SECONDS, TOKENS
 
 CHATS = (10, 50, 200, 500)
 ROUNDS = 3
@@ -67,25 +67,25 @@ class Server:
 
 def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     counts = (2,) if scale is QUICK else CHATS
-    with _model() as model:
+    with paced_model() as model:
         for chats in counts:
             # A fresh server each time: what one load leaves behind is not the next one's.
-            with _holdfast(folder / f"web-{chats}", model) as server:
+            with holdfast_web(folder / f"web-{chats}", model) as server:
                 yield from _load_rows(server, model, chats, 1 if scale is QUICK else ROUNDS)
                 if chats == counts[-1]:
                     yield from _page_rows(server)
 
 
 def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[Row]:
-    _load("api", server.port, 1)  # what is imported at the first request is imported now
+    load("api", server.port, 1)  # what is imported at the first request is imported now
     directs, throughs, compatibles = list[Seen](), list[Seen](), list[Seen]()
     spent, memory = 0.0, server.memory()
     for _ in range(rounds):
-        directs.append(_load("direct", model, chats))
+        directs.append(load("direct", model, chats))
         before = server.cpu()
-        throughs.append(_load("api", server.port, chats))
+        throughs.append(load("api", server.port, chats))
         spent += server.cpu() - before
-        compatibles.append(_load("v1", server.port, chats))
+        compatibles.append(load("v1", server.port, chats))
     direct, through, compatible = map(_together, (directs, throughs, compatibles))
     # Each round leaves its chats behind, those by /v1 too.
     cpu, grown = spent / rounds, (server.memory() - memory) / rounds / 2
@@ -147,7 +147,7 @@ def _page_rows(server: Server) -> Iterator[Row]:
     yield Row("the page's first view, files", "", f"{requests}", "", goal="≤ 15", met=requests <= 15)
 
 
-def _load(way: str, port: int, chats: int) -> Seen:
+def load(way: str, port: int, chats: int) -> Seen:
     done = subprocess.run(
         [sys.executable, "-m", "bench.web_load", way, str(port), str(chats)],
         check=False,
@@ -168,9 +168,10 @@ def _load(way: str, port: int, chats: int) -> Seen:
 
 
 @contextmanager
-def _model() -> Iterator[int]:
+def paced_model(seconds: float = SECONDS) -> Iterator[int]:
+    """The model's server; its port."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bench.web_model"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bench.web_model", str(seconds)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None  # noqa: S101 - asked for above
         try:
@@ -180,7 +181,8 @@ def _model() -> Iterator[int]:
 
 
 @contextmanager
-def _holdfast(home: Path, model: int) -> Iterator[Server]:
+def holdfast_web(home: Path, model: int, providers: str = "") -> Iterator[Server]:
+    """`holdfast web` with the defaults, but for its memory providers."""
     home.mkdir()
     environment = {
         **os.environ,
@@ -192,7 +194,7 @@ def _holdfast(home: Path, model: int) -> Iterator[Server]:
         "HOLDFAST_MODEL_BASE_URL": f"http://127.0.0.1:{model}/v1",
         "HOLDFAST_MODEL_NAME": NAME,
         "HOLDFAST_TOOLS_WORKSPACE": str(home),
-        "HOLDFAST_MEMORY_PROVIDERS": "",
+        "HOLDFAST_MEMORY_PROVIDERS": providers,
         "HOLDFAST_WEB_TOKEN": TOKEN,
     }
     begun = time.perf_counter()

@@ -1,12 +1,13 @@
 """A model server for the benchmark of the web surface: every request is answered with 100 tokens in 2 s.
 
-`python -m bench.web_model` prints its port. It does as little as can be for each token, so that what is
-measured is the surface in front of it.
+`python -m bench.web_model [SECONDS]` prints its port. It does as little as can be for each token, so that
+what is measured is the surface in front of it.
 """
 
 import asyncio
 import json
 import sys
+from functools import partial
 
 TOKENS = 100
 SECONDS = 2.0
@@ -38,17 +39,17 @@ END = (
 MODELS = json.dumps({"object": "list", "data": [{"id": NAME, "object": "model", "context_length": 128_000}]})
 
 
-async def answer(writer: asyncio.StreamWriter) -> None:
+async def answer(writer: asyncio.StreamWriter, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     writer.write(HEAD)
     for number, piece in enumerate(PIECES, 1):
-        await asyncio.sleep(max(0.0, begun + SECONDS * number / TOKENS - loop.time()))
+        await asyncio.sleep(max(0.0, begun + seconds * number / TOKENS - loop.time()))
         writer.write(piece)
     writer.write(END)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve(seconds: float, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
             lowered = head.lower()
@@ -58,20 +59,20 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 said = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(MODELS)}"
                 writer.write(f"{said}\r\n\r\n{MODELS}".encode())
             else:
-                await answer(writer)
+                await answer(writer, seconds)
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
 
 
-async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=2048)
+async def main(seconds: float) -> None:
+    server = await asyncio.start_server(partial(serve, seconds), "127.0.0.1", 0, backlog=2048)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main())
+        asyncio.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS))
     except KeyboardInterrupt:
         sys.exit(0)

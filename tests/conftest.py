@@ -20,12 +20,16 @@ pytest_plugins = ["pytester"]
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Started in the background by a shell: the programs that tests start must still hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    # Started by nohup: the run outlives its terminal, but programs that tests start inherit no handler.
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test on PostgreSQL is slow: starting the server alone takes seconds on each worker."""
+    """A test on PostgreSQL is slow, since each worker starts a server, and so is a long one."""
     on_postgres = "postgres" in item.name or "postgres" in getattr(item, "fixturenames", ())
-    if on_postgres and Path(__file__).parent in item.path.parents:
+    is_long = item.get_closest_marker("soak") is not None
+    if (on_postgres or is_long) and Path(__file__).parent in item.path.parents:
         item.add_marker(pytest.mark.slow)
 
 

@@ -68,7 +68,7 @@ def test_subagents_answer_in_sessions_of_their_own(record: Record, folder: Path)
         True,
     ]
     with SessionDB(folder / "holdfast.db") as db:
-        lineage = db.lineage("record")
+        lineage = db.sessions.lineage("record")
         children = {child for session in lineage for child in db.children(session)}
     assert len(children - set(lineage)) == 2
 
@@ -79,7 +79,7 @@ def test_the_conversation_was_compacted_into_one_child(record: Record, folder: P
     assert isinstance(compaction, CompactionFinished)
     assert compaction.tokens_after < compaction.tokens_before / 2
     with SessionDB(folder / "holdfast.db") as db:
-        assert len(db.lineage("record")) == 2
+        assert len(db.sessions.lineage("record")) == 2
 
 
 @pytest.mark.clause("I2", "I6")

@@ -1,10 +1,14 @@
 """Settings from the environment, and what is built from them."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.core.errors import SettingsInvalid, StoreUnopenable
+from holdfast import Host
+from holdfast.core.errors import HostNotStarted, SettingsInvalid, StoreUnopenable
 from holdfast.core.settings import Settings
 from holdfast.sessions import SessionDB
 from holdfast.wiring import build_memory, load_settings, open_store
@@ -15,9 +19,9 @@ def test_with_no_variables_every_setting_has_its_default() -> None:
 
 
 def test_variables_are_named_after_their_section_and_key() -> None:
-    settings = load_settings({"HOLDFAST_EXIT_WATCHDOG_S": "2.5", "HOLDFAST_STORE_PATIENCE_S": "1"})
+    settings = load_settings({"HOLDFAST_EXIT_WATCHDOG_S": "2.5", "HOLDFAST_STORE_BUSY_TIMEOUT_S": "1"})
     assert settings.exit.watchdog_s == 2.5
-    assert settings.store.patience_s == 1.0
+    assert settings.store.busy_timeout_s == 1.0
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_a_key_in_a_variable_is_never_shown() -> None:
 
 
 def test_an_empty_variable_says_nothing() -> None:
-    assert load_settings({"HOLDFAST_LIMITS_MAX_COST": "", "HOLDFAST_STORE_PATIENCE_S": ""}) == Settings()
+    assert load_settings({"HOLDFAST_LIMITS_MAX_COST": "", "HOLDFAST_STORE_BUSY_TIMEOUT_S": ""}) == Settings()
 
 
 def test_a_given_environment_stands_alone_and_the_users_own_file_is_read_without_one(
@@ -143,3 +147,22 @@ def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreUnopenable, match="no such file"):
         open_store(settings, create=False)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda host: host.send("s", "hello"),
+        lambda host: anext(host.events("s")),
+        lambda host: host.sessions(),
+        lambda host: host.status(),
+        lambda host: host.memory.status(),
+        lambda host: host.close(),
+    ],
+)
+def test_a_host_that_is_not_started_says_so(use: Callable[[Host], Awaitable[Any]]) -> None:
+    async def scenario() -> None:
+        await use(Host(Settings()))
+
+    with pytest.raises(HostNotStarted, match="async with"):
+        asyncio.run(scenario())

@@ -1,10 +1,12 @@
-"""Put uv and the project's environment into the checkout; `make` runs this first.
+"""Put uv, the project's environment and the web page's libraries into the checkout; `make` runs this first.
 
-Needs nothing but a Python 3 with its standard library, and runs on old ones too, so that it can
-say which Python is missing. What it makes: `.tools/` (uv), `.cache/uv/` and `.venv/`.
+Needs nothing but a Python 3 with its standard library, and runs on old ones too, so that it can say which
+Python is missing. What it makes: `.tools/` (uv, and node where the machine has no npm), `.cache/`, `.venv/`
+and the page's `lib/`, see page_libraries.py.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import ssl
@@ -12,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 UV_VERSION = "0.13.7"
 SUPPORTED = ((3, 11), (3, 12), (3, 13))
@@ -20,18 +22,19 @@ SUPPORTED = ((3, 11), (3, 12), (3, 13))
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 VENV = ROOT / ".venv"
-STAMP = VENV / "holdfast-synced"
+STAMP = "holdfast-synced"
+PAGE_LIBRARIES = ROOT / "src" / "holdfast" / "web" / "page" / "lib"
 
 
 class CannotBootstrap(Exception):
     """The machine lacks something; the message says what to do."""
 
 
-def usable(python: str) -> Optional[str]:
-    """Return the interpreter's real path when it runs and is of a supported version."""
+def probe(python: str) -> Optional[Tuple[Tuple[int, int], str]]:
+    """Return the interpreter's version and real path, or None when it doesn't run."""
     script = "import sys; print(*sys.version_info[:2]); print(sys.executable)"
     try:
-        probe = subprocess.run(
+        answer = subprocess.run(
             [python, "-c", script],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -39,9 +42,15 @@ def usable(python: str) -> Optional[str]:
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    version, path = probe.stdout.decode().splitlines()[:2]
+    version, path = answer.stdout.decode().splitlines()[:2]
     major, minor = version.split()
-    return path if (int(major), int(minor)) in SUPPORTED else None
+    return (int(major), int(minor)), path
+
+
+def usable(python: str) -> Optional[str]:
+    """Return the interpreter's real path when it runs and is of a supported version."""
+    found = probe(python)
+    return found[1] if found and found[0] in SUPPORTED else None
 
 
 def find_python(current: str, search: Optional[str] = None) -> str:
@@ -76,32 +85,36 @@ def pip_command(python: str, scratch: Path) -> List[str]:
 
 
 def ensure_uv(python: str) -> Path:
-    home = TOOLS / f"uv-{UV_VERSION}"
-    uv = home / "bin" / "uv"
-    if uv.exists():
-        return uv
+    return install_tool(python, "uv", UV_VERSION) / "bin" / "uv"
+
+
+def install_tool(python: str, package: str, version: str) -> Path:
+    """Return the folder in `.tools` of a program that PyPI has as a package; install it if it is missing."""
+    home = TOOLS / f"{package}-{version}"
+    if home.exists():
+        return home
     TOOLS.mkdir(exist_ok=True)
-    print(f"installing uv {UV_VERSION} into {home.relative_to(ROOT)}", file=sys.stderr)
+    print(f"installing {package} {version} into {home.relative_to(ROOT)}", file=sys.stderr)
     # Installed beside its place and moved there whole: two makes at once never see half of it.
     with tempfile.TemporaryDirectory(dir=str(TOOLS), prefix="new-") as scratch:
-        target = Path(scratch) / "uv"
+        target = Path(scratch) / "tool"
         command = [
             *pip_command(python, Path(scratch) / "venv"),
             *("install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-cache-dir"),
-            *("--no-deps", "--only-binary", ":all:", "--target", str(target), f"uv=={UV_VERSION}"),
+            *("--no-deps", "--only-binary", ":all:", "--target", str(target), f"{package}=={version}"),
         ]
         environment = {**os.environ, "PIP_USER": "0", "PIP_ROOT_USER_ACTION": "ignore"}
         if subprocess.call(command, env=environment) != 0:
             raise CannotBootstrap(
-                f"pip could not install uv {UV_VERSION}; its message is above.\n"
+                f"pip could not install {package} {version}; its message is above.\n"
                 "The first run needs a package registry within reach."
             )
         try:
             target.rename(home)
         except OSError:
-            if not uv.exists():
+            if not home.exists():
                 raise
-    return uv
+    return home
 
 
 def machine_has_certificates() -> bool:
@@ -109,7 +122,7 @@ def machine_has_certificates() -> bool:
     return bool(paths.cafile) or bool(paths.capath and any(Path(paths.capath).iterdir()))
 
 
-def uv_environment(python: str) -> Dict[str, str]:
+def uv_environment(python: str, venv: Path = VENV) -> Dict[str, str]:
     environment = dict(os.environ)
     environment.setdefault("UV_CACHE_DIR", str(ROOT / ".cache" / "uv"))
     # uv trusts whom this machine trusts, as pip does; its own list is for machines that have none.
@@ -118,7 +131,7 @@ def uv_environment(python: str) -> Dict[str, str]:
     environment.update(
         UV_PYTHON=python,
         UV_PYTHON_DOWNLOADS="never",
-        UV_PROJECT_ENVIRONMENT=str(VENV),
+        UV_PROJECT_ENVIRONMENT=str(venv),
     )
     # Another active environment is none of uv's business here.
     environment.pop("VIRTUAL_ENV", None)
@@ -133,19 +146,45 @@ def fingerprint(python: str) -> str:
     return digest.hexdigest()
 
 
-def sync(python: str) -> None:
+def sync(python: str, venv: Path = VENV) -> None:
+    """Install the locked dependencies into `venv`, unless they are there."""
     wanted = [str(ROOT), fingerprint(python)]
-    stamped = STAMP.read_text().splitlines() if STAMP.exists() else []
-    if stamped == wanted and usable(str(VENV / "bin" / "python")):
+    stamp = venv / STAMP
+    stamped = stamp.read_text().splitlines() if stamp.exists() else []
+    if stamped == wanted and usable(str(venv / "bin" / "python")):
         return
     if stamped and stamped[0] != wanted[0]:
         # The scripts of an environment name its path, so a moved checkout gets a new one.
-        shutil.rmtree(str(VENV))
+        shutil.rmtree(str(venv))
     command = [str(ensure_uv(python)), "sync", "--frozen", "--all-extras", "--quiet"]
-    print("installing the locked dependencies into .venv", file=sys.stderr)
-    if subprocess.call(command, cwd=str(ROOT), env=uv_environment(python)) != 0:
+    print(f"installing the locked dependencies into {venv.relative_to(ROOT)}", file=sys.stderr)
+    if subprocess.call(command, cwd=str(ROOT), env=uv_environment(python, venv)) != 0:
         raise CannotBootstrap("uv could not install the locked dependencies; its message is above.")
-    STAMP.write_text("\n".join(wanted))
+    stamp.write_text("\n".join(wanted))
+
+
+def page_fingerprint() -> str:
+    """Change when the web page's libraries must be installed anew."""
+    digest = hashlib.sha256()
+    for name in ("package-lock.json", "tools/page_libraries.py"):
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def page_is_current() -> bool:
+    """Say whether the web page's libraries are those of the lock file."""
+    manifest = PAGE_LIBRARIES / "manifest.json"
+    return manifest.exists() and json.loads(manifest.read_text())["made_from"] == page_fingerprint()
+
+
+def sync_page(venv: Path = VENV) -> None:
+    """Install the web page's libraries, unless they are there."""
+    if page_is_current():
+        return
+    print(f"installing the web page's libraries into {PAGE_LIBRARIES.relative_to(ROOT)}", file=sys.stderr)
+    command = [str(venv / "bin" / "python"), "-m", "tools.page_libraries"]
+    if subprocess.call(command, cwd=str(ROOT)) != 0:
+        raise CannotBootstrap("The web page's libraries are not installed; the reason is above.")
 
 
 def main(arguments: List[str]) -> int:
@@ -156,6 +195,7 @@ def main(arguments: List[str]) -> int:
             command = [str(ensure_uv(python)), *arguments]
             return subprocess.call(command, cwd=str(ROOT), env=uv_environment(python))
         sync(python)
+        sync_page()
     except CannotBootstrap as cause:
         print(cause, file=sys.stderr)
         return 1

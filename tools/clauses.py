@@ -38,6 +38,10 @@ class ClauseTable:
         if parameters is not None:
             runs.append(parameters)
 
+    def unproven(self) -> list[str]:
+        """The clauses that no test names."""
+        return [clause_id for clause_id in self.clauses if not self.tests.get(clause_id)]
+
     def lines(self, width: int = 100) -> Iterator[str]:
         promise = ""
         for clause in self.clauses.values():
@@ -49,7 +53,7 @@ class ClauseTable:
             yield (f"  {clause.id:<4}{words}" if tests else f"  {clause.id:<4}{words:<80} NO TEST YET")
             for test, runs in sorted(tests.items()):
                 yield f"        {test}{_shown(runs)}"
-        proven = sum(1 for clause_id in self.clauses if self.tests.get(clause_id))
+        proven = len(self.clauses) - len(self.unproven())
         yield from ("", f"{proven} of {len(self.clauses)} clauses have tests")
 
 

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from tests.cli.glass import Glass
-from tests.cli.terminals import Home
+from tests.cli.real_terminal import Home
+from tests.cli.terminal_screen import TerminalScreen
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "demo.svg"
 ROWS, COLUMNS = 18, 84
@@ -33,12 +33,12 @@ SCRIPT = [
 OTHERS_FONTS = re.compile(r"\s*@font-face \{\{.*?\n    \}\}", re.DOTALL)
 
 
-def play(folder: Path) -> Glass:
+def play(folder: Path) -> TerminalScreen:
     """Hold the conversation; what was shown of it."""
     home = Home(folder)
     home.script(SCRIPT)
-    (folder / "boats.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
-    (folder / "ships.md").write_text("one\ntwo\n", encoding="utf-8")
+    (home.project / "boats.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (home.project / "ships.md").write_text("one\ntwo\n", encoding="utf-8")
     terminal = home.terminal("chat", rows=ROWS, columns=COLUMNS)
     terminal.see("ready")
     terminal.type("How long are my notes?")
@@ -53,17 +53,17 @@ def play(folder: Path) -> Glass:
     terminal.see("it came home.", "ready")
     # A hint of the interrupt stands in the status line for a moment.
     terminal.see("it came home.", "ready · scripted")
-    shown = terminal.glass
+    shown = terminal.screen
     terminal.kill()
     return shown
 
 
-def drawn(glass: Glass) -> str:
+def drawn(screen: TerminalScreen) -> str:
     """The terminal as a picture."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
-    rows = glass.rows[: _last(glass) + 1]
+    rows = screen.rows[: _last(screen) + 1]
     for number, row in enumerate(rows):
-        cells = [(glass.marks.get((number, column), ""), cell) for column, cell in enumerate(row)]
+        cells = [(screen.marks.get((number, column), ""), cell) for column, cell in enumerate(row)]
         coloured = "".join(
             f"\x1b[0;{codes}m{''.join(cell for _, cell in alike)}"
             for codes, alike in groupby(cells, key=itemgetter(0))
@@ -73,9 +73,9 @@ def drawn(glass: Glass) -> str:
     return console.export_svg(title=TITLE, theme=MONOKAI, code_format=plain, unique_id="holdfast")
 
 
-def _last(glass: Glass) -> int:
+def _last(screen: TerminalScreen) -> int:
     """The last row with anything in it: the status line."""
-    return max(number for number, row in enumerate(glass.rows) if "".join(row).strip())
+    return max(number for number, row in enumerate(screen.rows) if "".join(row).strip())
 
 
 def main() -> int:

@@ -20,7 +20,10 @@ class _TableReader:
 
 
 def main() -> int:
-    """Print the table alone; when the collection fails, print what pytest said about it."""
+    """Print the table alone, and fail for a clause without a test.
+
+    When the collection fails, print what pytest said about it.
+    """
     reader = _TableReader()
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -29,7 +32,7 @@ def main() -> int:
         print(said.getvalue(), file=sys.stderr)
         return int(code) or 1
     print("\n".join(reader.table.lines()).lstrip("\n"))
-    return 0
+    return 1 if reader.table.unproven() else 0
 
 
 if __name__ == "__main__":

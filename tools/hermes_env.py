@@ -1,7 +1,7 @@
 """Installs hermes-agent, without its dependencies, for tests and benchmarks: `python -m tools.hermes_env`.
 
 It goes into `.cache/backends/hermes`, never into `.venv`: nothing in `src/` may import it. Its memory plugins
-are what `holdfast.memory.providers.hermes` is tried with, and what the benchmarks measure beside ours.
+are what `holdfast.providers.hermes` is tried with, and what the benchmarks measure beside ours.
 """
 
 import shutil

@@ -5,7 +5,6 @@ build it, the `openai` SDK, SQLite, commands in process groups. `python -m tools
 record; the tests run the same scenario and look at what it left behind.
 """
 
-import asyncio
 import json
 import tempfile
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import ModelBusy, StreamBroken
 from holdfast.core.events import (
     ApprovalAsked,
@@ -32,10 +32,11 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from holdfast.process import run
 from holdfast.testing.scripted_model import Call, Entry, Tokens
 from holdfast.testing.scripted_server import ScriptedServer
 from holdfast.wiring import load_settings
-from holdfast.wiring.hosting import Host
+from holdfast.wiring.settings_host import Host
 
 ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 WINDOW = 20_000
@@ -215,7 +216,7 @@ def _said(event: Event) -> str:  # noqa: C901, PLR0912 - one line for each kind 
 def main() -> None:
     """Print the record."""
     with tempfile.TemporaryDirectory() as folder:
-        record = asyncio.run(scenario(Path(folder), asyncio.new_event_loop().time))
+        record = run(scenario(Path(folder), SystemClock().monotonic))
     print("# A recorded run\n")
     print("Made by `python -m tools.recorded_run`: a scripted model over real HTTP, everything else real.\n")
     print("```text")

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from holdfast.testing.report_card import MARKS, ReportCard
-from tests.memory.kit.cards import run_suite
-from tests.memory.kit.ours import OURS
+from tests.providers.contract_suite.provider_cases import OURS
+from tests.providers.contract_suite.suite_run import run_suite
 
 HEAD = """# Report cards
 

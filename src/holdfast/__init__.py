@@ -5,7 +5,9 @@ library. Read next: `holdfast.agent.turn`, the heart.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+
+# Not from `typing`: with `python -m holdfast` that could be a file in the current folder.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from holdfast.agent import Agent
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.memory import MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.sessions import SessionDB
     from holdfast.tools.decorator import tool
-    from holdfast.wiring.hosting import Host
+    from holdfast.wiring.settings_host import Host
 
     __version__: str
 
@@ -31,7 +33,7 @@ __all__ = [
 
 _HOME = {
     "Agent": "holdfast.agent",
-    "Host": "holdfast.wiring.hosting",
+    "Host": "holdfast.wiring.settings_host",
     "MemoryManager": "holdfast.memory",
     "MemoryProvider": "holdfast.memory",
     "SessionLifecycle": "holdfast.memory",
@@ -45,7 +47,7 @@ if not TYPE_CHECKING:  # A type checker that saw this function would accept any 
 
     def __getattr__(name: str) -> object:
         if name == "__version__":
-            return importlib.import_module("importlib.metadata").version("holdfast")
+            return importlib.import_module("importlib.metadata").version("holdfast-agent")
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(importlib.import_module(_HOME[name]), name)

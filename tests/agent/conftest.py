@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.sessions import SessionDB
-from tests.agent.company import DEADLINE
+from tests.agent.agent_fixtures import DEADLINE
 from tests.sessions.conftest import postgres
-from tests.sessions.stores import PostgresPlace
+from tests.sessions.databases import PostgresPlace
 
 __all__ = ["postgres"]
 

@@ -20,7 +20,7 @@ from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ProcessDied, ScriptedModel
 from holdfast.testing.faults import Moment
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import DEADLINE, MortalEngine, a_tool, echo, require_valid
+from tests.agent.agent_fixtures import DEADLINE, MortalEngine, a_tool, echo, require_valid
 from tests.fast_run import examples
 
 TOOLS = ("echo", "fails", "steers", "interrupts", "missing")
@@ -167,7 +167,7 @@ class World:
             await getattr(self.agent, then)()
 
     def check(self) -> None:
-        end = self.db.live_end("s")
+        end = self.db.sessions.live_end("s")
         transcript = Transcript(self.db.get_messages(end))
         if transcript.messages:
             require_valid(transcript.messages)
@@ -175,7 +175,7 @@ class World:
         waiting = [str(each.message["content"]) for each in self.db.inbox.waiting(end)]
         told = [
             str(message["content"])
-            for session in self.db.lineage(end)
+            for session in self.db.sessions.lineage(end)
             for message in _own(self.db, session)
             if message["role"] == "user"
         ]
@@ -184,7 +184,7 @@ class World:
 
 
 def _own(db: SessionDB, session: str) -> list[Message]:
-    return [stored.message for stored in db.read_messages(session) if not stored.carried]
+    return [stored.message for stored in db.sessions.read(session) if not stored.carried]
 
 
 @settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])

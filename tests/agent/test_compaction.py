@@ -20,8 +20,8 @@ from holdfast.core.errors import StoreFault
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ProcessDied, ScriptedModel
 from holdfast.testing.faults import Moment
-from tests.agent.compacting import SUMMARY, Counting, an_agent, conversation
-from tests.agent.company import DEADLINE, Hold, MortalEngine, require_valid, until
+from tests.agent.agent_fixtures import DEADLINE, Hold, MortalEngine, require_valid, until
+from tests.agent.compaction_fixtures import SUMMARY, CountingCompressor, an_agent, conversation
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -29,7 +29,7 @@ Wait = Callable[[Awaitable[Any]], Any]
 @pytest.mark.clause("C8")
 def test_the_conversation_goes_on_in_a_child_and_nothing_is_deleted(db: SessionDB, wait: Wait) -> None:
     messages = conversation(db)
-    agent = an_agent(db, Counting())
+    agent = an_agent(db, CountingCompressor())
     compacted, system = wait(agent.compress_context(messages, "be kind", approx_tokens=120_000))
     assert system == "be kind"
     assert compacted == [SUMMARY, messages[-1]]
@@ -46,7 +46,7 @@ def test_the_conversation_goes_on_in_a_child_and_nothing_is_deleted(db: SessionD
 def test_of_many_threads_at_once_exactly_one_moves(db: SessionDB) -> None:
     messages = conversation(db)
     together = threading.Barrier(6)
-    agents = [an_agent(db, Counting()) for _ in range(6)]
+    agents = [an_agent(db, CountingCompressor()) for _ in range(6)]
     given: dict[int, list[Message]] = {}
 
     def compact(place: int) -> None:
@@ -129,7 +129,7 @@ def test_of_many_processes_at_once_exactly_one_moves(db: SessionDB, store_url: s
 def test_who_finds_the_lock_taken_gets_its_messages_back(db: SessionDB, wait: Wait) -> None:
     messages = conversation(db)
     assert db.try_acquire_compression_lock("s", "another")
-    compressor = Counting()
+    compressor = CountingCompressor()
     agent = an_agent(db, compressor)
     assert wait(agent.compress_context(messages, "x"))[0] == messages
     assert compressor.calls == 0
@@ -156,14 +156,46 @@ def test_with_locking_broken_compaction_goes_on_and_says_so_once(
     db: SessionDB, wait: Wait, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages = conversation(db)
-    agent = an_agent(BrokenLocks(db, failure), Counting())  # type: ignore[arg-type]
+    agent = an_agent(BrokenLocks(db, failure), CountingCompressor())  # type: ignore[arg-type]
     with caplog.at_level(logging.WARNING):
         compacted, _ = wait(agent.compress_context(messages, ""))
         assert len(compacted) == 2
         assert db.children("s") == [agent.session_id]
         wait(agent.compress_context([*compacted, *compacted, *compacted], ""))
-    assert [record.message for record in caplog.records].count("compaction.without_lock") == 1
-    assert len(db.lineage("s")) == 3
+    (said,) = [text for record in caplog.records if "without_lock" in (text := record.message)]
+    assert "Update Holdfast" in said, "it says what to do"
+    assert "restart" in said
+    assert len(db.sessions.lineage("s")) == 3
+
+
+class StuckLock:
+    """A store whose compression lock is taken and can't be let go of."""
+
+    def __init__(self, db: SessionDB, failure: Exception) -> None:
+        self._db = db
+        self._failure = failure
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._db, name)
+
+    def release_compression_lock(self, session_id: str, holder: str) -> None:
+        raise self._failure
+
+
+@pytest.mark.clause("C3", "C4")
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("a plugin's"), StoreFault("db", "broken"), OSError(5, "I/O")]
+)
+def test_a_lock_that_can_not_be_let_go_of_does_not_fail_a_rotation_that_succeeded(
+    db: SessionDB, wait: Wait, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = conversation(db)
+    agent = an_agent(StuckLock(db, failure), CountingCompressor())  # type: ignore[arg-type]
+    with caplog.at_level(logging.WARNING):
+        compacted, _ = wait(agent.compress_context(messages, ""))
+    assert len(compacted) == 2
+    assert db.children("s") == [agent.session_id]
+    assert "compaction.lock_not_released" in [record.message for record in caplog.records]
 
 
 @pytest.mark.clause("C5")
@@ -173,7 +205,7 @@ def test_without_a_lock_the_loser_adopts_the_winners_child(db: SessionDB, wait: 
     def somebody_wins() -> None:
         db.rotate("s", "the winner", [SUMMARY], carry_from=len(messages))
 
-    agent = an_agent(BrokenLocks(db, AttributeError("none")), Counting(somebody_wins))  # type: ignore[arg-type]
+    agent = an_agent(BrokenLocks(db, AttributeError("none")), CountingCompressor(somebody_wins))  # type: ignore[arg-type]
     compacted, _ = wait(agent.compress_context(messages, ""))
     assert db.children("s") == ["the winner"]
     assert agent.session_id == "the winner"
@@ -189,7 +221,7 @@ def test_who_lost_its_lock_while_summarising_can_not_rotate(db: SessionDB, wait:
         holder.append(str(db.get_compression_lock_holder("s")))
         db.release_compression_lock("s", holder[0])
 
-    agent = an_agent(db, Counting(lose))
+    agent = an_agent(db, CountingCompressor(lose))
     assert wait(agent.compress_context(messages, ""))[0] == messages
     assert db.children("s") == []
     assert agent.session_id == "s"
@@ -203,10 +235,10 @@ def test_what_arrives_while_the_summary_is_written_is_carried_over_in_order(
     late: list[Message] = [{"role": "user", "content": f"late {n}"} for n in range(3)]
 
     def arrive() -> None:
-        db.append_messages("s", late)
+        db.sessions.append_messages("s", late)
         db.inbox.put("s", {"role": "user", "content": "queued"})
 
-    agent = an_agent(db, Counting(arrive))
+    agent = an_agent(db, CountingCompressor(arrive))
     compacted, _ = wait(agent.compress_context(messages, ""))
     assert compacted == [SUMMARY, messages[-1], *late]
     assert [each.message["content"] for each in db.inbox.waiting(agent.session_id)] == ["queued"]
@@ -215,8 +247,8 @@ def test_what_arrives_while_the_summary_is_written_is_carried_over_in_order(
 @pytest.mark.clause("C7")
 def test_what_arrived_before_the_lock_was_taken_is_carried_over_too(db: SessionDB, wait: Wait) -> None:
     messages = conversation(db)
-    db.append_message("s", {"role": "user", "content": "you did not see this"})
-    agent = an_agent(db, Counting())
+    db.sessions.append_message("s", {"role": "user", "content": "you did not see this"})
+    agent = an_agent(db, CountingCompressor())
     compacted, _ = wait(agent.compress_context(messages, ""))
     assert compacted[-1]["content"] == "you did not see this"
 
@@ -231,7 +263,7 @@ def test_another_host_that_waits_finds_the_session_continued(db: SessionDB, wait
                 await hold()
                 return [SUMMARY]
 
-        first, second = an_agent(db, Held()), an_agent(db, Counting())
+        first, second = an_agent(db, Held()), an_agent(db, CountingCompressor())
         compacting = asyncio.create_task(first.compress_context(messages, ""))
         await hold.reached.wait()
         assert (await second.compress_context(messages, ""))[0] == messages
@@ -258,7 +290,7 @@ def test_a_crash_at_any_commit_of_a_compaction_leaves_one_session_to_go_on_in(
         engine = MortalEngine(SqliteEngine(":memory:", clock=SystemClock(), patience=5.0))
         db = SessionDB.on(engine)
         messages = conversation(db)
-        agent = an_agent(db, Counting())
+        agent = an_agent(db, CountingCompressor())
         engine.die_at(write, moment)
         with suppress(ProcessDied):
             await agent.compress_context(messages, "")
@@ -266,7 +298,7 @@ def test_a_crash_at_any_commit_of_a_compaction_leaves_one_session_to_go_on_in(
         after = SessionDB.on(engine)
         assert len(after.children("s")) <= 1
         assert after.get_messages("s") == messages
-        end = after.live_end("s")
+        end = after.sessions.live_end("s")
         session = after.get_session(end)
         assert session is not None
         assert session.ended is None

@@ -12,8 +12,8 @@ from holdfast.core.errors import ContextTooLong
 from holdfast.core.events import CompactionFinished, Event, SessionRotated, TurnCompleted
 from holdfast.models.contract import ModelRequest
 from holdfast.testing import ScriptedModel, Tokens
-from tests.agent.compacting import Counting, an_agent, conversation
-from tests.agent.company import require_valid
+from tests.agent.agent_fixtures import require_valid
+from tests.agent.compaction_fixtures import CountingCompressor, an_agent, conversation
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -45,7 +45,7 @@ def test_a_conversation_that_no_compaction_fits_into_the_window_ends_with_a_clea
 ) -> None:
     conversation(db)
     too_long = ContextTooLong("m", "400 tokens at most")
-    agent = an_agent(db, Counting(), ScriptedModel([too_long] * 10))
+    agent = an_agent(db, CountingCompressor(), ScriptedModel([too_long] * 10))
     with pytest.raises(ContextTooLong, match="400 tokens at most"):
         wait(agent.run("go"))
     assert agent.compressor.calls <= 2  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def test_a_conversation_that_no_compaction_fits_into_the_window_ends_with_a_clea
 def test_a_context_that_is_too_long_is_compacted_and_the_turn_goes_on(db: SessionDB, wait: Wait) -> None:
     conversation(db)
     model = ScriptedModel([ContextTooLong("m", "too long"), "fits now"])
-    agent = an_agent(db, Counting(), model)
+    agent = an_agent(db, CountingCompressor(), model)
     assert wait(agent.run("go")).final_response == "fits now"
     (child,) = db.children("s")
     assert agent.session_id == child
@@ -65,7 +65,7 @@ def test_a_context_that_is_too_long_is_compacted_and_the_turn_goes_on(db: Sessio
 def test_the_models_own_count_decides_when_it_is_time(db: SessionDB, wait: Wait) -> None:
     model = ScriptedModel([["short", Tokens(input=900)], "sum", "next"], context_window=1000)
     agent = Agent(model, db, "s", options=AgentOptions(compact_at=0.8))
-    agent.compressor = Counting()
+    agent.compressor = CountingCompressor()
     wait(agent.run("one"))
     assert agent.session_id == "s"
 
@@ -84,7 +84,7 @@ def test_a_message_sent_during_a_compaction_is_taken_in_the_child(db: SessionDB,
         db.inbox.put("s", {"role": "user", "content": "sent meanwhile"})
 
     model = ScriptedModel(["one", "two"], context_window=500)
-    agent = an_agent(db, Counting(queue), model)
+    agent = an_agent(db, CountingCompressor(queue), model)
     result = wait(agent.run("go"))
     assert result.waiting == 1
     assert wait(agent.run()).messages[-2]["content"] == "sent meanwhile"

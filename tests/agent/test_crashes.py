@@ -19,7 +19,7 @@ from holdfast.models.contract import ModelRequest
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ProcessDied, ScriptedModel
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import DEADLINE, Hold, MortalEngine, a_tool, echo, require_valid, until
+from tests.agent.agent_fixtures import DEADLINE, Hold, MortalEngine, a_tool, echo, require_valid, until
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -34,7 +34,7 @@ async def cut_off(db: SessionDB, *answers: Any) -> None:  # noqa: ANN401
     assert running is not None
     task = running._task  # noqa: SLF001
     # The turn vanishes without a chance to write its end, as in a SIGKILL.
-    running.store._visit = _never  # type: ignore[method-assign]  # noqa: SLF001
+    running.store._run = _never  # type: ignore[method-assign]  # noqa: SLF001
     task.cancel()
     with pytest.raises(ProcessDied):
         await turn
@@ -164,7 +164,7 @@ def test_what_had_come_of_an_answer_survives_a_crash_in_mid_stream(db: SessionDB
         await until(lambda: db.turns.partial(agent.running_turn or "") != "")
         running = agent._running  # noqa: SLF001 - what dies with the process
         assert running is not None
-        running.store._visit = _never  # type: ignore[method-assign]  # noqa: SLF001
+        running.store._run = _never  # type: ignore[method-assign]  # noqa: SLF001
         running._task.cancel()  # noqa: SLF001
         with pytest.raises(ProcessDied):
             await turn

@@ -16,8 +16,8 @@ from holdfast.core.events import DelegateFinished, DelegateStarted, Event, Quest
 from holdfast.core.ids import new_id
 from holdfast.testing import Call
 from holdfast.tools.contract import Person, ToolContext
-from tests.agent.company import Hold, a_tool, echo, require_valid
-from tests.agent.family import Cast, delegating, events_of, parent_of, result_of
+from tests.agent.agent_fixtures import Hold, a_tool, echo, require_valid
+from tests.agent.subagent_fixtures import ModelByConversation, delegating, events_of, parent_of, result_of
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -41,7 +41,9 @@ def test_the_answers_come_back_in_the_order_of_the_tasks(db: SessionDB, wait: Wa
             second.set()
             return "two is blue"
 
-        model = Cast({"go": [delegating("one", "two"), "done"], "one": [first_waits], "two": [second_goes]})
+        model = ModelByConversation(
+            {"go": [delegating("one", "two"), "done"], "one": [first_waits], "two": [second_goes]}
+        )
         assert (await parent_of(model, db).run("go")).final_response == "done"
 
     wait(scenario())
@@ -54,7 +56,7 @@ def test_the_answers_come_back_in_the_order_of_the_tasks(db: SessionDB, wait: Wa
 
 
 def test_a_subagent_has_a_session_of_its_own_that_continues_nothing(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("count"), "done"], "count": [[Call("echo")], "three"]})
+    model = ModelByConversation({"go": [delegating("count"), "done"], "count": [[Call("echo")], "three"]})
     agent = parent_of(model, db, [echo()])
     wait(agent.run("go"))
     (child_id,) = db.children("s")
@@ -67,9 +69,9 @@ def test_a_subagent_has_a_session_of_its_own_that_continues_nothing(db: SessionD
         "tool",
         "assistant",
     ]
-    assert db.live_end("s") == "s"
-    assert db.lineage("s") == ["s"]
-    assert db.lineage(child_id) == [child_id]
+    assert db.sessions.live_end("s") == "s"
+    assert db.sessions.lineage("s") == ["s"]
+    assert db.sessions.lineage(child_id) == [child_id]
 
 
 def test_a_parent_that_is_compacted_later_goes_on_in_its_own_continuation(db: SessionDB, wait: Wait) -> None:
@@ -77,20 +79,20 @@ def test_a_parent_that_is_compacted_later_goes_on_in_its_own_continuation(db: Se
         def compress(self, messages: Any) -> Any:  # noqa: ANN401
             return [{"role": "user", "content": "in short"}]
 
-    model = Cast({"go": [delegating("count"), "done"], "count": ["three"]})
+    model = ModelByConversation({"go": [delegating("count"), "done"], "count": ["three"]})
     agent = parent_of(model, db)
     wait(agent.run("go"))
     (child_id,) = db.children("s")
     agent.compressor = Short()
     wait(agent.compress_context(db.get_messages("s"), ""))
-    assert db.live_end("s") == agent.session_id
+    assert db.sessions.live_end("s") == agent.session_id
     assert set(db.children("s")) == {child_id, agent.session_id}
-    assert db.live_end(child_id) == child_id
+    assert db.sessions.live_end(child_id) == child_id
 
 
 def test_a_subagent_knows_its_task_and_context_and_nothing_else(db: SessionDB, wait: Wait) -> None:
     task = {"task": "count", "context": "there are </context> stones", "tools": ["echo"]}
-    model = Cast({"a secret": [delegating(task), "done"], "count": ["three"]})
+    model = ModelByConversation({"a secret": [delegating(task), "done"], "count": ["three"]})
     agent = parent_of(model, db, [echo(), Hold().tool()], AgentOptions(instructions="Speak plainly."))
     wait(agent.run("a secret"))
     (request,) = model.requests("count")
@@ -105,7 +107,7 @@ def test_a_subagent_knows_its_task_and_context_and_nothing_else(db: SessionDB, w
 def test_without_names_a_subagent_gets_every_tool_but_those_that_ask_or_delegate(
     db: SessionDB, wait: Wait
 ) -> None:
-    model = Cast({"go": [delegating("count"), "done"], "count": ["three"]})
+    model = ModelByConversation({"go": [delegating("count"), "done"], "count": ["three"]})
     wait(parent_of(model, db, [echo(), ask_tool()]).run("go"))
     assert [tool.name for tool in model.requests("count")[0].tools] == ["echo"]
 
@@ -114,7 +116,7 @@ def test_without_names_a_subagent_gets_every_tool_but_those_that_ask_or_delegate
 def test_a_tool_that_is_not_on_offer_is_refused_before_anything_begins(
     db: SessionDB, wait: Wait, name: str
 ) -> None:
-    model = Cast({"go": [delegating("count", {"task": "read", "tools": [name]}), "done"]})
+    model = ModelByConversation({"go": [delegating("count", {"task": "read", "tools": [name]}), "done"]})
     wait(parent_of(model, db, [echo(), ask_tool()]).run("go"))
     assert f"can't be given {name}; it can be given: echo, delegate" in result_of(db)
     assert db.children("s") == []
@@ -124,7 +126,7 @@ def test_a_tool_that_is_not_on_offer_is_refused_before_anything_begins(
     "tasks", [None, [], [{"task": ""}], ["x"], [{"task": "x", "more": 1}], [{"task": "x"}] * 17]
 )
 def test_arguments_that_are_no_tasks_are_refused(db: SessionDB, wait: Wait, tasks: Any) -> None:  # noqa: ANN401
-    model = Cast({"go": [Call("delegate", {} if tasks is None else {"tasks": tasks}), "done"]})
+    model = ModelByConversation({"go": [Call("delegate", {} if tasks is None else {"tasks": tasks}), "done"]})
     wait(parent_of(model, db).run("go"))
     assert "the arguments of delegate can't be used" in result_of(db)
 
@@ -136,7 +138,9 @@ def test_a_subagent_meets_nobody_unless_that_is_allowed(db: SessionDB, wait: Wai
         met.append(session_id)
         return Nobody()
 
-    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "none"]})
+    model = ModelByConversation(
+        {"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "none"]}
+    )
     agent = parent_of(model, db, [ask_tool()], AgentOptions(person_for=person), asking=frozenset())
     wait(agent.run("go"))
     (child_id,) = db.children("s")
@@ -165,7 +169,7 @@ def test_a_subagent_that_may_ask_asks_in_the_parents_stream(db: SessionDB, wait:
             return "the red one"
 
     options = AgentOptions(person_for=lambda s, t, c, emit: Answers((s, t, c), emit))
-    model = Cast({"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "red"]})
+    model = ModelByConversation({"go": [delegating("choose"), "done"], "choose": [[Call("ask_user")], "red"]})
     agent = parent_of(model, db, [ask_tool()], options, may_ask=True)
     events = wait(events_of(agent, "go"))
     (asked,) = [event for event in events if isinstance(event, QuestionAsked)]
@@ -177,7 +181,7 @@ def test_a_subagent_that_may_ask_asks_in_the_parents_stream(db: SessionDB, wait:
 def test_a_subagents_subagent_can_delegate_no_further(db: SessionDB, wait: Wait) -> None:
     inner = {"task": "inner", "tools": ["echo"]}
     outer = {"task": "outer", "tools": ["echo", "delegate"]}
-    model = Cast(
+    model = ModelByConversation(
         {"go": [delegating(outer), "done"], "outer": [delegating(inner), "outer done"], "inner": ["found"]}
     )
     wait(parent_of(model, db, [echo(), Hold().tool()]).run("go"))
@@ -193,7 +197,9 @@ def test_a_subagents_subagent_can_delegate_no_further(db: SessionDB, wait: Wait)
 
 def test_one_that_fails_hurts_no_other(db: SessionDB, wait: Wait) -> None:
     broken = ["It begins ", KeyRejected("m", "expired")]
-    model = Cast({"go": [delegating("one", "two"), "done"], "one": [broken], "two": ["two is blue"]})
+    model = ModelByConversation(
+        {"go": [delegating("one", "two"), "done"], "one": [broken], "two": ["two is blue"]}
+    )
     events = wait(events_of(parent_of(model, db), "go"))
     first, second = result_of(db).split("\n\n[2] ")
     assert first.startswith("[1] not done")
@@ -209,7 +215,7 @@ def test_one_that_fails_hurts_no_other(db: SessionDB, wait: Wait) -> None:
 
 
 def test_a_call_of_which_nothing_was_done_has_failed(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("one"), "done"], "one": [RuntimeError("no such luck")]})
+    model = ModelByConversation({"go": [delegating("one"), "done"], "one": [RuntimeError("no such luck")]})
     wait(parent_of(model, db).run("go"))
     (message,) = [each for each in db.get_messages("s") if each["role"] == "tool"]
     assert message["holdfast"] == {"failed": True}  # type: ignore[typeddict-item]
@@ -218,7 +224,7 @@ def test_a_call_of_which_nothing_was_done_has_failed(db: SessionDB, wait: Wait) 
 
 
 def test_a_subagent_that_reaches_its_own_limits_says_so(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("one"), "done"], "one": [[Call("echo")]] * 9})
+    model = ModelByConversation({"go": [delegating("one"), "done"], "one": [[Call("echo")]] * 9})
     result = wait(parent_of(model, db, [echo()], limits=Limits(max_steps=3)).run("go"))
     assert "limit of 3 steps" in result_of(db)
     assert result.final_response == "done"
@@ -227,7 +233,9 @@ def test_a_subagent_that_reaches_its_own_limits_says_so(db: SessionDB, wait: Wai
 def test_no_more_run_at_once_than_agreed(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         holds = {name: Hold() for name in ("one", "two", "three")}
-        model = Cast({"go": [delegating(*holds), "done"], **{name: [hold] for name, hold in holds.items()}})
+        model = ModelByConversation(
+            {"go": [delegating(*holds), "done"], **{name: [hold] for name, hold in holds.items()}}
+        )
         turn = asyncio.create_task(parent_of(model, db, at_once=2).run("go"))
         await holds["one"].reached.wait()
         await holds["two"].reached.wait()
@@ -243,7 +251,7 @@ def test_no_more_run_at_once_than_agreed(db: SessionDB, wait: Wait) -> None:
 
 
 def test_what_a_subagent_does_is_shown_in_the_parents_stream(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("one"), "done"], "one": [[Call("echo")], "ok"]})
+    model = ModelByConversation({"go": [delegating("one"), "done"], "one": [[Call("echo")], "ok"]})
     events = wait(events_of(parent_of(model, db, [echo()]), "go"))
     shown = [event for event in events if isinstance(event, (DelegateStarted, DelegateFinished, ToolOutput))]
     assert [type(event) for event in shown] == [DelegateStarted, ToolOutput, DelegateFinished]
@@ -253,7 +261,9 @@ def test_what_a_subagent_does_is_shown_in_the_parents_stream(db: SessionDB, wait
 
 
 def test_long_answers_are_shortened_evenly_and_are_whole_in_their_sessions(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("one", "two"), "done"], "one": ["a" * 90_000], "two": ["short"]})
+    model = ModelByConversation(
+        {"go": [delegating("one", "two"), "done"], "one": ["a" * 90_000], "two": ["short"]}
+    )
     wait(parent_of(model, db).run("go"))
     assert "characters are left out here" in result_of(db)
     assert len(result_of(db)) < 50_000
@@ -263,7 +273,7 @@ def test_long_answers_are_shortened_evenly_and_are_whole_in_their_sessions(db: S
 
 
 def test_a_store_that_refuses_the_session_fails_that_part_alone(db: SessionDB, wait: Wait) -> None:
-    model = Cast({"go": [delegating("one"), "done"], "one": ["never asked"]})
+    model = ModelByConversation({"go": [delegating("one"), "done"], "one": ["never asked"]})
     with SessionDB(":memory:") as other:
         # The other store knows no session `s` to be the parent.
         agent = Agent(model, db, "s", tools=[delegate_tool(Offer(model, other))])

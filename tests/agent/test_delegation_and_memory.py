@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from holdfast import MemoryManager, SessionDB
-from holdfast.agent.summary import HEADING
+from holdfast.agent.summary_text import HEADING
 from holdfast.core.errors import KeyRejected
 from holdfast.memory import SessionLifecycle
 from holdfast.testing import Call, Tokens
 from holdfast.testing.providers import RecordingProvider
-from tests.agent.company import echo
-from tests.agent.family import Cast, delegating, parent_of
+from tests.agent.agent_fixtures import echo
+from tests.agent.subagent_fixtures import ModelByConversation, delegating, parent_of
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -38,7 +38,7 @@ def test_every_provider_hears_what_was_delegated_and_what_came_of_it(
     db: SessionDB, wait: Wait, memory: MemoryManager, provider: RecordingProvider
 ) -> None:
     two = [KeyRejected("m", "expired")]
-    model = Cast({"go": [delegating("one", "two"), "done"], "one": ["one is red"], "two": two})
+    model = ModelByConversation({"go": [delegating("one", "two"), "done"], "one": ["one is red"], "two": two})
     wait(parent_of(model, db, memory=memory).run("go"))
     assert memory.flush_pending()
     heard = delegations(provider)
@@ -52,7 +52,7 @@ def test_a_subagents_own_turn_and_its_own_delegations_are_not_remembered(
     db: SessionDB, wait: Wait, memory: MemoryManager, provider: RecordingProvider
 ) -> None:
     outer = {"task": "outer", "tools": ["delegate"]}
-    model = Cast(
+    model = ModelByConversation(
         {"go": [delegating(outer), "done"], "outer": [delegating("inner"), "found"], "inner": ["deep"]}
     )
     wait(parent_of(model, db, memory=memory).run("go"))
@@ -71,15 +71,15 @@ def test_a_subagents_session_never_waits_for_a_boundary_commit(db: SessionDB, wa
         "<conversation>": ["in short"],
         HEADING: ["three"],
     }
-    model = Cast(parts, context_window=1000)
+    model = ModelByConversation(parts, context_window=1000)
     wait(parent_of(model, db, [echo()]).run("go"))
     (child_id,) = db.children("s")
-    end = db.live_end(child_id)
+    end = db.sessions.live_end(child_id)
     assert end != child_id, "the subagent's conversation was continued"
     for each in (child_id, end):
         session = db.get_session(each)
         assert session is not None
         assert session.source == "delegate"
     assert db.get_messages(end)[-1]["content"] == "three"
-    assert db.uncommitted_sessions() == ["s"]
+    assert db.sessions.uncommitted() == ["s"]
     assert SessionLifecycle(store=db).has_uncommitted_work("s")

@@ -9,18 +9,27 @@ import pytest
 
 from holdfast import Agent, SessionDB
 from holdfast.core.events import DelegateFinished, DelegateStarted, TurnInterrupted
-from holdfast.sessions.contract import Turn
+from holdfast.sessions.contract import TurnRecord
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import Tool, ToolContext
-from tests.agent.company import DEADLINE, Hold, a_tool, echo, require_valid
-from tests.agent.family import Cast, Hangs, all_ended, delegating, leap, leaping, parent_of, result_of
+from tests.agent.agent_fixtures import DEADLINE, Hold, a_tool, echo, require_valid
+from tests.agent.subagent_fixtures import (
+    HangingModel,
+    ModelByConversation,
+    all_ended,
+    delegating,
+    leap,
+    leaping,
+    parent_of,
+    result_of,
+)
 
 Wait = Callable[[Awaitable[Any]], Any]
 
 
-def turn_of(db: SessionDB, session_id: str) -> Turn:
+def turn_of(db: SessionDB, session_id: str) -> TurnRecord:
     """The one turn of a session."""
-    (turn_id,) = {each.turn_id for each in db.read_messages(session_id)}
+    (turn_id,) = {each.turn_id for each in db.sessions.read(session_id)}
     turn = db.turns.get(str(turn_id))
     assert turn is not None
     return turn
@@ -68,8 +77,10 @@ async def _last(events: Any) -> Any:  # noqa: ANN401
 @pytest.mark.clause("I2", "I6")
 def test_an_interrupt_stops_every_subagent_and_keeps_what_each_had_said(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        one, two = Hangs("Red so far"), Hangs("Blue so far")
-        model = Cast({"go": [delegating("one", "two", "three")], "one": one, "two": two, "three": ["never"]})
+        one, two = HangingModel("Red so far"), HangingModel("Blue so far")
+        model = ModelByConversation(
+            {"go": [delegating("one", "two", "three")], "one": one, "two": two, "three": ["never"]}
+        )
         agent = parent_of(model, db, at_once=2)
         await interrupted(agent, lambda: asyncio.gather(one.hold.reached.wait(), two.hold.reached.wait()))
         await all_ended()
@@ -93,7 +104,7 @@ def test_an_interrupt_is_not_held_up_by_a_subagents_wedged_tool(
     db: SessionDB, wait: Wait, wedge: Wedge
 ) -> None:
     async def scenario() -> None:
-        model = Cast({"go": [delegating("one")], "one": [[Call("wedge")]]})
+        model = ModelByConversation({"go": [delegating("one")], "one": [[Call("wedge")]]})
         reached = asyncio.to_thread(wedge.reached.wait, DEADLINE)
         await interrupted(parent_of(model, db, [wedge.tool()]), lambda: reached)
         await all_ended()
@@ -108,9 +119,9 @@ def test_an_interrupt_is_not_held_up_by_a_subagents_wedged_tool(
 @pytest.mark.clause("I6")
 def test_an_interrupt_reaches_a_subagents_subagent(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        inner = Hangs("Deep down")
+        inner = HangingModel("Deep down")
         outer = [delegating("inner")]
-        model = Cast(
+        model = ModelByConversation(
             {"go": [delegating({"task": "outer", "tools": ["delegate"]})], "outer": outer, "inner": inner}
         )
         await interrupted(parent_of(model, db), inner.hold.reached.wait)
@@ -127,8 +138,8 @@ def test_an_interrupt_reaches_a_subagents_subagent(db: SessionDB, wait: Wait) ->
 @pytest.mark.clause("I6")
 def test_an_interrupt_is_not_held_up_by_a_subagent_that_does_not_stop(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        one = Hangs(stubborn=True)
-        model = Cast({"go": [delegating("one")], "one": one})
+        one = HangingModel(stubborn=True)
+        model = ModelByConversation({"go": [delegating("one")], "one": one})
         await interrupted(parent_of(model, db), one.hold.reached.wait)
         (child_id,) = db.children("s")
         assert turn_of(db, "s").state == "interrupted"
@@ -141,7 +152,7 @@ def test_an_interrupt_is_not_held_up_by_a_subagent_that_does_not_stop(db: Sessio
 @pytest.mark.clause("I6")
 def test_an_interrupt_before_a_subagent_has_begun_leaves_nothing_running(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        agent = parent_of(Cast({"go": [delegating("one")], "one": Hangs()}), db)
+        agent = parent_of(ModelByConversation({"go": [delegating("one")], "one": HangingModel()}), db)
         events = [event async for event in _interrupted_at(agent, DelegateStarted)]
         assert isinstance(events[-1], TurnInterrupted)
         await all_ended()
@@ -159,8 +170,10 @@ async def _interrupted_at(agent: Agent, kind: type) -> Any:  # noqa: ANN401
 
 def test_a_subagent_past_its_deadline_is_stopped_and_says_what_it_had(db: SessionDB) -> None:
     async def scenario() -> None:
-        slow = Hangs("Red so far")
-        model = Cast({"go": [delegating("slow", "quick"), "done"], "slow": slow, "quick": ["blue"]})
+        slow = HangingModel("Red so far")
+        model = ModelByConversation(
+            {"go": [delegating("slow", "quick"), "done"], "slow": slow, "quick": ["blue"]}
+        )
         async for event in parent_of(model, db, seconds=100).stream("go"):
             if isinstance(event, DelegateFinished) and event.ok:
                 await slow.hold.reached.wait()
@@ -180,7 +193,7 @@ def test_a_subagent_past_its_deadline_is_stopped_and_says_what_it_had(db: Sessio
 def test_a_wedged_tool_of_a_subagent_does_not_hold_the_parent(db: SessionDB, wedge: Wedge) -> None:
     async def scenario() -> None:
         one = ScriptedModel([["Looking. ", Call("echo")], ["Now. ", Call("wedge")]])
-        model = Cast({"go": [delegating("one"), "done"], "one": one})
+        model = ModelByConversation({"go": [delegating("one"), "done"], "one": one})
         agent = parent_of(model, db, [wedge.tool(), echo()], seconds=100)
         turn = asyncio.create_task(agent.run("go"))
         await asyncio.to_thread(wedge.reached.wait, DEADLINE)
@@ -197,8 +210,8 @@ def test_a_wedged_tool_of_a_subagent_does_not_hold_the_parent(db: SessionDB, wed
 
 def test_a_subagent_that_does_not_stop_at_its_deadline_is_left_behind(db: SessionDB) -> None:
     async def scenario() -> None:
-        stubborn = Hangs("Red so far", stubborn=True)
-        model = Cast({"go": [delegating("one"), "done"], "one": stubborn})
+        stubborn = HangingModel("Red so far", stubborn=True)
+        model = ModelByConversation({"go": [delegating("one"), "done"], "one": stubborn})
         turn = asyncio.create_task(parent_of(model, db, seconds=100).run("go"))
         await stubborn.hold.reached.wait()
         leap(101)
@@ -215,7 +228,9 @@ def test_a_subagent_that_does_not_stop_at_its_deadline_is_left_behind(db: Sessio
 def test_a_subagent_that_waits_for_its_turn_has_its_whole_time(db: SessionDB) -> None:
     async def scenario() -> None:
         first, second = Hold(), Hold()
-        model = Cast({"go": [delegating("one", "two"), "done"], "one": [first], "two": [second]})
+        model = ModelByConversation(
+            {"go": [delegating("one", "two"), "done"], "one": [first], "two": [second]}
+        )
         turn = asyncio.create_task(parent_of(model, db, seconds=100, at_once=1).run("go"))
         await first.reached.wait()
         leap(60)

@@ -16,8 +16,9 @@ from holdfast.core.errors import StoreBusy
 from holdfast.core.events import CompactionFinished, Event
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ScriptedModel
-from tests.agent.compacting import conversation
-from tests.agent.company import FailingEngine, Hold, echo, require_valid
+from holdfast.testing.providers import RecordingProvider
+from tests.agent.agent_fixtures import FailingEngine, Hold, echo, require_valid
+from tests.agent.compaction_fixtures import conversation
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -75,9 +76,9 @@ def test_what_came_after_the_given_messages_is_carried_over_even_when_it_repeats
     async def scenario() -> None:
         with SessionDB(":memory:") as db:
             conversation(db, turns=12)
-            db.append_message("s", {"role": "user", "content": "ok"})
+            db.sessions.append_message("s", {"role": "user", "content": "ok"})
             given = db.get_messages("s")
-            db.append_messages(
+            db.sessions.append_messages(
                 "s", [{"role": "assistant", "content": "news"}, {"role": "user", "content": "ok"}]
             )
             agent = Agent(ScriptedModel(), db, "s")
@@ -90,7 +91,7 @@ def test_what_came_after_the_given_messages_is_carried_over_even_when_it_repeats
 
 
 @pytest.mark.clause("M2")
-@pytest.mark.parametrize("hook", ["on_pre_compress", "on_session_switch"])
+@pytest.mark.parametrize("hook", ["ask_notes", "on_session_switch"])
 def test_a_memory_that_raises_does_not_fail_a_compaction(wait: Wait, hook: str) -> None:
     class Broken(MemoryManager):
         @property
@@ -159,10 +160,10 @@ def test_whichever_read_of_a_compaction_fails_the_agent_knows_the_record(wait: W
             try:
                 await agent.run("go on")
             except StoreBusy:
-                assert db.turns.running(db.live_end("s")) is None
+                assert db.turns.running(db.sessions.live_end("s")) is None
             engine.fail_next_read()
             assert (await agent.run("again")).final_response == "fine"
-            assert agent.session_id == db.live_end("s")
+            assert agent.session_id == db.sessions.live_end("s")
             assert list(agent.messages) == Transcript(db.get_messages(agent.session_id)).messages
             require_valid(model.requests[-1].messages)
             await agent.close()
@@ -172,22 +173,22 @@ def test_whichever_read_of_a_compaction_fails_the_agent_knows_the_record(wait: W
 
 @pytest.mark.clause("M2")
 def test_memorys_tools_that_are_nameless_or_taken_are_left_out(wait: Wait) -> None:
-    class Tools(MemoryManager):
-        @property
-        def provider_names(self) -> tuple[str, ...]:
-            return ("odd",)
-
+    class Odd(RecordingProvider):
         def get_tool_schemas(self) -> list[dict[str, Any]]:
             return [{"name": "echo"}, {"description": "nameless"}, {"name": "find"}, {"name": "find"}]
 
+    memory = MemoryManager()
+    memory.add_provider(Odd())
+
     async def scenario() -> None:
         model = ScriptedModel(["fine"])
-        agent = Agent(model, memory=Tools(), tools=[echo()])
+        agent = Agent(model, memory=memory, tools=[echo()])
         assert (await agent.run("go")).final_response == "fine"
         assert [tool.name for tool in model.requests[0].tools] == ["echo", "find"]
         await agent.close()
 
     wait(scenario())
+    memory.shutdown_all()
 
 
 @pytest.mark.clause("I6")
@@ -200,7 +201,9 @@ def test_an_interrupt_stops_a_compaction_between_turns(wait: Wait) -> None:
             agent = Agent(model, db, "s")
 
             async def compact() -> list[Event]:
-                return [event async for event in agent.stream_compaction()]
+                events: list[Event] = []
+                await agent.compact(events.append)
+                return events
 
             compacting = asyncio.create_task(compact())
             await hold.reached.wait()

@@ -11,7 +11,7 @@ from holdfast import Agent, SessionDB
 from holdfast.core.errors import HoldfastError, ModelFailure
 from holdfast.models.contract import Finished, ModelRequest, ReasoningPiece, TextPiece, ToolCallPiece, Usage
 from holdfast.testing import Call, ScriptedModel
-from tests.agent.company import echo, require_valid
+from tests.agent.agent_fixtures import echo, require_valid
 
 Wait = Callable[[Awaitable[Any]], Any]
 

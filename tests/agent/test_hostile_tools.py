@@ -3,17 +3,20 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from holdfast import Agent, SessionDB
+from holdfast.agent import AgentOptions
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import StoreBusy
+from holdfast.core.events import Event, TurnInterrupted
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import Tool, ToolContext
-from tests.agent.company import ANY_ARGUMENTS, FailingEngine, Hold, a_tool, echo, require_valid
+from tests.agent.agent_fixtures import ANY_ARGUMENTS, FailingEngine, Hold, a_tool, echo, require_valid
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -87,7 +90,8 @@ def test_when_a_result_can_not_be_stored_no_other_tool_runs_on(wait: Wait) -> No
             return "never stored"
 
         model = ScriptedModel([[Call("hold"), Call("quick")], "fine"])
-        agent = Agent(model, db, "s", tools=[hold.tool(), a_tool("quick", fails_the_store)])
+        tools = [hold.tool(), a_tool("quick", fails_the_store)]
+        agent = Agent(model, db, "s", tools=tools, options=AgentOptions(store_seconds=0))
         with pytest.raises(StoreBusy):
             await agent.run("go")
         assert hold.left.is_set()
@@ -96,6 +100,33 @@ def test_when_a_result_can_not_be_stored_no_other_tool_runs_on(wait: Wait) -> No
         require_valid(model.requests[1].messages)
         await agent.close()
         db.close()
+
+    wait(scenario())
+
+
+def test_a_tool_left_behind_shows_nothing_any_more(wait: Wait) -> None:
+    async def scenario() -> None:
+        reached, let_go, said = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def deaf(context: ToolContext, arguments: dict[str, Any]) -> str:
+            reached.set()
+            while not let_go.is_set():
+                with suppress(asyncio.CancelledError):
+                    await let_go.wait()
+            context.say("too late")
+            said.set()
+            return "too late"
+
+        events: list[Event] = []
+        agent = Agent(ScriptedModel([Call("deaf")]), tools=[a_tool("deaf", deaf)])
+        turn = asyncio.create_task(agent.run_turn(events.append, "go"))
+        await reached.wait()
+        agent.interrupt()
+        await turn
+        let_go.set()
+        await said.wait()
+        assert isinstance(events[-1], TurnInterrupted)
+        await agent.close()
 
     wait(scenario())
 

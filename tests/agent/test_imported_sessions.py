@@ -14,7 +14,7 @@ from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
-from tests.agent.company import require_valid
+from tests.agent.agent_fixtures import require_valid
 from tests.fast_run import examples
 
 TEXTS = st.sampled_from(["", " ", "hello", "\0", "\ud800 half", "long " * 300]) | st.text(max_size=20)
@@ -75,7 +75,7 @@ def test_a_conversation_goes_on_from_any_record(record: list[Any], shrinks: bool
         db = SessionDB(":memory:")
         try:
             db.create_session("s", source="import")
-            db.append_messages("s", record)
+            db.sessions.append_messages("s", record)
             model = ScriptedModel(["fine", "still fine"], context_window=400 if shrinks else 100_000)
             agent = Agent(model, db, "s")
             agent.compressor = MechanicalCompressor()

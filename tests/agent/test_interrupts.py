@@ -12,11 +12,11 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import StreamBroken
 from holdfast.core.events import TextDelta, ToolStarted, TurnCompleted, TurnInterrupted
 from holdfast.models.contract import ModelRequest
-from holdfast.models.patience import Patient
+from holdfast.models.retrying_model import RetryingModel
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import Hold, HoldingEngine, a_tool, echo, require_valid, until
+from tests.agent.agent_fixtures import Hold, HoldingEngine, a_tool, echo, require_valid, until
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -333,7 +333,7 @@ def test_an_interrupt_while_a_retry_waits_takes_effect_at_once(db: SessionDB, wa
             await asyncio.Event().wait()
 
         busy = ScriptedModel([["half ", StreamBroken("m", "gone")], "never asked again"])
-        agent = Agent(Patient(busy, SystemClock(), sleep=sleep), db, "s")
+        agent = Agent(RetryingModel(busy, SystemClock(), sleep=sleep), db, "s")
         turn = asyncio.create_task(agent.run("go"))
         await backing_off.wait()
         agent.interrupt()

@@ -14,10 +14,11 @@ from holdfast.agent.transcript import Transcript
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
 from holdfast.core.errors import DiskFull, InvalidInput, LeaseLost, StoreBusy, TurnAlreadyRunning
+from holdfast.core.events import Event, Notice
 from holdfast.models.contract import ModelRequest, TextPiece
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
-from tests.agent.company import FailingEngine, Hold, HoldingEngine, a_step, echo, require_valid, until
+from tests.agent.agent_fixtures import FailingEngine, Hold, HoldingEngine, a_step, echo, require_valid, until
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -72,7 +73,7 @@ def test_nothing_else_begins_while_a_turn_begins(store: SessionDB, wait: Wait, o
             "stream": lambda: read(agent.stream("two")),
             "resume": agent.resume,
             "drop": agent.drop,
-            "compact": lambda: read(agent.stream_compaction()),
+            "compact": lambda: agent.compact(lambda _: None),
             "retry": agent.retry,
         }
         one = asyncio.create_task(agent.run("one"))
@@ -249,26 +250,20 @@ def test_a_reader_that_leaves_while_the_turn_can_not_open_loses_no_exception(eng
     engine.close()
 
 
-def test_a_turn_whose_opening_could_not_be_read_back_is_closed(
+def test_a_turn_that_could_not_be_opened_leaves_its_message_waiting(
     store: SessionDB, engine: FailingEngine, wait: Wait
 ) -> None:
     async def scenario() -> None:
-        agent = Agent(ScriptedModel(["fine", "and fine"]), store, "s")
+        agent = Agent(ScriptedModel(["fine", "and fine", "still fine"]), store, "s")
         await agent.run("one")
         store.inbox.put("s", {"role": "user", "content": "two"})
-        opened = store.turns.open
-
-        def open_then_fail(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            turn = opened(*args, **kwargs)
-            engine.fail_next_read(*[StoreBusy("the store", 5.0)] * 2)
-            return turn
-
-        store.turns.open = open_then_fail  # type: ignore[method-assign]
+        engine.fail_next_write(StoreBusy("the store", 5.0))
         with pytest.raises(StoreBusy):
             await agent.run()
-        store.turns.open = opened  # type: ignore[method-assign]
         assert store.turns.running("s") is None
-        assert (await agent.run("three")).final_response == "and fine"
+        assert [each.message["content"] for each in store.inbox.waiting("s")] == ["two"]
+        assert (await agent.run()).final_response == "and fine"
+        assert (await agent.run("three")).final_response == "still fine"
         assert same_as_stored(agent, store)
         await agent.close()
 
@@ -296,7 +291,7 @@ def test_whichever_writes_fail_the_next_turn_sees_what_is_stored(
     async def scenario() -> None:
         store.create_session("s", source="test")
         model = ScriptedModel([["first ", Call("echo")], "one", "two", "three", "four"])
-        agent = Agent(model, store, "s", tools=[echo()])
+        agent = Agent(model, store, "s", tools=[echo()], options=AgentOptions(store_seconds=0))
         engine.fail_next_write(*[None] * failing, *[StoreBusy("the store", 5.0)] * failures)
         for text in ("go", "again", "once more", "and again"):
             with suppress(StoreBusy):
@@ -320,12 +315,34 @@ def test_words_that_could_not_be_stored_at_the_end_of_a_turn_are_stored_before_t
             engine.fail_next_write(*[DiskFull("the store")] * 2)
             return "What I found out"
 
-        agent = Agent(ScriptedModel([full, "fine"]), store, "s")
+        agent = Agent(ScriptedModel([full, "fine"]), store, "s", options=AgentOptions(store_seconds=0))
         with pytest.raises(DiskFull):
             await agent.run("find out")
         assert await agent.unfinished() is None
-        assert "What I found out" in str(store.get_messages("s")[-1]["content"])
+        assert store.get_messages("s")[-1]["content"] == "What I found out", "the answer was whole"
         assert (await agent.run("go on")).final_response == "fine"
+        await agent.close()
+
+    wait(scenario())
+
+
+def test_an_interrupt_while_a_step_waits_for_the_store_keeps_what_the_model_said(
+    store: SessionDB, engine: FailingEngine, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        def busy(_: ModelRequest) -> list[Any]:
+            engine.fail_next_write(*[StoreBusy("the store", 5.0)] * 5)
+            return ["I look first. ", Call("echo")]
+
+        def stop_the_wait(event: Event) -> None:
+            if isinstance(event, Notice):
+                engine.fail_next_write()
+                agent.interrupt()
+
+        agent = Agent(ScriptedModel([busy]), store, "s", tools=[echo()])
+        await agent.run_turn(stop_the_wait, "go")
+        assert "I look first." in str(store.get_messages("s")[-1]["content"])
+        assert same_as_stored(agent, store)
         await agent.close()
 
     wait(scenario())

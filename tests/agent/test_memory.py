@@ -10,8 +10,9 @@ from holdfast import Agent, MemoryManager, SessionDB, SessionLifecycle
 from holdfast.agent import AgentOptions
 from holdfast.core.contract import Message
 from holdfast.memory import MemoryProvider
+from holdfast.models.contract import ModelRequest
 from holdfast.testing import Call, ScriptedModel
-from tests.agent.company import DEADLINE, require_valid
+from tests.agent.agent_fixtures import DEADLINE, echo, require_valid
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -102,6 +103,23 @@ def test_what_is_recalled_is_fenced_as_data_and_not_recorded(
     wait(agent.run("sure?"))
     assert model.requests[1].messages[0]["content"] == "what is my cat called?"
     assert model.requests[1].system == model.requests[0].system
+
+
+def test_what_is_recalled_goes_with_every_request_of_the_turn_and_never_into_the_conversation(
+    db: SessionDB, memory: MemoryManager, wait: Wait
+) -> None:
+    seen: list[str] = []
+
+    def look(_: ModelRequest) -> Call:
+        seen.append(str(agent.messages[0]["content"]))
+        return Call("echo")
+
+    model = ScriptedModel([look, "Tom."])
+    agent = Agent(model, db, "s", memory, [echo()])
+    wait(agent.run("what is my cat called?"))
+    assert seen == ["what is my cat called?"]
+    for request in model.requests:
+        assert "</recalled>" in str(request.messages[0]["content"])
 
 
 @pytest.mark.clause("D1")

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +12,9 @@ from holdfast import Agent
 from holdfast.agent import AgentOptions
 from holdfast.agent.prompt import PROJECT_FILE_CHARACTERS, Prompt, fenced, with_recalled
 from holdfast.core.contract import Message
+from holdfast.core.own_files import OwnFiles
 from holdfast.testing import Call, ScriptedModel
-from tests.agent.company import echo
+from tests.agent.agent_fixtures import echo
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -65,3 +67,17 @@ def test_what_is_recalled_goes_before_a_message_of_any_shape() -> None:
     assert "a fact" in told["content"][0]["text"]
     assert told["content"][-1] == {"type": "text", "text": "look"}
     assert with_recalled(parts, "") is parts
+
+
+@pytest.mark.clause("S1")
+def test_a_projects_file_that_leads_out_of_the_project_or_to_our_own_is_not_read(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text("hunter2")
+    (project / "AGENTS.md").symlink_to(secrets)
+    assert "hunter2" not in Prompt(workspace=project).system()
+    (project / "AGENTS.md").unlink()
+    (project / "AGENTS.md").hardlink_to(secrets)
+    assert "hunter2" in Prompt(workspace=project).system()
+    assert "hunter2" not in Prompt(workspace=project, own_files=OwnFiles.of([secrets])).system()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent import Agent, AgentOptions
-from holdfast.agent.account import RECALLED_CHARACTERS, Account
+from holdfast.agent.turn_timeline import RECALLED_CHARACTERS, TurnTimeline
 from holdfast.core.events import (
     CompactionFinished,
     CompactionStarted,
@@ -75,7 +75,8 @@ def test_each_providers_recall_is_told_before_the_model_is_asked(db: SessionDB, 
     assert 0.1 < recalled.seconds < 5
     record = db.turns.look(recalled.turn_id)
     assert record.account is not None
-    assert {"provider": "one", "outcome": "answered", "text": "likes tea"} in record.account["recalled"]
+    told = {"provider": "one", "outcome": "answered", "text": "likes tea", "cut": 0}
+    assert told in record.account["recalled"]
     assert record.account["spans"][0][0] == "recall"
 
 
@@ -113,7 +114,7 @@ def test_without_a_provider_nothing_is_recalled_or_told(db: SessionDB, wait: Wai
 
 def test_an_account_tells_a_turns_way_in_stretches_of_time() -> None:
     clock = FakeClock()
-    account = Account(clock, "m")
+    account = TurnTimeline(clock, "m")
     here: dict[str, Any] = {"session_id": "s", "turn_id": "t"}
 
     def after(seconds: float, event: Event) -> None:

@@ -17,9 +17,9 @@ from holdfast.models.contract import Model
 from holdfast.testing import Call, ScriptedModel, Tokens
 from holdfast.testing.providers import RecordingProvider
 from holdfast.tools.contract import ApprovalRequest, Person, Tool, ToolContext
-from tests.agent.company import Hold, a_tool, echo
-from tests.agent.family import Hangs, all_ended, leap, leaping
-from tests.agent.records import everything
+from tests.agent.agent_fixtures import Hold, a_tool, echo
+from tests.agent.store_rows import everything
+from tests.agent.subagent_fixtures import HangingModel, all_ended, leap, leaping
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -87,7 +87,7 @@ def test_a_review_leaves_the_conversations_record_untouched_whatever_it_asks_for
     db: SessionDB, store_url: str, wait: Wait, memory: MemoryManager, notebook: Notebook
 ) -> None:
     async def end_it(context: ToolContext, arguments: dict[str, Any]) -> str:
-        db.end_session("s", "by a review")
+        db.sessions.end("s", "by a review")
         return "ended"
 
     async def scenario() -> None:
@@ -128,7 +128,7 @@ def test_a_review_touches_nothing_while_the_next_turn_runs_under_its_lease(
         hold = Hold()
         agent = Agent(ScriptedModel(["Noted.", hold]), db, "s")
         talk = (await agent.run("I like tea.")).messages
-        agent.lease = db.leases.acquire("session:s", "me", ttl_seconds=600)
+        agent.lease = db.leases.hold("session:s", "me", ttl_seconds=600)
         turn = asyncio.create_task(agent.run("and milk"))
         await hold.reached.wait()
         before = everything(store_url)
@@ -146,7 +146,7 @@ def test_a_review_touches_nothing_while_the_next_turn_runs_under_its_lease(
 @pytest.mark.clause("M1")
 def test_the_next_turn_does_not_wait_for_a_review(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        hangs = Hangs()
+        hangs = HangingModel()
         agent = Agent(ScriptedModel(["one", "two"]), db, "s")
         review = reviewing(hangs)
         assert review.start((await agent.run("first")).messages)
@@ -160,7 +160,10 @@ def test_the_next_turn_does_not_wait_for_a_review(db: SessionDB, wait: Wait) -> 
 
 def test_a_review_is_off_unless_it_is_asked_for(wait: Wait) -> None:
     async def scenario() -> None:
-        never, third = reviewing(ScriptedModel(), ReviewOptions()), reviewing(Hangs(), ReviewOptions(every=3))
+        never, third = (
+            reviewing(ScriptedModel(), ReviewOptions()),
+            reviewing(HangingModel(), ReviewOptions(every=3)),
+        )
         assert [never.turn_completed() for _ in range(50)] == [False] * 50
         assert [third.turn_completed() for _ in range(3)] == [False, False, True]
         assert third.start(TALK)
@@ -282,7 +285,7 @@ def test_a_review_ends_at_its_limits(wait: Wait) -> None:
 
 def test_a_review_past_its_deadline_is_stopped() -> None:
     async def scenario() -> None:
-        hangs = Hangs()
+        hangs = HangingModel()
         review = reviewing(hangs, ReviewOptions(every=1, seconds=100))
         review.start(TALK)
         await hangs.hold.reached.wait()
@@ -297,7 +300,7 @@ def test_a_review_past_its_deadline_is_stopped() -> None:
 @pytest.mark.clause("X1")
 def test_closing_stops_a_review_and_starts_none_any_more(wait: Wait) -> None:
     async def scenario() -> None:
-        hangs = Hangs()
+        hangs = HangingModel()
         review = reviewing(hangs)
         review.start(TALK)
         await hangs.hold.reached.wait()
@@ -313,7 +316,7 @@ def test_closing_stops_a_review_and_starts_none_any_more(wait: Wait) -> None:
 
 def test_closing_does_not_wait_for_a_review_that_does_not_stop() -> None:
     async def scenario() -> None:
-        stubborn = Hangs(stubborn=True)
+        stubborn = HangingModel(stubborn=True)
         review = reviewing(stubborn)
         review.start(TALK)
         await stubborn.hold.reached.wait()

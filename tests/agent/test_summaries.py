@@ -10,18 +10,20 @@ from hypothesis import strategies as st
 
 from holdfast import Agent, SessionDB
 from holdfast.agent.summary import MechanicalCompressor, SummaryCompressor, tail_start
-from holdfast.agent.transcript import Transcript, estimate_all, text_of
+from holdfast.agent.transcript import Transcript, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import ContextTooLong
+from holdfast.core.messages import text_of
 from holdfast.models.contract import ModelRequest
 from holdfast.testing import Call, ScriptedModel
-from tests.agent.company import echo, require_valid
+from tests.agent.agent_fixtures import echo, require_valid
+from tests.core.picture_files import data_url, png
 from tests.fast_run import examples
 
 Wait = Callable[[Awaitable[Any]], Any]
 PHOTO: dict[str, Any] = {
     "type": "image_url",
-    "image_url": {"url": "data:image/png;base64," + "A" * 1_000_000},
+    "image_url": {"url": data_url(png() + bytes(750_000))},
 }
 SIZES = st.sampled_from([1, 40, 400, 4000])
 
@@ -136,8 +138,8 @@ def test_a_server_with_a_smaller_window_than_it_says_is_answered_by_a_smaller_co
         db = SessionDB(":memory:")
         db.create_session("s", source="test")
         for turn in range(20):
-            db.append_message("s", {"role": "user", "content": f"question {turn} " * 20})
-            db.append_message("s", {"role": "assistant", "content": f"answer {turn} " * 20})
+            db.sessions.append_message("s", {"role": "user", "content": f"question {turn} " * 20})
+            db.sessions.append_message("s", {"role": "assistant", "content": f"answer {turn} " * 20})
 
         def small(request: ModelRequest) -> str:
             if estimate_all(request.messages) > 1400:

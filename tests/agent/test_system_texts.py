@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.prompt import Prompt
-from holdfast.agent.system_texts import SystemTexts
+from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.process import DaemonPool
-from tests.agent.company import DEADLINE
+from tests.agent.agent_fixtures import DEADLINE
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_who_asks_at_once_shares_a_reading_and_who_comes_later_reads_anew(
     pool: DaemonPool, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        texts, prompt = SystemTexts(pool), Prompt(workspace=tmp_path)
+        texts, prompt = SystemTextLoader(pool), Prompt(workspace=tmp_path)
         (tmp_path / "AGENTS.md").write_text("be brief")
         answers = await asyncio.gather(*(texts.of(prompt) for _ in range(20)))
         assert pool.stats().completed == 1
@@ -39,7 +39,7 @@ def test_who_asks_at_once_shares_a_reading_and_who_comes_later_reads_anew(
 
 def test_who_stops_waiting_stops_nobody_else(pool: DaemonPool, tmp_path: Path) -> None:
     async def scenario() -> None:
-        texts, prompt = SystemTexts(pool), Prompt(workspace=tmp_path)
+        texts, prompt = SystemTextLoader(pool), Prompt(workspace=tmp_path)
         gate = threading.Event()
         busy = pool.submit(gate.wait, DEADLINE)
         first = asyncio.create_task(texts.of(prompt))
@@ -59,7 +59,7 @@ def test_a_reading_that_fails_fails_for_all_and_is_tried_anew(
     pool: DaemonPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        texts, prompt = SystemTexts(pool), Prompt(workspace=tmp_path)
+        texts, prompt = SystemTextLoader(pool), Prompt(workspace=tmp_path)
         with monkeypatch.context() as broken:
             broken.setattr("holdfast.agent.prompt._read", lambda _: 1 / 0)
             failures = await asyncio.gather(*(texts.of(prompt) for _ in range(3)), return_exceptions=True)

@@ -22,7 +22,7 @@ from holdfast.core.events import (
 from holdfast.models.contract import ModelRequest
 from holdfast.testing import Call, ScriptedModel, Tokens
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import Hold, a_tool, echo, require_valid
+from tests.agent.agent_fixtures import Hold, a_tool, echo, require_valid
 
 Wait = Callable[[Awaitable[Any]], Any]
 

@@ -9,8 +9,8 @@ import pytest
 from tests.backends.model import RuleModel
 from tests.backends.proxy import door
 from tests.backends.servers import HindsightServer, OpenVikingServer
-from tests.memory.servers.backends import MAKERS, Backend
 from tests.postgres_server import own_server
+from tests.providers.servers.memory_servers import MAKERS, Backend
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

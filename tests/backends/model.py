@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Self
 
-from holdfast.testing.faulty_server import Call, Fault, FaultyServer, Reply
+from holdfast.testing.faulty_server import Fault, FaultyServer, HttpCall, Reply
 
 DIMENSION = 384
 CHAT = "/chat/completions"
@@ -39,7 +39,7 @@ class RuleModel:
     def __exit__(self, *exception: object) -> None:
         self._server.stop()
 
-    def _answer(self, call: Call) -> Reply:
+    def _answer(self, call: HttpCall) -> Reply:
         match call.method, *call.parts:
             case "POST", *_, "embeddings":
                 return Reply(_embeddings(call.request.json()))

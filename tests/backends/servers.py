@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from tools.backends import program
 
@@ -99,9 +99,9 @@ class RealServer:
             if self._process.poll() is not None:
                 break
             try:
-                if httpx.get(f"{self.url}/health", timeout=5).is_success:
+                if httpx2.get(f"{self.url}/health", timeout=5).is_success:
                     return
-            except httpx.HTTPError:
+            except httpx2.HTTPError:
                 pass
             tick.wait(0.25)
         log = (self.folder / "server.log").read_text(errors="replace")[-4000:]
@@ -144,7 +144,7 @@ class HindsightServer(RealServer):
     def document(self, bank: str, document: str) -> str:
         """The whole text of a document, as the server has it."""
         path = f"{self.url}/v1/default/banks/{bank}/documents/{document}"
-        answer = httpx.get(path, headers={"Authorization": f"Bearer {KEY}"}, timeout=30)
+        answer = httpx2.get(path, headers={"Authorization": f"Bearer {KEY}"}, timeout=30)
         return str(answer.json()["original_text"]) if answer.is_success else ""
 
 
@@ -178,7 +178,7 @@ class OpenVikingServer(RealServer):
             self.key = str(made["user_key"])
 
     def ask(self, method: str, path: str, key: str = "", **body: Any) -> Any:  # noqa: ANN401 - JSON
-        answer = httpx.request(
+        answer = httpx2.request(
             method, f"{self.url}/api/v1{path}", headers={"X-API-Key": key or self.key}, timeout=60, **body
         )
         assert answer.is_success, answer.text

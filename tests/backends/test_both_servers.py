@@ -14,11 +14,11 @@ from holdfast.memory.retry import RetryPolicy
 from holdfast.testing import ScriptedModel
 from holdfast.testing.faulty_server import Fault
 from tests.backends.conftest import Real
-from tests.memory.servers.endings import ENDINGS, SAID, deliver_the_rest, ended, noise
+from tests.providers.servers.process_exits import ENDINGS, SAID, deliver_the_rest, ended, noise
 
 pytestmark = [pytest.mark.backends, pytest.mark.timeout(600)]
 
-QUICK = RetryPolicy(first_seconds=0.1, longest_seconds=1.0, most_attempts=10_000)
+QUICK = RetryPolicy(initial_delay_seconds=0.1, max_delay_seconds=1.0, max_attempts=10_000)
 PATIENCE = 120.0
 
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 
@@ -16,8 +16,8 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
-from holdfast.memory.providers.hindsight import HindsightMemory
 from holdfast.memory.retry import RetryPolicy
+from holdfast.providers.hindsight import HindsightMemory
 from holdfast.testing.faulty_server import Fault
 from tests.backends.conftest import spoken
 from tests.backends.model import CHAT, RuleModel
@@ -26,7 +26,7 @@ from tools.backends import program
 
 pytestmark = [pytest.mark.backends, pytest.mark.timeout(600)]
 
-QUICK = RetryPolicy(first_seconds=0.1, longest_seconds=1.0, most_attempts=10_000)
+QUICK = RetryPolicy(initial_delay_seconds=0.1, max_delay_seconds=1.0, max_attempts=10_000)
 PATIENCE = 120.0
 
 
@@ -78,7 +78,7 @@ def test_the_tools_recall_reflect_and_retain(memory: MemoryManager) -> None:
 def test_the_server_ignores_an_operation_that_it_knows(hindsight: HindsightServer, bank: str) -> None:
     item = {"content": "user: once", "document_id": "d", "update_mode": "append"}
     body = {"items": [item], "async": True, "operation_id": str(uuid.uuid4())}
-    with httpx.Client(headers={"Authorization": f"Bearer {hindsight.key}"}, timeout=60) as client:
+    with httpx2.Client(headers={"Authorization": f"Bearer {hindsight.key}"}, timeout=60) as client:
         path = f"{hindsight.url}/v1/default/banks/{bank}"
         for _ in range(3):
             assert client.post(f"{path}/memories", json=body).is_success
@@ -122,10 +122,10 @@ def test_a_local_server_is_started_and_stopped_with_the_program(
         provider.sync_turns([CompletedTurn("k", "s", "t", "My cat is called Miso.", "ok", [], 1e9)])
         assert "Miso" in provider.prefetch("my cat")
         url = json.loads((tmp_path / "hindsight" / "server.json").read_text())["url"]
-        assert httpx.get(f"{url}/health").is_success
+        assert httpx2.get(f"{url}/health").is_success
     finally:
         provider.shutdown()
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/health")
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"{url}/health")
     left = subprocess.run(["pgrep", "-f", f"{tmp_path}"], capture_output=True, text=True, check=False)
     assert left.stdout == ""

@@ -11,7 +11,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.secret import Secret
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
-from holdfast.memory.providers.openviking import OpenVikingMemory
+from holdfast.providers.openviking import OpenVikingMemory
 from holdfast.testing.faulty_server import Fault
 from tests.backends.model import CHAT, RuleModel
 from tests.backends.servers import OpenVikingServer

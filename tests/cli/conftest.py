@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import Home
+from tests.cli.real_terminal import Home
 
 
 @pytest.fixture

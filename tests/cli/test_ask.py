@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.testing.script_file import read_script
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.cli.terminals import COMMAND, PATIENCE, Home, run
+from tests.cli.real_terminal import COMMAND, PATIENCE, Home, run
 
 
 def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
@@ -38,7 +38,7 @@ def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(plain_home: Home) ->
     asked = subprocess.Popen(
         [sys.executable, *COMMAND, "ask", "all well?"],
         env=plain_home.environment(),
-        cwd=plain_home.folder,
+        cwd=plain_home.project,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -60,7 +60,7 @@ def test_what_comes_late_is_waited_for_when_asked_to(home: Home) -> None:
     asking = subprocess.Popen(
         [sys.executable, *COMMAND, "ask", "what is this?", "--stdin"],
         env=home.environment(),
-        cwd=home.folder,
+        cwd=home.project,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -87,6 +87,21 @@ def test_what_needs_approval_is_refused_where_nobody_can_be_asked(plain_home: Ho
     assert (ran.returncode, ran.stdout) == (0, "It was refused.\n")
     assert "nobody is there" in ran.stderr
     assert not made.exists()
+
+
+@pytest.mark.clause("S1")
+def test_of_own_files_the_true_reason_is_said_to_the_person_and_to_the_model(plain_home: Home) -> None:
+    plain_home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"
+    token = plain_home.folder / "data/holdfast/web-token"
+    plain_home.script([{"tool": "run_command", "arguments": {"command": f"cat {token}"}}, "It was refused."])
+    ran = run(plain_home, "ask", "--json", "show it")
+    (told,) = [each for each in map(json.loads, ran.stdout.splitlines()) if each["kind"] == "ToolFinished"]
+    assert "it names Holdfast's own files, and nobody is there to allow it" in told["output"]
+    assert "person" not in told["output"]
+    plain_home.script([{"tool": "run_command", "arguments": {"command": f"cat {token}"}}, "It was refused."])
+    ran = run(plain_home, "ask", "show it")
+    assert "HOLDFAST_TOOLS_ALLOW" not in ran.stderr
+    assert "no rule covers this (names Holdfast's own files)" in ran.stderr
 
 
 def test_a_conversation_goes_on_with_continue(plain_home: Home) -> None:

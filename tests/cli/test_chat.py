@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.terminals import Home
+from tests.cli.real_terminal import Home
 
 pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
 
@@ -27,7 +27,7 @@ def test_a_conversation_is_held_and_kept(home: Home) -> None:
 @pytest.mark.clause("I1")
 def test_what_is_typed_while_a_turn_runs_is_queued_and_runs_next(home: Home) -> None:
     home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"
-    gate = home.folder / "gate"
+    gate = home.project / "gate"
     wait = f"while [ ! -e {gate} ]; do sleep 0.05; done"
     home.script([{"tool": "run_command", "arguments": {"command": wait}}, "First done.", "Then this."])
     terminal = home.terminal("chat")
@@ -71,6 +71,22 @@ def test_a_command_is_asked_about_in_place(home: Home, answer: str, outcome: str
     assert terminal.leave() == 0
 
 
+def test_always_is_not_offered_for_what_cannot_be_undone(home: Home) -> None:
+    (home.project / "precious").mkdir()
+    home.script([{"tool": "run_command", "arguments": {"command": "rm -r precious"}}, "Finished."])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("do it")
+    terminal.see("This can't be undone. Allow this command", "rm -r precious", "y or n >")
+    terminal.type("always")
+    terminal.see("can be allowed only once", "y or n >")
+    assert "always >" not in terminal.screen.shown()
+    terminal.type("n")
+    terminal.see("answered: n", "Finished.", "ready")
+    assert terminal.leave() == 0
+    assert (home.project / "precious").exists()
+
+
 def test_of_two_commands_asked_about_at_once_only_the_one_shown_is_answered(home: Home) -> None:
     calls = [{"tool": "run_command", "arguments": {"command": f"touch made-{each}"}} for each in "ab"]
     home.script([calls, "Finished."])
@@ -78,21 +94,21 @@ def test_of_two_commands_asked_about_at_once_only_the_one_shown_is_answered(home
     terminal.see("ready")
     terminal.type("do both")
     terminal.see("Allow this command?", "touch made-", "y, n or always")
-    first, second = ("a", "b") if "touch made-a\n⋯" in terminal.glass.shown() else ("b", "a")
+    first, second = ("a", "b") if "touch made-a\n⋯" in terminal.screen.shown() else ("b", "a")
     terminal.type("n")
     terminal.see("answered: n", f"touch made-{second}", "y, n or always")
     terminal.type("y")
     terminal.see("answered: y", "Finished.", "ready")
     assert terminal.leave() == 0
-    assert terminal.glass.shown().count("Allow this command?") == 2
-    assert not (home.folder / f"made-{first}").exists()
-    assert (home.folder / f"made-{second}").exists()
+    assert terminal.screen.shown().count("Allow this command?") == 2
+    assert not (home.project / f"made-{first}").exists()
+    assert (home.project / f"made-{second}").exists()
 
 
 @pytest.mark.clause("I1")
 def test_a_message_that_steers_joins_the_running_turn(home: Home) -> None:
     home.settings["HOLDFAST_TOOLS_APPROVAL"] = "never-ask"
-    gate = home.folder / "gate"
+    gate = home.project / "gate"
     wait = f"while [ ! -e {gate} ]; do sleep 0.05; done"
     home.script([{"tool": "run_command", "arguments": {"command": wait}}, "Steered."])
     terminal = home.terminal()
@@ -140,4 +156,4 @@ def test_escape_sequences_of_a_model_never_reach_the_terminal(home: Home) -> Non
     assert "\x1b[2J" not in terminal.raw
     assert "\x9b" not in terminal.raw
     assert "\b\b" not in terminal.raw
-    assert terminal.glass.strange == []
+    assert terminal.screen.strange == []

@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> str:
     path = tmp_path / "holdfast.db"
     with SessionDB(path) as db:
         db.create_session("s", source="test")
-        db.append_message("s", {"role": "user", "content": "keep this"})
+        db.sessions.append_message("s", {"role": "user", "content": "keep this"})
     return f"sqlite:///{path}"
 
 
@@ -75,7 +75,7 @@ def test_a_backup_that_a_signal_ends_leaves_nothing_behind(
     store: str, tmp_path: Path, signum: signal.Signals
 ) -> None:
     with SessionDB(store.removeprefix("sqlite:///")) as db:
-        db.append_messages("s", [{"role": "tool", "data": "x" * 1_000_000} for _ in range(30)])  # type: ignore[typeddict-unknown-key]
+        db.sessions.append_messages("s", [{"role": "tool", "data": "x" * 1_000_000} for _ in range(30)])  # type: ignore[typeddict-unknown-key]
     folder = tmp_path / "copies"
     folder.mkdir()
     code, said = stopped_backup(store, folder, signum)
@@ -139,13 +139,13 @@ def test_a_wrong_setting_is_named(store: str) -> None:
     assert "sqlite:///PATH" in ran.stderr
 
 
-HEAVY = ("cyclopts", "httpx", "openai", "anthropic", "mcp", "pygments", "fastapi", "uvicorn")
+HEAVY = ("cyclopts", "httpx", "httpx2", "openai", "anthropic", "mcp", "pygments", "fastapi", "uvicorn")
 
 
 def test_a_chat_starts_without_what_only_some_chats_need() -> None:
     """Everything that is imported before the prompt is shown, and nothing that waits for its use."""
     code = (
-        "import sys; import holdfast.cli.main, holdfast.cli.chatting, holdfast.cli.terminal.running;"
+        "import sys; import holdfast.cli.main, holdfast.cli.start_chat, holdfast.cli.terminal.run_chat;"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,14 +3,14 @@
 import logging
 from pathlib import Path
 
-from holdfast.cli.logs import BYTES, KEPT, LOOK_EVERY, Rolling
+from holdfast.cli.logs import BYTES, KEPT, LOOK_EVERY, LogFileHandler
 
 LINE = "x" * 10_000
 
 
 def test_a_full_log_is_put_aside_and_only_so_many_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "holdfast.log"
-    log = Rolling(file)
+    log = LogFileHandler(file)
     record = logging.makeLogRecord({"msg": LINE})
     for _ in range((KEPT + 2) * BYTES // len(LINE)):
         log.handle(record)
@@ -23,7 +23,20 @@ def test_a_full_log_is_put_aside_and_only_so_many_are_kept(tmp_path: Path) -> No
 def test_a_log_that_was_full_at_the_start_is_put_aside_with_the_first_line(tmp_path: Path) -> None:
     file = tmp_path / "holdfast.log"
     file.write_text("x" * BYTES, encoding="utf-8")
-    log = Rolling(file)
+    log = LogFileHandler(file)
     log.handle(logging.makeLogRecord({"msg": "fresh"}))
     log.close()
     assert file.read_text(encoding="utf-8") == "fresh\n"
+
+
+def test_a_log_that_was_deleted_or_moved_away_goes_on_in_a_new_file_of_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.log"
+    log = LogFileHandler(file)
+    record = logging.makeLogRecord({"msg": "line"})
+    log.handle(record)
+    for lose in (file.unlink, lambda: file.rename(tmp_path / "away")):
+        lose()
+        for _ in range(LOOK_EVERY):
+            log.handle(record)
+        assert "line" in file.read_text(encoding="utf-8")
+    log.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import Home, run
+from tests.cli.real_terminal import Home, run
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import SessionDB
-from tests.cli.terminals import Home, run
+from tests.cli.real_terminal import Home, run
 
 # Each test is several processes.
 pytestmark = pytest.mark.slow
@@ -61,8 +61,8 @@ def test_memory_is_searched_and_forgotten(talked: Home) -> None:
 
 def test_what_was_set_aside_is_listed_retried_and_dropped(talked: Home) -> None:
     with SessionDB(talked.database) as db:
-        session = db.list_sessions()[0].session.id
-        turn = next(each.turn_id for each in db.read_messages(session) if each.turn_id)
+        session = db.conversations.list()[0].session.id
+        turn = next(each.turn_id for each in db.sessions.read(session) if each.turn_id)
         db.outbox.enqueue(turn, "elsewhere")
         [delivery] = db.outbox.claim("elsewhere", lease_seconds=60)
         db.outbox.set_aside(delivery, error="refused for good")
@@ -136,15 +136,19 @@ def test_the_doctor_says_how_everything_stands(talked: Home) -> None:
     assert findings["store"]["state"] == "ok"
     assert findings["model"]["state"] == "ok"
     assert "holdfast.log" in findings["log"]["text"]
+    assert findings["sandbox"]["state"] in ("ok", "note")
     assert "passages" in findings["memory local"]["text"]
 
 
 def test_the_doctor_names_what_is_wrong(talked: Home) -> None:
     talked.settings["HOLDFAST_MODEL_NAME"] = "/no/such/script"
     talked.settings["HOLDFAST_MEMORY_PROVIDERS"] = "local,unheard-of"
+    talked.settings["HOLDFAST_TOOLS_SANDBOX"] = "podman"
+    talked.settings["HOLDFAST_TOOLS_SANDBOX_IMAGE"] = "no.such.host/no-such-image:0"
     ran = run(talked, "doctor")
     assert ran.returncode == 1
     assert "✗ model: " in ran.stdout
+    assert "✗ sandbox: commands are refused" in ran.stdout
     assert "unheard-of" in ran.stdout
     assert "✓ store: " in ran.stdout
 
@@ -216,13 +220,13 @@ def test_a_conversation_is_deleted_only_when_somebody_says_so(talked: Home) -> N
     terminal.type("n\r")
     terminal.see("nothing was deleted")
     with SessionDB(talked.database) as db:
-        [mountain, harbour] = db.list_sessions()
+        [mountain, harbour] = db.conversations.list()
         db.inbox.put(mountain.session.id, {"role": "user", "content": "later"})
     waits = run(talked, "sessions", "delete", "1", "--yes")
     assert (waits.returncode, "wait in its inbox" in waits.stderr) == (3, True)
     assert run(talked, "sessions", "delete", "1", "--yes", "--force").returncode == 0
     with SessionDB(talked.database) as db:
-        assert [each.root_id for each in db.list_sessions()] == [harbour.root_id]
+        assert [each.root_id for each in db.conversations.list()] == [harbour.root_id]
         assert db.check() == []
 
 

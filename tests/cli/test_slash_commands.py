@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.terminals import Home
+from tests.cli.real_terminal import Home
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def test_slash_commands_work_on_the_conversation(home: Home) -> None:
     terminal.type("/sessions")
     terminal.see("msg first")
     terminal.type("/status")
-    terminal.see("conversation", "idle", "store:")
+    terminal.see("conversation", "idle", "store:", "workspace:", "approval: ask", "sandbox:")
     terminal.type("/quit")
     assert terminal.end() == 0
 

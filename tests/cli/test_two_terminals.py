@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.terminals import Home
+from tests.cli.real_terminal import Home
 
 pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
 
@@ -23,7 +23,7 @@ def test_the_second_terminal_sees_the_answer_as_it_comes_and_ctrl_c_there_stops_
     second.key("\x03")
     second.see("interrupted: the person interrupted")
     first.see("interrupted: the person interrupted")
-    assert "never" not in first.glass.shown() + second.glass.shown()
+    assert "never" not in first.screen.shown() + second.screen.shown()
     assert second.leave() == 0
     assert first.leave() == 0
 
@@ -51,6 +51,6 @@ def test_what_is_asked_in_one_terminal_is_answered_in_the_other(home: Home) -> N
     second.type("y")
     first.see("answered: y", "Thanks.", "ready")
     second.see("Thanks.", "ready")
-    assert (home.folder / "made.txt").read_text() == "made\n"
+    assert (home.project / "made.txt").read_text() == "made\n"
     assert second.leave() == 0
     assert first.leave() == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core import new_id
 from holdfast.core.ids import ALPHABET, LENGTH, RANDOM_BITS, IdFactory, encode
 from holdfast.testing import FakeClock
-from tests.sessions.steps import together
+from tests.sessions.store_fixtures import together
 
 
 def test_an_id_is_26_characters_of_the_alphabet() -> None:

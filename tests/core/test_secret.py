@@ -90,3 +90,12 @@ def test_secrets_are_equal_by_value_and_never_to_text(one: str, other: str) -> N
     assert Secret(one) != one
     assert hash(Secret(one)) == hash(Secret(one))
     assert bool(Secret(one)) == bool(one)
+
+
+def test_a_key_is_masked_in_a_text_when_it_is_long_enough_to_be_one() -> None:
+    assert Secret("sk-12345").masked_in("wrong key sk-12345!") == f"wrong key {MASK}!"
+    for placeholder in ("x", "none", "ollama", "unused"):
+        text = f"x: model none of ollama is unused, {placeholder}"
+        assert Secret(placeholder).masked_in(text) == text
+        assert not Secret(placeholder).is_in(text)
+    assert Secret("").masked_in("as it is") == "as it is"

@@ -13,9 +13,9 @@ from holdfast.host import Host
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext
-from tests.agent.company import Hold, a_tool, until
-from tests.host.fleet import fleet
-from tests.host.house import a_host, until_turns_end
+from tests.agent.agent_fixtures import Hold, a_tool, until
+from tests.host.host_fixtures import a_host, until_turns_end
+from tests.host.host_processes import host_processes
 
 E = TypeVar("E", bound=Event)
 Wait = Callable[[Awaitable[Any]], Any]
@@ -206,7 +206,7 @@ def test_a_killed_process_leaves_no_ask_open_and_what_it_was_answered_waits(
     store_url: str, tmp_path: Path, other_db: SessionDB, wait: Wait
 ) -> None:
     async def scenario() -> None:
-        async with fleet(store_url, tmp_path) as start:
+        async with host_processes(store_url, tmp_path) as start:
             a = await start(lease=1.0)
             await a.do("send", session_id="s", text="ask which one?")
             await until(lambda: bool(other_db.asks.open("s")))
@@ -247,7 +247,7 @@ class Late:
 
 
 def test_an_answer_accepted_before_the_time_ran_out_counts(wait: Wait) -> None:
-    from holdfast.tools.asking import OpenQuestions
+    from holdfast.tools.open_questions import OpenQuestions
 
     async def scenario() -> None:
         events: list[Event] = []

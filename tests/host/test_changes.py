@@ -6,20 +6,20 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from holdfast.host import Host, SessionChange
+from holdfast.host import ConversationStatus, Host
 from holdfast.sessions import SessionDB
 from holdfast.testing.scripted_model import Call
 from holdfast.tools.contract import ToolContext, ToolResult
-from tests.agent.company import Hold, echo, until
-from tests.host.house import a_host, until_turns_end
+from tests.agent.agent_fixtures import Hold, echo, until
+from tests.host.host_fixtures import a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 
 
 @asynccontextmanager
-async def listening(host: Host) -> AsyncIterator[list[SessionChange]]:
+async def listening(host: Host) -> AsyncIterator[list[ConversationStatus]]:
     """What a listener has heard so far."""
-    heard: list[SessionChange] = []
+    heard: list[ConversationStatus] = []
     tell = heard.append
     begun = asyncio.Event()
 
@@ -83,7 +83,7 @@ def test_what_another_process_does_is_heard_soon(store_url: str, db: SessionDB, 
         with SessionDB.open(store_url) as other:
             async with a_host(db) as host, listening(host) as heard:
 
-                def last() -> SessionChange:
+                def last() -> ConversationStatus:
                     return [each for each in heard if each.root_id == "s"][-1]
 
                 def tells(**fields: object) -> Callable[[], bool]:
@@ -94,7 +94,7 @@ def test_what_another_process_does_is_heard_soon(store_url: str, db: SessionDB, 
 
                 other.create_session("s", source="test")
                 await until(tells(state="idle"))
-                other.set_title("s", "theirs")
+                other.conversations.set_title("s", "theirs")
                 await until(tells(title="theirs"))
                 other.hold_session("s", "another process")
                 turn = other.turns.open("s", {"role": "user", "content": "hm"})
@@ -119,7 +119,7 @@ def test_a_listener_first_hears_what_is_not_idle(db: SessionDB, wait: Wait) -> N
         db.inbox.put("waits", {"role": "user", "content": "hm"})
         db.turns.open("unfinished", {"role": "user", "content": "hm"})
         async with a_host(db) as host:
-            first: dict[str, SessionChange] = {}
+            first: dict[str, ConversationStatus] = {}
             async with aclosing(host.changes()) as changes:
                 while len(first) < 2:
                     change = await anext(changes)
@@ -143,7 +143,7 @@ def test_a_slow_listener_gets_the_newest_of_each_and_slows_nobody(db: SessionDB,
                     # Each of them was told, so the slow one missed it.
                     told_of = (f"s{number}", title)
                     await until(lambda: told_of in [(each.root_id, each.title) for each in heard])  # noqa: B023
-            unread: list[SessionChange] = []
+            unread: list[ConversationStatus] = []
             while not unread or unread[-1].root_id != "s9":
                 unread.append(await anext(slow))
             told = [(each.root_id, each.title) for each in unread if each.root_id.startswith("s")]

@@ -19,9 +19,9 @@ from holdfast.memory import SessionLifecycle
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from holdfast.testing.providers import RecordingProvider
-from tests.agent.company import DEADLINE, Hold, until
-from tests.host.house import QUICK, a_host, until_turns_end
-from tests.host.wedged import Wedged, remembering, say
+from tests.agent.agent_fixtures import DEADLINE, Hold, until
+from tests.host.hanging_provider import HangingProvider, memory_with, run_turns
+from tests.host.host_fixtures import QUICK, a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 QUICK_RECALL = AgentOptions(recall_seconds=0.05)
@@ -29,14 +29,14 @@ QUICK_RECALL = AgentOptions(recall_seconds=0.05)
 
 @pytest.mark.clause("M1")
 def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
-    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged]
+    db: SessionDB, wait: Wait, wedged: Callable[..., HangingProvider]
 ) -> None:
     async def scenario() -> None:
         provider = wedged("initialize", "sync_turns", "prefetch", "on_session_end")
         async with a_host(
             db,
             ["one", "two"],
-            memory=remembering(db, provider),
+            memory=memory_with(db, provider),
             options=replace(QUICK, shutdown_seconds=0.5),
             agent_options=QUICK_RECALL,
         ) as host:
@@ -70,12 +70,12 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
 @pytest.mark.clause("L10")
 def test_a_completed_turn_is_marked_and_nothing_is_committed_there(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        provider = Wedged()
+        provider = HangingProvider()
         hold = Hold()
         script = ["fine", hold, ValueError("the model broke")]
-        async with a_host(db, script, memory=remembering(db, provider)) as host:
+        async with a_host(db, script, memory=memory_with(db, provider)) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "one")
+            await run_turns(host, "s", "one")
             assert SessionLifecycle(db).has_uncommitted_work("s")
             await host.new_session(session_id="interrupted")
             await host.send("interrupted", "two")
@@ -83,8 +83,8 @@ def test_a_completed_turn_is_marked_and_nothing_is_committed_there(db: SessionDB
             await host.interrupt("interrupted")
             await until_turns_end(host, "interrupted")
             await host.new_session(session_id="failed")
-            await say(host, "failed", "three")
-            assert db.uncommitted_sessions() == ["s"]
+            await run_turns(host, "failed", "three")
+            assert db.sessions.uncommitted() == ["s"]
             assert provider.committed() == []
 
     wait(scenario())
@@ -93,12 +93,12 @@ def test_a_completed_turn_is_marked_and_nothing_is_committed_there(db: SessionDB
 @pytest.mark.clause("L10")
 def test_an_ephemeral_turn_leaves_no_mark(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        provider = Wedged()
+        provider = HangingProvider()
         options = AgentOptions(ephemeral=True)
-        async with a_host(db, ["hm"], memory=remembering(db, provider), agent_options=options) as host:
+        async with a_host(db, ["hm"], memory=memory_with(db, provider), agent_options=options) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "between us")
-            assert db.uncommitted_sessions() == []
+            await run_turns(host, "s", "between us")
+            assert db.sessions.uncommitted() == []
             await host.new_session("s")
         assert provider.committed() == []
         assert provider.turns == []
@@ -109,20 +109,20 @@ def test_an_ephemeral_turn_leaves_no_mark(db: SessionDB, wait: Wait) -> None:
 @pytest.mark.clause("L11", "L9")
 @pytest.mark.parametrize("boundary", ["new session", "clear"])
 def test_a_boundary_commits_the_session_before_it_in_the_background(
-    db: SessionDB, wait: Wait, wedged: Callable[..., Wedged], boundary: str
+    db: SessionDB, wait: Wait, wedged: Callable[..., HangingProvider], boundary: str
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
-        async with a_host(db, ["yes", "later"], memory=remembering(db, provider)) as host:
+        async with a_host(db, ["yes", "later"], memory=memory_with(db, provider)) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "remember this")
+            await run_turns(host, "s", "remember this")
             fresh = await (host.clear("s") if boundary == "clear" else host.new_session("s"))
             await until(provider.reached.is_set)
             # The provider hangs in the commit, and a turn runs to its end.
-            await say(host, fresh, "go on")
-            assert "s" in db.uncommitted_sessions()
+            await run_turns(host, fresh, "go on")
+            assert "s" in db.sessions.uncommitted()
             provider.gate.set()
-            await until(lambda: "s" not in db.uncommitted_sessions())
+            await until(lambda: "s" not in db.sessions.uncommitted())
             assert provider.committed() == [["remember this", "yes"]]
 
     wait(scenario())
@@ -149,9 +149,9 @@ def test_the_next_start_commits_what_a_crash_left_uncommitted_once(db: SessionDB
     db.turns.complete(turn.id, {"role": "assistant", "content": "answer 2"})
 
     async def scenario() -> None:
-        provider = Wedged()
-        async with a_host(db, memory=remembering(db, provider)):
-            await until(lambda: db.uncommitted_sessions() == [])
+        provider = HangingProvider()
+        async with a_host(db, memory=memory_with(db, provider)):
+            await until(lambda: db.sessions.uncommitted() == [])
         assert provider.committed() == [
             ["question 0", "answer 0", "question 1", "answer 1"],
             ["question 2", "answer 2"],
@@ -177,7 +177,7 @@ def test_what_is_completed_while_a_start_looks_around_waits_for_its_own_boundary
     monkeypatch.setattr(SessionLifecycle, "recover", late)
 
     async def scenario() -> None:
-        async with a_host(db, ["hello"], memory=remembering(db, provider)) as host:
+        async with a_host(db, ["hello"], memory=memory_with(db, provider)) as host:
             await host.send("s", "hi")
             await until_turns_end(host, "s")
             await until(lambda: db.session_holder("s") is None)
@@ -185,7 +185,7 @@ def test_what_is_completed_while_a_start_looks_around_waits_for_its_own_boundary
             await until(looked.is_set)
             while (await host.status()).recovering:
                 pass
-            assert db.uncommitted_sessions() == ["s"]
+            assert db.sessions.uncommitted() == ["s"]
 
     wait(scenario())
 
@@ -205,13 +205,13 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
 
     async def scenario() -> None:
         db = SessionDB.open(store_url, lease_seconds=1.0)
-        provider = Wedged()
-        async with a_host(db, memory=remembering(db, provider)) as host:
+        provider = HangingProvider()
+        async with a_host(db, memory=memory_with(db, provider)) as host:
             assert await host.unfinished("s") is None
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnUnfinished):
                     break
-            await until(lambda: db.uncommitted_sessions() == [])
+            await until(lambda: db.sessions.uncommitted() == [])
             assert (await host.session_status("s")).state == "unfinished"
             assert (await host.status()).unfinished == ["s"]
         assert provider.committed() == [["question", "answer"]]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import (
+    CommandInterrupted,
     InvalidInput,
     NotWaiting,
     SessionBusy,
@@ -14,7 +15,6 @@ from holdfast.core.errors import (
     SessionEnded,
     SessionNotFound,
     TurnAlreadyRunning,
-    WishInterrupted,
 )
 from holdfast.core.events import (
     MessageAccepted,
@@ -24,10 +24,10 @@ from holdfast.core.events import (
 from holdfast.host import Host, HostOptions
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
-from tests.agent.company import Hold, echo, until
-from tests.host.house import a_host, until_turns_end
-from tests.host.saying import said
-from tests.host.wedged import say
+from tests.agent.agent_fixtures import Hold, echo, until
+from tests.host.hanging_provider import run_turns
+from tests.host.host_fixtures import a_host, until_turns_end
+from tests.host.transcripts import said
 
 Wait = Callable[[Awaitable[Any]], Any]
 IMPATIENT = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, patience_seconds=0.1)
@@ -85,7 +85,7 @@ def test_what_another_process_holds_is_refused_after_a_short_patience(
             assert (await host.session_status("s")).state == "elsewhere"
             # Nothing of the refused wish is left to happen later.
             db.let_go_of_session("s", "another process")
-            await say(host, "s", "hi")
+            await run_turns(host, "s", "hi")
             assert (await host.session_status("s")).state == "idle"
             session = db.get_session("s")
             assert session is not None
@@ -106,7 +106,7 @@ def test_a_conversation_is_not_branched_off_while_its_turn_runs(db: SessionDB, w
                 await host.truncate("s", before=0)
             assert await host.unfinished("s") is None
             branch = await host.branch("s", before=0)
-            await say(host, branch, "meanwhile")
+            await run_turns(host, branch, "meanwhile")
             hold.opened.set()
             await until_turns_end(host, "s")
             assert said(db, branch) == [("user", "meanwhile"), ("assistant", "again")]
@@ -142,7 +142,7 @@ def test_a_session_with_a_waiting_message_is_not_cleared_over_it(db: SessionDB, 
             await host.send("s", "two")
             clearing = asyncio.create_task(host.clear("s"))
             conversation = host._conversations.opened["s"]  # noqa: SLF001
-            await until(lambda: bool(conversation._wishes))  # noqa: SLF001
+            await until(lambda: bool(conversation._commands))  # noqa: SLF001
             hold.opened.set()
             with pytest.raises(SessionBusy, match="wait"):
                 await clearing
@@ -157,7 +157,7 @@ def test_a_retry_says_the_last_turns_message_again_in_a_branch(db: SessionDB, wa
             await host.new_session(session_id="s")
             with pytest.raises(InvalidInput, match="nothing to say again"):
                 await host.retry("s")
-            await say(host, "s", "first", "second")
+            await run_turns(host, "s", "first", "second")
             branch = await host.retry("s")
             await until_turns_end(host, branch)
             kept = [("user", "first"), ("assistant", "one"), ("user", "second")]
@@ -183,7 +183,7 @@ def test_places_out_of_range_and_nothing_to_resume_are_refused(db: SessionDB, wa
     async def scenario() -> None:
         async with a_host(db) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "hi")
+            await run_turns(host, "s", "hi")
             for before in (-1, 3):
                 with pytest.raises(InvalidInput, match="between 0 and 2"):
                     await host.truncate("s", before=before)
@@ -220,7 +220,7 @@ def test_any_text_is_kept_word_for_word(db: SessionDB, wait: Wait, text: str) ->
     async def scenario() -> None:
         async with a_host(db, lambda _: ScriptedModel(["ok", "ok"], context_window=50_000_000)) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", text)
+            await run_turns(host, "s", text)
             assert said(db, "s")[0] == ("user", text)
 
     wait(scenario())
@@ -232,13 +232,13 @@ def test_a_wish_whose_maker_left_harms_nobody(db: SessionDB, wait: Wait) -> None
         model = ScriptedModel(["long " * 800, "long " * 800, hold, "still here"], context_window=3_200)
         async with a_host(db, lambda _: model) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "talk", "go on")
+            await run_turns(host, "s", "talk", "go on")
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await host.compact("s")
             hold.opened.set()
-            await say(host, "s", "are you there?")
-            assert said(db, db.live_end("s"))[-1][0] == "assistant"
+            await run_turns(host, "s", "are you there?")
+            assert said(db, db.sessions.live_end("s"))[-1][0] == "assistant"
 
     wait(scenario())
 
@@ -320,11 +320,11 @@ def test_an_interrupted_wish_is_answered(db: SessionDB, wait: Wait) -> None:
         async with a_host(db, lambda _: model) as host:
             await host.new_session(session_id="s")
             assert not await host.interrupt("s")
-            await say(host, "s", "talk", "go on")
+            await run_turns(host, "s", "talk", "go on")
             compacting = asyncio.create_task(host.compact("s"))
             await hold.reached.wait()
             assert await host.interrupt("s")
-            with pytest.raises(WishInterrupted):
+            with pytest.raises(CommandInterrupted):
                 await compacting
             assert db.get_compression_lock_holder("s") is None
 

@@ -12,12 +12,12 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.settings import ModelSettings, Settings
 from holdfast.host import Host
 from holdfast.models.contract import Model, ModelTraits
-from holdfast.models.in_use import ModelInUse
+from holdfast.models.switchable_model import SwitchableModel
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
-from holdfast.wiring.models import ModelsOfSettings, named
-from tests.agent.company import Hold
-from tests.host.house import a_host, until_turns_end
+from holdfast.wiring.model_switch import ModelSwitch, named
+from tests.agent.agent_fixtures import Hold
+from tests.host.host_fixtures import a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -32,7 +32,7 @@ class Closing(ScriptedModel):
 class Shelf:
     """Models by their names."""
 
-    def __init__(self, in_use: ModelInUse, *models: Closing) -> None:
+    def __init__(self, in_use: SwitchableModel, *models: Closing) -> None:
         self._in_use = in_use
         self._models = {model.traits.name: model for model in models}
 
@@ -49,7 +49,7 @@ class Shelf:
         await self._in_use.close_unused()
 
 
-def with_models(db: SessionDB, in_use: ModelInUse, *others: Closing, tools: Any = ()) -> Host:  # noqa: ANN401
+def with_models(db: SessionDB, in_use: SwitchableModel, *others: Closing, tools: Any = ()) -> Host:  # noqa: ANN401
     def model(_: str) -> Model:
         return in_use
 
@@ -61,7 +61,7 @@ def test_a_switch_leaves_the_running_turn_alone_and_counts_from_the_next(db: Ses
     async def scenario() -> None:
         hold = Hold()
         old, new = Closing([Call("hold"), "from the old"], name="old"), Closing(["from the new"], name="new")
-        in_use = ModelInUse(old)
+        in_use = SwitchableModel(old)
         async with with_models(db, in_use, new, tools=[hold.tool()]) as host:
             await host.send("s", "first")
             await hold.reached.wait()
@@ -85,23 +85,23 @@ def test_what_hangs_on_the_window_follows_the_model(db: SessionDB, wait: Wait) -
     async def scenario() -> None:
         old = Closing(["long " * 300] * 2, name="old", context_window=100_000)
         new = Closing(["a summary", "short"], name="new", context_window=600)
-        in_use = ModelInUse(old)
+        in_use = SwitchableModel(old)
         async with with_models(db, in_use, new) as host:
             await host.send("s", "one")
             await host.send("s", "two")
             await until_turns_end(host, "s", 2)
-            assert db.live_end("s") == "s"
+            assert db.sessions.live_end("s") == "s"
             await host.switch_model("new")
             await host.send("s", "three")
             await until_turns_end(host, "s", 3)
-            assert db.live_end("s") != "s"
+            assert db.sessions.live_end("s") != "s"
 
     wait(scenario())
 
 
 def test_a_model_that_can_not_be_had_changes_nothing(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        in_use = ModelInUse(Closing(["still here"], name="old"))
+        in_use = SwitchableModel(Closing(["still here"], name="old"))
         async with with_models(db, in_use) as host:
             with pytest.raises(ModelMissing):
                 await host.switch_model("new")
@@ -122,8 +122,8 @@ def test_models_of_the_settings_are_opened_by_name(tmp_path: Path, wait: Wait) -
         script = tmp_path / "script.json"
         script.write_text('["hello"]')
         settings = Settings(model=ModelSettings(provider="scripted", name=str(script)))
-        in_use = ModelInUse(Closing(name="first"))
-        models = ModelsOfSettings(settings, in_use)
+        in_use = SwitchableModel(Closing(name="first"))
+        models = ModelSwitch(settings, in_use)
         assert (await models.switch(f"scripted:{script}")).name == "scripted"
         assert in_use.traits.name == "scripted"
         with pytest.raises(ModelMissing, match="missing"):

@@ -15,48 +15,53 @@ from holdfast.core.events import (
     TurnInterrupted,
 )
 from holdfast.models.contract import ModelRequest
+from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Engine, Look, Transaction
+from holdfast.sessions.contract import (
+    ClaimedConversation,
+    Engine,
+    Operation,
+    ReleasedConversation,
+    Transaction,
+)
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import ScriptedModel
-from tests.agent.company import ByItsCallers, Hold, HoldingEngine, until
-from tests.host.house import a_host, until_turns_end
+from holdfast.testing.faults import EngineProxy
+from tests.agent.agent_fixtures import Hold, HoldingEngine, until
+from tests.host.host_fixtures import ENDS, a_host, until_turns_end
 
 T = TypeVar("T")
 Wait = Callable[[Awaitable[Any]], Any]
 
 
-class Fickle:
-    """A person who takes a message back right after the runner has looked at it, once."""
+class Fickle(EngineProxy):
+    """A person who takes a message back right after the runner has seen that it is next, once."""
 
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._look = db.look
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
         self.unwanted = 0
 
-    def __call__(self, session_id: str) -> Look:
-        found = self._look(session_id)
-        first = found.first()
-        if first is not None and first.id == self.unwanted:
-            self._db.inbox.withdraw(self.unwanted)
-        return found
+    async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
+        result = await super().run(operation, pool)
+        if isinstance(result, ClaimedConversation | ReleasedConversation):
+            first = result.state.first()
+            if first is not None and first.id == self.unwanted:
+                SessionDB.on(self._engine).inbox.withdraw(self.unwanted)
+        return result
 
 
 @pytest.mark.clause("I1")
-def test_a_message_withdrawn_between_the_look_and_the_taking_stops_nobody(
-    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_withdrawn_between_the_look_and_the_taking_stops_nobody(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         hold = Hold()
-        look = Fickle(db)
-        monkeypatch.setattr(db, "look", look)
-        async with a_host(db, [hold, "last"]) as host:
+        engine = Fickle(db._engine)  # noqa: SLF001 - a store is built on an engine, and keeps it
+        async with a_host(SessionDB.on(engine), [hold, "last"]) as host:
             await host.send("s", "first")
             await hold.reached.wait()
             # As another process does it: nobody pokes this runner.
             unwanted = db.inbox.put("s", {"role": "user", "content": "never mind"})
             db.inbox.put("s", {"role": "user", "content": "third"})
-            look.unwanted = unwanted.id
+            engine.unwanted = unwanted.id
             hold.opened.set()
             await until(lambda: db.get_messages("s")[-1]["content"] == "last")
             assert [m["content"] for m in db.get_messages("s") if m["role"] == "user"] == ["first", "third"]
@@ -67,32 +72,31 @@ def test_a_message_withdrawn_between_the_look_and_the_taking_stops_nobody(
     wait(scenario())
 
 
-class Failing:
-    """Fails at the first look by who has just begun to hold the conversation."""
+class FailingClaims(EngineProxy):
+    """Fails at the first claim, when all of it but the commit is done."""
 
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._look = db.look
-        self.failed = False
+    failed = False
 
-    def __call__(self, session_id: str) -> Look:
-        if not self.failed and self._db.session_holder(session_id) is not None:
-            self.failed = True
+    def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        if self.failed or not isinstance(work, Operation) or work.name != "claim_conversation":
+            return work
+        self.failed = True
+
+        def fail(tx: Transaction) -> T:
+            work(tx)
             raise StoreFault("the store", "a look failed")
-        return self._look(session_id)
+
+        return fail
 
 
 @pytest.mark.clause("I1")
-def test_a_look_that_fails_right_after_the_lease_was_taken_blocks_nobody(
-    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_that_fails_after_it_took_the_lease_blocks_nobody(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        look = Failing(db)
-        monkeypatch.setattr(db, "look", look)
-        async with a_host(db, ["heard"]) as host:
+        engine = FailingClaims(db._engine)  # noqa: SLF001 - a store is built on an engine, and keeps it
+        async with a_host(SessionDB.on(engine), ["heard"]) as host:
             await host.send("s", "first")
             await until(lambda: [m["content"] for m in db.get_messages("s")] == ["first", "heard"])
-        assert look.failed
+        assert engine.failed
 
     wait(scenario())
 
@@ -110,12 +114,14 @@ def test_a_turn_whose_lease_was_lost_and_that_nobody_took_is_closed_here(db: Ses
             events = await until_turns_end(host, "s")
             assert isinstance(events[-1], TurnFailed)
             await until(lambda: not db.turns.unfinished())
-            assert db.turns.get(events[-1].turn_id).state == "failed"  # type: ignore[union-attr]
+            # Its whole answer was there, and is stored and shown after all.
+            assert db.turns.get(events[-1].turn_id).state == "completed"  # type: ignore[union-attr]
             assert "held" in str(db.get_messages("s")[-1]["content"])
             await until(lambda: db.session_holder("s") is None)
-            # Its end was shown once.
             await host.send("s", "second")
-            assert isinstance((await until_turns_end(host, "s", 2))[-1], TurnCompleted)
+            ends = [each for each in await until_turns_end(host, "s", 3) if isinstance(each, ENDS)]
+            assert [type(each) for each in ends] == [TurnFailed, TurnCompleted, TurnCompleted]
+            assert ends[0].turn_id == ends[1].turn_id != ends[2].turn_id
 
     wait(scenario())
 
@@ -163,43 +169,43 @@ def test_an_interrupt_in_the_moment_of_a_rotation_still_shows_it(wait: Wait) -> 
                 engine.opened.set()
                 events = await ending
                 rotated = [event for event in events if isinstance(event, SessionRotated)]
-                assert [event.child_id for event in rotated] == [db.live_end("s")]
+                assert [event.child_id for event in rotated] == [db.sessions.live_end("s")]
                 assert rotated[0].session_id == "s"
                 assert isinstance(events[-1], TurnInterrupted)
-                assert events[-1].session_id == db.live_end("s")
+                assert events[-1].session_id == db.sessions.live_end("s")
 
     wait(scenario())
 
 
-class UnsureEngine(ByItsCallers):
+class UnsureEngine(EngineProxy):
     """An engine whose connection breaks right after a chosen write is stored, and then stays so."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._break = False
+        self._failing = 0
         self._failing_reads = 0
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest is the engine's own
-        return getattr(self._engine, name)
 
     def break_after_next_write(self, failing: int = 0) -> None:
         self._break, self._failing = True, failing
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        if self._failing_reads:
-            self._failing_reads -= 1
-            raise OutcomeUnknown("here", "still broken")
-        result = self._engine.write(work)
+    def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        self._fail()
+        return work
+
+    def done(self, work: Callable[[Transaction], T]) -> None:
         if self._break:
             self._break, self._failing_reads = False, self._failing
             raise OutcomeUnknown("here", "the connection broke")
-        return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
+        self._fail()
+        return super().read(work)
+
+    def _fail(self) -> None:
         if self._failing_reads:
             self._failing_reads -= 1
             raise OutcomeUnknown("here", "still broken")
-        return self._engine.read(work)
 
 
 @pytest.mark.clause("D1")
@@ -218,7 +224,7 @@ def test_a_completion_whose_outcome_was_not_heard_is_shown_once_it_is_known(wait
                 events = await until_turns_end(host, "s")
                 assert isinstance(events[-1], TurnCompleted)
                 assert events[-1].final_response == "the answer"
-                assert db.uncommitted_sessions() == ["s"]
+                assert db.sessions.uncommitted() == ["s"]
                 await until(lambda: db.session_holder("s") is None)
                 await host.send("s", "second")
                 later = await until_turns_end(host, "s", 2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import HostClosed, WishInterrupted
+from holdfast.core.errors import CommandInterrupted, HostClosed
 from holdfast.core.events import TurnCompleted, TurnInterrupted
 from holdfast.host import Host, HostOptions
 from holdfast.memory import MemoryManager
@@ -19,10 +19,10 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
 from holdfast.testing.providers import RecordingProvider
 from holdfast.tools.contract import ToolContext
-from tests.agent.company import DEADLINE, Hold, a_tool, until
-from tests.host.house import QUICK, a_host, until_turns_end
+from tests.agent.agent_fixtures import DEADLINE, Hold, a_tool, until
+from tests.host.hanging_provider import HangingProvider, memory_with, run_turns
+from tests.host.host_fixtures import QUICK, a_host, until_turns_end
 from tests.host.test_memory import QUICK_RECALL
-from tests.host.wedged import Wedged, remembering, say
 
 Wait = Callable[[Awaitable[Any]], Any]
 BUDGET = 1.0
@@ -39,15 +39,15 @@ async def closed_in_time(host: Host) -> list[str]:
 
 @pytest.mark.clause("M5", "D9", "D1")
 def test_closing_with_a_wedged_provider_says_what_is_owed_and_the_next_start_delivers_it(
-    store_url: str, wait: Wait, wedged: Callable[..., Wedged]
+    store_url: str, wait: Wait, wedged: Callable[..., HangingProvider]
 ) -> None:
     async def scenario() -> None:
         db = SessionDB.open(store_url)
         provider = wedged("sync_turns", "on_session_end")
-        host = a_host(db, ["one", "two"], memory=remembering(db, provider), agent_options=QUICK_RECALL)
+        host = a_host(db, ["one", "two"], memory=memory_with(db, provider), agent_options=QUICK_RECALL)
         async with host:
             await host.new_session(session_id="s")
-            await say(host, "s", "first", "second")
+            await run_turns(host, "s", "first", "second")
             owed = await closed_in_time(host)
             assert await host.close() == owed
         assert any("2 turns are owed to recording" in line for line in owed)
@@ -55,7 +55,7 @@ def test_closing_with_a_wedged_provider_says_what_is_owed_and_the_next_start_del
 
         again = SessionDB.open(store_url)
         assert again.outbox.backlog("recording").owed == 2
-        assert again.uncommitted_sessions() == ["s"]
+        assert again.sessions.uncommitted() == ["s"]
         again.close()
 
     wait(scenario())
@@ -64,21 +64,21 @@ def test_closing_with_a_wedged_provider_says_what_is_owed_and_the_next_start_del
 @pytest.mark.slow
 @pytest.mark.clause("D1", "L13")
 def test_what_a_wedged_provider_was_owed_at_the_end_reaches_it_after_the_next_start(
-    store_url: str, wedged: Callable[..., Wedged]
+    store_url: str, wedged: Callable[..., HangingProvider]
 ) -> None:
     async def scenario() -> None:
         db = SessionDB.open(store_url)
         provider = wedged("sync_turns", "on_session_end")
-        host = a_host(db, ["one", "two"], memory=remembering(db, provider), agent_options=QUICK_RECALL)
+        host = a_host(db, ["one", "two"], memory=memory_with(db, provider), agent_options=QUICK_RECALL)
         async with host:
             await host.new_session(session_id="s")
-            await say(host, "s", "first", "second")
+            await run_turns(host, "s", "first", "second")
         again = SessionDB.open(store_url, lease_seconds=1.0)
-        fresh = Wedged()
-        async with a_host(again, memory=remembering(again, fresh)):
+        fresh = HangingProvider()
+        async with a_host(again, memory=memory_with(again, fresh)):
             # The claim of the process before runs out by itself; until then a commit fails and is repeated.
             await until(lambda: fresh.said("s") == ["first", "second"])
-            await until(lambda: again.uncommitted_sessions() == [])
+            await until(lambda: again.sessions.uncommitted() == [])
         assert fresh.committed() == [["first", "one", "second", "two"]]
 
     asyncio.run(asyncio.wait_for(scenario(), 90))
@@ -86,17 +86,17 @@ def test_what_a_wedged_provider_was_owed_at_the_end_reaches_it_after_the_next_st
 
 @pytest.mark.clause("M5", "M7")
 def test_a_commit_that_hangs_leaves_another_provider_its_deliveries(
-    store_url: str, wait: Wait, wedged: Callable[..., Wedged]
+    store_url: str, wait: Wait, wedged: Callable[..., HangingProvider]
 ) -> None:
     async def scenario() -> None:
         db = SessionDB.open(store_url)
         healthy, gate = RecordingProvider("healthy"), threading.Event()
-        memory = remembering(db, wedged("on_session_end"))
+        memory = memory_with(db, wedged("on_session_end"))
         healthy.before = lambda _: assert_opened(gate)
         memory.add_provider(healthy)
         async with a_host(db, ["one"], memory=memory) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "first")
+            await run_turns(host, "s", "first")
             budget = ShutdownBudget(BUDGET, SystemClock())
             closing = asyncio.create_task(host.close(budget))
             await until(lambda: any(stage.name == "memory commits" for stage in budget.stages))
@@ -129,7 +129,7 @@ def test_closing_with_wedged_blocking_tools_on_every_thread_is_bounded(store_url
             await host.send("s", "and then this")
             assert await closed_in_time(host) == []
         again = SessionDB.open(store_url)
-        (turn,) = [m for m in again.read_messages("s") if m.message["role"] == "user"]
+        (turn,) = [m for m in again.sessions.read("s") if m.message["role"] == "user"]
         stopped = again.turns.get(turn.turn_id or "")
         assert stopped is not None
         assert stopped.state == "interrupted"
@@ -183,12 +183,12 @@ def test_a_compaction_that_hangs_is_interrupted_by_a_person_and_by_the_end(
         model = ScriptedModel(["long " * 800, "long " * 800, hold, hold], context_window=3_200)
         async with a_host(db, lambda _: model) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "talk", "go on")
+            await run_turns(host, "s", "talk", "go on")
             for stop in (lambda: host.interrupt("s"), lambda: closed_in_time(host)):
                 compacting = asyncio.create_task(host.compact("s"))
                 await hold.reached.wait()
                 assert await stop() in (True, [])
-                with pytest.raises((WishInterrupted, HostClosed)):
+                with pytest.raises((CommandInterrupted, HostClosed)):
                     await compacting
                 hold.reached.clear()
         again = SessionDB.open(store_url)
@@ -207,7 +207,7 @@ def test_a_store_that_hangs_can_not_hold_up_the_end(wait: Wait, tmp_path: Any) -
         db = SessionDB(tmp_path / "holdfast.db")
         async with a_host(db, ["one"]) as host:
             await host.new_session(session_id="s")
-            await say(host, "s", "first")
+            await run_turns(host, "s", "first")
             closing = db.close
             db.close = lambda: (gate.wait(DEADLINE), closing())[1]  # type: ignore[method-assign]
             await closed_in_time(host)

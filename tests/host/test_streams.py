@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from holdfast.core.events import SessionSnapshot, TextDelta, TurnCompleted, TurnStarted
 from holdfast.host import Numbered
-from holdfast.host.streams import EventStream
+from holdfast.host.event_stream import EventStream
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
-from tests.agent.company import Hold, until
-from tests.host.house import a_host, until_turns_end
+from tests.agent.agent_fixtures import Hold, until
+from tests.host.host_fixtures import a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 FIRST = 1_000

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.core.events import TurnUnfinished
+from holdfast.core.events import Event, TurnUnfinished
 from holdfast.sessions import SessionDB
-from tests.agent.company import until
-from tests.host.house import a_host
+from tests.agent.agent_fixtures import until
+from tests.host.host_fixtures import a_host
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -41,8 +41,14 @@ def test_a_subagent_of_a_living_process_is_left_alone(db: SessionDB, wait: Wait)
         db.create_session("child", source="delegate", parent="s", relation="delegate")
         db.turns.open("child", {"role": "user", "content": "count"})
         async with a_host(db) as host:
-            while (await host.status()).recovering:
+            shown: list[Event] = []
+            host.watch(shown.append)
+            while (status := await host.status()).recovering:
                 await until(lambda: True)
             assert db.turns.running("child") is not None
+            assert not [event for event in shown if isinstance(event, TurnUnfinished)]
+            assert status.unfinished == []
+            assert await host.unfinished("child") is None
+            assert db.turns.unfinished() == []
 
     wait(scenario())

@@ -17,8 +17,8 @@ import pytest
 from holdfast.agent.transcript import Transcript
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import StoredMessage
-from tests.agent.company import require_valid, until
-from tests.host.fleet import Process, Start, fleet
+from tests.agent.agent_fixtures import require_valid, until
+from tests.host.host_processes import HostProcess, Start, host_processes
 
 PROCESSES = 3
 SESSIONS = 8
@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {
     "lease": 1.0,
     "memory": True,
     "window": 1_500,
-    "host": {"take_over": True, "agents": 2, "sweep_seconds": 0.2, "patience_seconds": 0.5},
+    "host": {"after_crash": "resume", "agents": 2, "sweep_seconds": 0.2, "patience_seconds": 0.5},
 }
 
 
@@ -45,7 +45,7 @@ class Torturer:
         self._folder = folder
         self._count = 0
         self._talking: set[asyncio.Task[None]] = set()
-        self.nodes: list[Process] = []
+        self.nodes: list[HostProcess] = []
 
     async def begin(self) -> None:
         self.nodes = [await self._start(**OPTIONS) for _ in range(PROCESSES)]
@@ -108,7 +108,13 @@ class Torturer:
             await asyncio.wait([asking], timeout=0.2)
         with suppress(ConnectionError):
             answer = asking.result()
-            known = ("SessionElsewhere", "SessionEnded", "SessionBusy", "SessionNotFound", "WishInterrupted")
+            known = (
+                "SessionElsewhere",
+                "SessionEnded",
+                "SessionBusy",
+                "SessionNotFound",
+                "CommandInterrupted",
+            )
             assert "error" not in answer or answer["error"] in (*known, "HostClosed", "LeaseLost"), answer
             return answer
         return None
@@ -119,10 +125,10 @@ class Torturer:
             self.gates.remove(gate)
 
     async def kill(self) -> None:
-        await self._replace(Process.kill)
+        await self._replace(HostProcess.kill)
 
     async def restart(self) -> None:
-        await self._replace(Process.close)
+        await self._replace(HostProcess.close)
 
     async def _replace(self, end: Any) -> None:  # noqa: ANN401
         place = self.random.randrange(PROCESSES)
@@ -154,7 +160,7 @@ def test_whatever_happens_every_word_ends_in_one_turn_and_every_turn_in_memory(
 
     async def scenario() -> None:
         with SessionDB.open(store_url) as db:
-            async with fleet(store_url, tmp_path) as start:
+            async with host_processes(store_url, tmp_path) as start:
                 torturer = Torturer(seed, start, tmp_path)
                 await torturer.begin()
                 for _ in range(steps):
@@ -166,7 +172,7 @@ def test_whatever_happens_every_word_ends_in_one_turn_and_every_turn_in_memory(
                     await node.close()
                 # The next start looks after what the ends before left.
                 last = await start(**OPTIONS)
-                await until(lambda: db.uncommitted_sessions() == [])
+                await until(lambda: db.sessions.uncommitted() == [])
                 await last.close()
                 audit(db, torturer, tmp_path)
 
@@ -181,7 +187,7 @@ def at_rest(db: SessionDB) -> bool:
 def audit(db: SessionDB, torturer: Torturer, folder: Path) -> None:
     assert db.check() == []
     known = {session for session in torturer.ever if db.get_session(session) is not None}
-    conversations = [db.lineage(session) for session in sorted(known)]
+    conversations = [db.sessions.lineage(session) for session in sorted(known)]
     own = [stored for lineage in conversations for stored in own_messages(db, lineage)]
 
     # Every accepted word is in exactly one turn; what nobody knows the fate of, in one at most.
@@ -219,5 +225,5 @@ def audit(db: SessionDB, torturer: Torturer, folder: Path) -> None:
 
 def own_messages(db: SessionDB, lineage: list[str]) -> list[StoredMessage]:
     """What was said in turns of this conversation, each message once."""
-    stored = [each for session in lineage for each in db.read_messages(session)]
+    stored = [each for session in lineage for each in db.sessions.read(session)]
     return [each for each in stored if each.turn_id is not None and not each.carried]

@@ -22,14 +22,14 @@ from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
 from holdfast.tools.contract import ApprovalRequest, ToolContext
-from tests.agent.company import Hold, a_tool, until
-from tests.host.house import a_host, until_turns_end
+from tests.agent.agent_fixtures import Hold, a_tool, until
+from tests.host.host_fixtures import a_host, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 
 
 def said(db: SessionDB, session: str, role: str = "user") -> list[Any]:
-    return [m["content"] for m in db.get_messages(db.live_end(session)) if m["role"] == role]
+    return [m["content"] for m in db.get_messages(db.sessions.live_end(session)) if m["role"] == role]
 
 
 @pytest.mark.clause("I1")
@@ -185,7 +185,7 @@ def test_a_conversation_goes_on_across_a_compaction_under_any_of_its_ids(db: Ses
             (rotated,) = [e for e in events if isinstance(e, SessionRotated)]
             await host.send(rotated.child_id, "three")
             await until_turns_end(host, "s", 3)
-            assert (await host.session_status("s")).session_id == db.live_end("s")
+            assert (await host.session_status("s")).session_id == db.sessions.live_end("s")
 
     wait(scenario())
 
@@ -220,7 +220,7 @@ def test_a_reader_that_comes_late_gets_the_partial_text_and_then_the_rest(db: Se
             await hold.reached.wait()
             stream = host.events("s")
             snapshot = (await anext(stream)).event
-            assert (snapshot.text, snapshot.said) == ("half ", "go")  # type: ignore[attr-defined]
+            assert (snapshot.text, snapshot.user_text) == ("half ", "go")  # type: ignore[attr-defined]
             hold.opened.set()
             rest = []
             async for numbered in stream:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from holdfast.agent.transcript import Transcript
 from holdfast.sessions import SessionDB
-from tests.agent.company import require_valid, until
-from tests.host.fleet import Start, fleet
+from tests.agent.agent_fixtures import require_valid, until
+from tests.host.host_processes import Start, host_processes
 
 LEASE = 2.0
 Scenario = Callable[[SessionDB, Start], Awaitable[None]]
@@ -24,21 +25,21 @@ def play(store_url: str, tmp_path: Path, wait: Callable[[Awaitable[Any]], Any]) 
 
     async def played(scenario: Scenario) -> None:
         with SessionDB.open(store_url) as db:
-            async with fleet(store_url, tmp_path) as start:
+            async with host_processes(store_url, tmp_path) as start:
                 await scenario(db, start)
 
     return lambda scenario: wait(played(scenario))
 
 
 def said(db: SessionDB, session: str, role: str = "user") -> list[Any]:
-    return [m["content"] for m in db.get_messages(db.live_end(session)) if m["role"] == role]
+    return [m["content"] for m in db.get_messages(db.sessions.live_end(session)) if m["role"] == role]
 
 
 def sound(db: SessionDB, session: str) -> None:
     """At most one live turn, one live end, and a transcript that every model takes."""
     assert db.check() == []
-    require_valid(Transcript(db.get_messages(db.live_end(session))).messages)
-    running = [turn for turn in db.turns.unfinished() if turn.session_id in db.lineage(session)]
+    require_valid(Transcript(db.get_messages(db.sessions.live_end(session))).messages)
+    running = [turn for turn in db.turns.unfinished() if turn.session_id in db.sessions.lineage(session)]
     assert len(running) <= 1
 
 
@@ -131,19 +132,51 @@ def test_a_killed_process_is_taken_over_and_its_turn_closed_honestly(play: Play,
 
 
 @pytest.mark.slow
-@pytest.mark.clause("I1")
-def test_a_host_that_takes_over_finds_what_waits_in_a_dead_process_without_being_asked(
+@pytest.mark.clause("I1", "I7")
+def test_a_living_server_goes_on_with_what_a_killed_one_left_in_conversations_it_never_touched(
     play: Play, tmp_path: Path
 ) -> None:
     async def scenario(db: SessionDB, start: Start) -> None:
-        a, b = await start(lease=LEASE), await start(lease=LEASE, host={"take_over": True})
-        await a.do("send", session_id="s", text=f"hold {tmp_path / 'never'}")
-        await until(lambda: bool(db.turns.unfinished()))
-        await a.do("send", session_id="s", text="and then")
+        resume = {"after_crash": "resume"}
+        a, b = await start(lease=600, host=resume), await start(lease=600, host=resume)
+        gate = tmp_path / "gate"
+        for number in range(3):
+            await a.do("send", session_id=f"s{number}", text=f"hold {gate}")
+        await until(lambda: len(db.turns.unfinished()) == 3)
+        for number in range(3):
+            await a.do("send", session_id=f"s{number}", text=f"and then {number}")
+        # Its death is proven on this machine: nobody waits for leases of ten minutes.
         await a.kill()
-        await until(lambda: said(db, "s", "assistant")[-1:] == ["echo and then"])
-        sound(db, "s")
+        gate.touch()
+        sessions = [f"s{number}" for number in range(3)]
+        await until(lambda: all(len(said(db, session, "assistant")) == 2 for session in sessions))
+        for number, session in enumerate(sessions):
+            assert said(db, session, "assistant") == [f"held {gate}", f"echo and then {number}"]
+            assert said(db, session) == [f"hold {gate}", f"and then {number}"]
+            sound(db, session)
         await b.close()
+
+    play(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.clause("I7")
+def test_a_message_that_ends_its_process_each_time_is_given_up_and_the_next_one_runs(
+    play: Play, tmp_path: Path
+) -> None:
+    async def scenario(db: SessionDB, start: Start) -> None:
+        resume = {"after_crash": "resume"}
+        db.create_session("s", source="test")
+        for word in ("die", "and then"):
+            db.inbox.put("s", {"role": "user", "content": word})
+        for _ in range(4):
+            a = await start(lease=LEASE, host=resume)
+            await until(partial(getattr, a, "ended"))
+        a = await start(lease=LEASE, host=resume)
+        await until(lambda: said(db, "s", "assistant")[-1:] == ["echo and then"])
+        assert "its process ended 4 times in this turn" in str(said(db, "s", "assistant")[0])
+        sound(db, "s")
+        await a.close()
 
     play(scenario)
 
@@ -165,12 +198,12 @@ def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_tim
         await until(lambda: not db.inbox.sessions() and not db.turns.unfinished())
         taken = [
             str(stored.message["content"])
-            for session in db.lineage("s")
-            for stored in db.read_messages(session)
+            for session in db.sessions.lineage("s")
+            for stored in db.sessions.read(session)
             if stored.message["role"] == "user" and stored.turn_id and not stored.carried
         ]
         assert sorted(taken) == sorted(words)
-        assert len(db.lineage("s")) > 1
+        assert len(db.sessions.lineage("s")) > 1
         sound(db, "s")
         await a.close()
         await b.close()
@@ -211,9 +244,76 @@ def test_what_a_killed_process_had_not_committed_the_next_one_does(play: Play, t
         await a.kill()
         assert not (tmp_path / "commits").exists()
         b = await start(lease=LEASE, memory=True)
-        await until(lambda: db.uncommitted_sessions() == [])
+        await until(lambda: db.sessions.uncommitted() == [])
         assert (tmp_path / "commits").read_text() == '["remember me", "echo remember me"]\n'
         await b.close()
+
+    play(scenario)
+
+
+@pytest.mark.clause("L14")
+def test_a_second_process_leaves_a_conversation_to_the_living_one_that_uses_it(
+    play: Play, tmp_path: Path
+) -> None:
+    async def scenario(db: SessionDB, start: Start) -> None:
+        a = await start(lease=LEASE, memory=True)
+        await a.do("send", session_id="s", text="remember me")
+        await until(lambda: db.sessions.uncommitted() == ["s"] and db.session_holder("s") is None)
+        b = await start(lease=LEASE, memory=True)
+        while "recovering=True" in await b.do("status"):
+            pass
+        assert not (tmp_path / "commits").exists()
+        # Its own boundary commits it, and whoever comes later finds nothing to do.
+        await a.do("new_session", prev_session_id="s")
+        await until(lambda: db.sessions.uncommitted() == [])
+        await a.close()
+        await b.close()
+        assert (tmp_path / "commits").read_text() == '["remember me", "echo remember me"]\n'
+
+    play(scenario)
+
+
+@pytest.mark.clause("L14", "L13")
+def test_what_a_process_used_is_committed_by_a_living_one_once_it_is_killed(
+    play: Play, tmp_path: Path
+) -> None:
+    async def scenario(db: SessionDB, start: Start) -> None:
+        a = await start(lease=LEASE, memory=True)
+        await a.do("send", session_id="s", text="remember me")
+        await until(lambda: db.sessions.uncommitted() == ["s"])
+        b = await start(lease=LEASE, memory=True)
+        while "recovering=True" in await b.do("status"):
+            pass
+        await a.kill()
+        await until(lambda: db.sessions.uncommitted() == [])
+        await b.close()
+        assert (tmp_path / "commits").read_text() == '["remember me", "echo remember me"]\n'
+
+    play(scenario)
+
+
+@pytest.mark.clause("L14")
+def test_two_processes_that_reach_a_boundary_at_once_commit_each_turn_once(
+    play: Play, tmp_path: Path
+) -> None:
+    async def scenario(db: SessionDB, start: Start) -> None:
+        gate = tmp_path / "commit-gate"
+        options = {"memory": True, "commit_gate": str(gate)}
+        a, b = await start(**options), await start(**options)
+        await a.do("send", session_id="s", text="one")
+        await until(lambda: said(db, "s", "assistant") == ["echo one"])
+        await b.do("send", session_id="s", text="two")
+        await until(lambda: said(db, "s", "assistant") == ["echo one", "echo two"])
+        await a.do("new_session", prev_session_id="s")
+        await until((tmp_path / "commits").exists)
+        # A's commit is under way: B's own boundary, and its end, leave the same turns alone.
+        await b.do("new_session", prev_session_id="s")
+        await b.close()
+        assert (tmp_path / "commits").read_text().count("\n") == 1
+        gate.touch()
+        await until(lambda: db.sessions.uncommitted() == [])
+        await a.close()
+        assert (tmp_path / "commits").read_text() == '["one", "echo one", "two", "echo two"]\n'
 
     play(scenario)
 
@@ -232,8 +332,39 @@ def test_a_process_that_stood_still_too_long_looks_again_and_goes_on(play: Play,
         gate.touch()
         await a.shows("s", "TurnFailed")
         db.let_go_of_session("s", "thief")
+        await a.shows("s", "TurnCompleted", 2)
+        assert said(db, "s", "assistant") == [f"held {gate}", "echo next"], "nobody had touched the turn"
+        sound(db, "s")
+        await a.close()
+
+    play(scenario)
+
+
+@pytest.mark.clause("I7")
+def test_a_turn_that_another_process_took_and_left_open_as_it_died_is_gone_on_with(
+    play: Play, tmp_path: Path
+) -> None:
+    async def scenario(db: SessionDB, start: Start) -> None:
+        a = await start(lease=LEASE, host={"after_crash": "resume"})
+        await a.do("new_session", session_id="s")
+        await a.do("follow", session_id="s")
+        gate = tmp_path / "gate"
+        await a.do("send", session_id="s", text=f"hold {gate}")
+        await until(lambda: bool(db.turns.unfinished()))
+        # A stands still, B goes on with its turn, and B is killed in the middle of it.
+        await until(lambda: taken_from(db))
+        [turn] = db.turns.unfinished()
+        db.turns.append(turn.id, [{"role": "assistant", "content": "(half of it, by another process)"}])
+        gate.touch()
+        await a.shows("s", "TurnFailed")
+        assert db.turns.running("s") is not None
+        db.let_go_of_session("s", "thief")
+        await until(lambda: db.turns.running("s") is None)
+        ended = db.turns.get(turn.id)
+        assert ended is not None
+        assert (ended.state, ended.reason) == ("completed", None)
+        await a.shows("s", "TurnResumed")
         await a.shows("s", "TurnCompleted")
-        assert said(db, "s", "assistant")[-1] == "echo next"
         sound(db, "s")
         await a.close()
 

@@ -4,18 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.stand_ins import interpreter, stand_in
 from tools.bootstrap import CannotBootstrap, find_python, pip_command
-
-
-def stand_in(path: Path, script: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return path
-
-
-def interpreter(path: Path, version: str) -> Path:
-    """An interpreter that knows nothing but its version and its place."""
-    return stand_in(path, f'echo "{version}"; echo "{path}"')
 
 
 def test_the_python_that_runs_make_is_taken_when_it_will_do(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ def test_every_command_is_documented(reference: str) -> None:
 
 def shown(default: object) -> str:
     """How a default stands in its row; one that is empty is told in words."""
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}` |"
     if isinstance(default, int | float):
         return f"{default:g} |"
     if default and isinstance(default, tuple):

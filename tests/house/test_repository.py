@@ -56,7 +56,7 @@ def test_every_link_between_the_documents_leads_somewhere(checkout: Path) -> Non
     assert broken == []
 
 
-def test_the_ci_script_runs_the_test_command_of_the_readme_and_the_real_servers(
+def test_the_ci_script_runs_the_test_command_of_the_readme_every_python_and_the_real_servers(
     checkout: Path, tmp_path: Path
 ) -> None:
     commands = fenced_blocks((checkout / "README.md").read_text(encoding="utf-8"), "sh")
@@ -76,4 +76,11 @@ def test_the_ci_script_runs_the_test_command_of_the_readme_and_the_real_servers(
         text=True,
         check=True,
     )
-    assert child.stdout.splitlines() == ["make test", str(checkout), "make test-backends", str(checkout)]
+    called, folders = child.stdout.splitlines()[::2], child.stdout.splitlines()[1::2]
+    assert [" ".join(each.split()[:2]) for each in called] == [
+        "make test",
+        "make test-pythons",
+        "make test-backends",
+    ]
+    assert called[0] == "make test"
+    assert set(folders) == {str(checkout)}

@@ -9,12 +9,12 @@ from holdfast.memory import MemoryManager
 from holdfast.memory.retry import RetryPolicy
 from holdfast.sessions import SessionDB
 from tests.sessions.conftest import postgres
-from tests.sessions.stores import PostgresPlace
+from tests.sessions.databases import PostgresPlace
 
 __all__ = ["postgres"]
 
 STORES = ("memory", "sqlite", "postgres")
-QUICK = RetryPolicy(first_seconds=0.001, longest_seconds=0.01, most_attempts=5)
+QUICK = RetryPolicy(initial_delay_seconds=0.001, max_delay_seconds=0.01, max_attempts=5)
 
 MakeManager = Callable[..., MemoryManager]
 

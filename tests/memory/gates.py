@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 
 
 class Gate:

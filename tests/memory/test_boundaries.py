@@ -9,7 +9,7 @@ from holdfast.testing.providers import RecordingProvider
 from tests.memory.conftest import QUICK
 from tests.memory.gates import DEADLINE
 from tests.sessions.conftest import database, db, shared_postgres
-from tests.sessions.steps import completed_turn, contents
+from tests.sessions.store_fixtures import completed_turn, contents
 
 __all__ = ["database", "db", "shared_postgres"]
 
@@ -23,8 +23,8 @@ class SmallAgent:
         self.session_id = session_id
 
     def commit_memory_session(self) -> None:
-        for each in self._db.lineage(self.session_id):
-            self._memory.on_session_end(self._db.uncommitted_messages(each), session_id=each)
+        for each in self._db.sessions.lineage(self.session_id):
+            self._memory.on_session_end(self._db.sessions.uncommitted_messages(each), session_id=each)
 
 
 def extracted(provider: RecordingProvider) -> list[list[str]]:
@@ -72,7 +72,7 @@ def test_what_a_rotation_left_uncommitted_is_handed_over_by_the_agent_that_moved
     for session in life.recover():
         assert life.commit_session_memory(session, agent)
     assert extracted(provider) == [["before", "because of before"]]
-    assert db.uncommitted_sessions() == []
+    assert db.sessions.uncommitted() == []
     memory.shutdown_all()
 
 

@@ -14,7 +14,7 @@ from tests.memory.conftest import QUICK, MakeManager
 from tests.memory.gates import DEADLINE, Gate, until
 
 # However slow the machine is, nothing is set aside before the test has looked.
-NEVER_GIVE_UP = replace(QUICK, most_attempts=1_000_000)
+NEVER_GIVE_UP = replace(QUICK, max_attempts=1_000_000)
 
 
 def durable(open_store: Callable[[], SessionDB | None]) -> SessionDB:

@@ -13,7 +13,7 @@ from holdfast.memory import MemoryManager
 from holdfast.memory.write_lane import LEASE_SECONDS
 from holdfast.sessions import SessionDB
 from holdfast.testing import FakeClock
-from tests.memory.workers.endings import TURNS, FilingProvider
+from tests.memory.workers.exit_worker import TURNS, FilingProvider
 
 EXIT_SECONDS = 8.0
 ALL = [str(number) for number in range(TURNS)]
@@ -33,7 +33,7 @@ def ended(folder: Path, kind: str, ending: str, signum: signal.Signals | None = 
     """Let a process hand its turns over and end; the time counts from the hand-over, or the signal."""
     arguments = [str(folder / "holdfast.db"), str(folder / "filed"), kind, ending]
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.workers.endings", *arguments],
+        [sys.executable, "-m", "tests.memory.workers.exit_worker", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

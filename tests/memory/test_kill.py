@@ -14,7 +14,7 @@ PROVIDERS = ("fast", "slow", "failing")
 def life(folder: Path, first: int, count: int, ending: str) -> "subprocess.Popen[str]":
     arguments = [str(folder / "holdfast.db"), str(folder), str(first), str(count), ending]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.workers.lives", *arguments],
+        [sys.executable, "-m", "tests.memory.workers.kill_worker", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -71,7 +71,7 @@ def test_after_a_few_kills_every_turn_reaches_every_provider(tmp_path: Path) -> 
     run_lives(tmp_path, lives=5)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.clause("D1", "D2", "M6")
 def test_after_two_hundred_kills_every_turn_reaches_every_provider(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from holdfast import Agent, SessionDB
 from holdfast.core.contract import Message
 from holdfast.core.errors import ModelBusy
 from holdfast.models.openai_compatible import OpenAICompatible
-from holdfast.models.patience import Patient
+from holdfast.models.retrying_model import RetryingModel
 from holdfast.testing import Call, Delay, FakeClock
 from holdfast.testing.http_server import LoopbackServer
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.agent.company import echo
-from tests.models.asking import with_server
+from tests.agent.agent_fixtures import echo
+from tests.models.model_fixtures import with_server
 from tests.models.test_anthropic_native import begin, end, text, thought, tool
 from tests.models.test_anthropic_native import with_server as with_anthropic
 
@@ -44,7 +44,7 @@ def test_tools_run_and_their_results_reach_the_server_after_a_retry(db: SessionD
         waits.append(seconds)
 
     async def ask(model: OpenAICompatible, server: ScriptedServer) -> None:
-        agent = Agent(Patient(model, FakeClock(), sleep=sleep), db, "s", tools=[echo()])
+        agent = Agent(RetryingModel(model, FakeClock(), sleep=sleep), db, "s", tools=[echo()])
         result = await agent.run("go")
         assert result.final_response == "Done."
         assert roles(server.asked[-1]["messages"]) == ["system", "user", "assistant", "tool", "tool"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.contract import Message
-from holdfast.models.anthropic_messages import GOES_ON, anthropic_messages, anthropic_request, tool_id
+from holdfast.models.anthropic_messages import CONTINUATION, anthropic_messages, anthropic_request, tool_id
 from holdfast.models.contract import ModelRequest
-from tests.models.asking import HELLO, READ
+from tests.models.model_fixtures import HELLO, READ
 
 MODEL = "claude-x"
 PICTURE = "data:image/png;base64,aGk="
@@ -68,7 +68,7 @@ def test_the_results_of_parallel_calls_are_one_user_message_before_what_the_user
 def test_a_conversation_that_does_not_begin_or_end_with_the_user_is_made_to() -> None:
     for messages in ([], [{"role": "assistant", "content": "hi"}], [user("")]):
         converted = anthropic_messages(messages, MODEL)  # type: ignore[arg-type]
-        assert converted[0] == {"role": "user", "content": [text(GOES_ON)]}
+        assert converted[0] == {"role": "user", "content": [text(CONTINUATION)]}
         assert converted[-1]["role"] == "user"
 
 

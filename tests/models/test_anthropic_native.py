@@ -13,7 +13,9 @@ import pytest
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     AnswerEmpty,
+    ContentRejected,
     ContextTooLong,
+    KeyForbidden,
     KeyRejected,
     ModelBusy,
     ModelFailure,
@@ -21,7 +23,6 @@ from holdfast.core.errors import (
     ModelUnknown,
     ModelUnreachable,
     NoCredit,
-    RequestRejected,
     StreamBroken,
 )
 from holdfast.core.secret import Secret
@@ -37,8 +38,8 @@ from holdfast.models.contract import (
     Usage,
 )
 from holdfast.models.server import Server
-from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
-from tests.models.asking import (
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
+from tests.models.model_fixtures import (
     HELLO,
     KEY,
     READ,
@@ -105,7 +106,7 @@ def with_server(
 ) -> T:
     """Start a server that answers so, and ask the adapter through the real SDK."""
 
-    async def handle(_: HttpRequest, answer: Answer) -> None:
+    async def handle(_: HttpRequest, answer: HttpAnswer) -> None:
         if isinstance(answers, tuple):
             await answer.reply(*answers)
             return
@@ -251,12 +252,12 @@ def refusal(kind: str, message: str = "words") -> dict[str, Any]:
     ("status", "kind", "message", "expected"),
     [
         (401, "authentication_error", f"bad {KEY}", KeyRejected),
-        (403, "permission_error", "no", KeyRejected),
+        (403, "permission_error", "no", KeyForbidden),
         (402, "billing_error", "no", NoCredit),
         (404, "not_found_error", "model: claude-x", ModelUnknown),
         (400, "invalid_request_error", "prompt is too long: 9 > 8", ContextTooLong),
         (413, "request_too_large", "too large", ContextTooLong),
-        (400, "invalid_request_error", "tools.0: bad", RequestRejected),
+        (400, "invalid_request_error", "tools.0: bad", ContentRejected),
         (429, "rate_limit_error", "slow", ModelBusy),
         (529, "overloaded_error", "busy", ModelBusy),
         (500, "api_error", "oops", ModelUnreachable),
@@ -318,7 +319,7 @@ def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.Monk
         await collect(AnthropicNative(Server("https://host", Secret(KEY)), TRAITS))
 
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(ModelMissing, match=r"pip install 'holdfast\[anthropic\]'"):
+    with pytest.raises(ModelMissing, match=r"pip install 'holdfast-agent\[anthropic\]'"):
         run(ask())
 
 

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from holdfast.core.errors import ModelMissing, SettingsInvalid
 from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings
-from holdfast.models.choice import Choice, Keys, choose, thinking
+from holdfast.models.choice import Keys, ModelChoice, choose, thinking
 from holdfast.models.contract import Prices
-from holdfast.models.listing import context_window, prices, with_listed_name
+from holdfast.models.model_list import context_window, prices, with_listed_name
 
 NOTHING = ModelSettings()
 LOCAL = "http://127.0.0.1:9999/v1"
 
 
-def chosen(settings: ModelSettings = NOTHING, **variables: str) -> Choice:
+def chosen(settings: ModelSettings = NOTHING, **variables: str) -> ModelChoice:
     choice = choose(settings, Keys.of(variables))
     assert choice is not None
     return choice
 
 
-def revealed(choice: Choice) -> str:
+def revealed(choice: ModelChoice) -> str:
     return choice.key.reveal() if choice.key else ""
 
 
@@ -131,8 +131,8 @@ def test_an_address_in_the_environment_that_is_none_is_named() -> None:
         Keys.of({"OPENAI_BASE_URL": "localhost:8000"})
 
 
-def at(name: str = "m", provider: Any = "openai") -> Choice:  # noqa: ANN401
-    return Choice(provider, name, "", LOCAL)
+def at(name: str = "m", provider: Any = "openai") -> ModelChoice:  # noqa: ANN401
+    return ModelChoice(provider, name, "", LOCAL)
 
 
 def test_a_server_with_no_name_set_gives_the_first_model_that_can_be_talked_to() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.models.contract import ToolSchema
-from holdfast.models.encoded_functions import MOST_KEPT, EncodedFunctions
-from tests.models.asking import READ
+from holdfast.models.encoded_functions import MAX_KEPT, EncodedFunctions
+from tests.models.model_fixtures import READ
 
 
 def test_tools_are_written_as_functions_in_their_order() -> None:
@@ -48,6 +48,6 @@ def test_a_tool_is_written_once_for_all_chats_that_have_it() -> None:
 
 def test_tools_of_one_name_that_come_and_go_are_told_apart() -> None:
     functions = EncodedFunctions()
-    for number in range(3 * MOST_KEPT):
+    for number in range(3 * MAX_KEPT):
         (written,) = json.loads(functions.of([ToolSchema("a", "b", {"number": number})]))
         assert written["function"]["parameters"] == {"number": number}

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import (
     AnswerEmpty,
+    ContentRejected,
     ContextTooLong,
+    KeyForbidden,
     KeyRejected,
     ModelBusy,
     ModelFailure,
@@ -22,11 +24,11 @@ from holdfast.core.errors import (
     StreamBroken,
 )
 from holdfast.core.secret import Secret
-from holdfast.models.failures import failure, retry_after_seconds, server_said
+from holdfast.models.failures import model_failure, read_server_error, retry_after_seconds
 from holdfast.models.openai_compatible import OpenAICompatible
 from holdfast.testing import HttpRefusal
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.models.asking import KEY, answer, collect, with_server
+from tests.models.model_fixtures import KEY, answer, collect, with_server
 
 NOW = 1_700_000_000.0
 
@@ -37,7 +39,7 @@ def error(message: str = "server's words", **fields: Any) -> dict[str, Any]:  # 
 
 REFUSALS: list[tuple[str, int | None, object, type[ModelFailure]]] = [
     ("a bad key", 401, error(code="invalid_api_key"), KeyRejected),
-    ("a forbidden key", 403, error(type="permission_error"), KeyRejected),
+    ("a forbidden key", 403, error(type="permission_error"), KeyForbidden),
     ("a bad key in a stream", None, error(type="authentication_error"), KeyRejected),
     ("no credit", 402, error(code=402), NoCredit),
     ("a used-up quota", 429, error(code="insufficient_quota", type="insufficient_quota"), NoCredit),
@@ -64,10 +66,10 @@ REFUSALS: list[tuple[str, int | None, object, type[ModelFailure]]] = [
     ),
     ("a window in a stream", None, error("maximum context length is 8", code=400), ContextTooLong),
     ("a request too large", 413, error(type="request_too_large"), ContextTooLong),
-    ("a bad request", 400, error(type="invalid_request_error"), RequestRejected),
-    ("an unprocessable one", 422, {"detail": [{"msg": "extra field"}]}, RequestRejected),
-    ("a moderator", 403, error(code=403, metadata={"reasons": ["violence"]}), RequestRejected),
-    ("a bad request in a stream", None, error(type="invalid_request_error"), RequestRejected),
+    ("a bad request", 400, error(type="invalid_request_error"), ContentRejected),
+    ("an unprocessable one", 422, {"detail": [{"msg": "extra field"}]}, ContentRejected),
+    ("a moderator", 403, error(code=403, metadata={"reasons": ["violence"]}), ContentRejected),
+    ("a bad request in a stream", None, error(type="invalid_request_error"), ContentRejected),
     ("too many requests", 429, error(code="rate_limit_exceeded"), ModelBusy),
     ("an overload", 529, error(type="overloaded_error"), ModelBusy),
     ("an overload in a stream", None, error(type="overloaded_error"), ModelBusy),
@@ -83,32 +85,32 @@ REFUSALS: list[tuple[str, int | None, object, type[ModelFailure]]] = [
     ("status", "body", "expected"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS]
 )
 def test_a_refusal_has_a_name(status: int | None, body: object, expected: type[ModelFailure]) -> None:
-    named = failure("m", server_said(status, body, {}, now=NOW, key=None))
+    named = model_failure("m", read_server_error(status, body, {}, now=NOW, key=None))
     assert type(named) is expected
     assert "m" in str(named)
 
 
 def test_only_what_may_pass_can_be_tried_again() -> None:
     for _, status, body, expected in REFUSALS:
-        named = failure("m", server_said(status, body, {}, now=NOW, key=None))
+        named = model_failure("m", read_server_error(status, body, {}, now=NOW, key=None))
         assert isinstance(named, Retryable) == issubclass(expected, ModelUnreachable)
 
 
 def test_a_fault_within_an_answer_says_that_part_of_it_came() -> None:
-    said = server_said(None, error("gone", code=502), {}, now=NOW, key=None)
-    assert type(failure("m", said, began=True)) is StreamBroken
+    said = read_server_error(None, error("gone", code=502), {}, now=NOW, key=None)
+    assert type(model_failure("m", said, began=True)) is StreamBroken
 
 
 def test_the_words_of_the_server_behind_a_router_are_shown() -> None:
     body = error("Provider returned error", code=400, metadata={"raw": "temperature must be 1"})
-    named = failure("m", server_said(400, body, {}, now=NOW, key=None))
+    named = model_failure("m", read_server_error(400, body, {}, now=NOW, key=None))
     assert "temperature must be 1" in str(named)
 
 
 def test_a_web_page_is_not_quoted_and_a_long_text_is_cut() -> None:
-    page = failure("m", server_said(502, "<html>" + "x" * 999, {}, now=NOW, key=None))
+    page = model_failure("m", read_server_error(502, "<html>" + "x" * 999, {}, now=NOW, key=None))
     assert str(page) == "m did not answer: HTTP 502"
-    long = failure("m", server_said(500, error("y" * 9999), {}, now=NOW, key=None))
+    long = model_failure("m", read_server_error(500, error("y" * 9999), {}, now=NOW, key=None))
     assert len(str(long)) < 700
 
 
@@ -152,13 +154,20 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 def test_whatever_a_server_says_becomes_an_error_with_a_name(
     status: int | None, body: object, headers: dict[str, str]
 ) -> None:
-    assert isinstance(failure("m", server_said(status, body, headers, now=NOW, key=None)), ModelFailure)
+    assert isinstance(
+        model_failure("m", read_server_error(status, body, headers, now=NOW, key=None)), ModelFailure
+    )
 
 
 def test_the_key_is_masked_in_the_servers_words() -> None:
-    said = server_said(401, error(f"Incorrect key {KEY}."), {}, now=NOW, key=Secret(KEY))
-    assert KEY not in str(failure("m", said))
-    assert "••••••" in str(failure("m", said))
+    said = read_server_error(401, error(f"Incorrect key {KEY}."), {}, now=NOW, key=Secret(KEY))
+    assert KEY not in str(model_failure("m", said))
+    assert "••••••" in str(model_failure("m", said))
+
+
+def test_a_key_that_is_only_a_placeholder_masks_nothing() -> None:
+    said = read_server_error(400, error("the max of x is exceeded"), {}, now=NOW, key=Secret("x"))
+    assert "the max of x is exceeded" in str(model_failure("m", said))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +177,7 @@ def test_the_key_is_masked_in_the_servers_words() -> None:
         (HttpRefusal(429, {"message": KEY}, {"Retry-After": "3"}), ModelBusy),
         (HttpRefusal(500, {"message": KEY}), ModelUnreachable),
         (HttpRefusal(400, {"message": KEY, "code": "context_length_exceeded"}), ContextTooLong),
-        (HttpRefusal(400, {"message": f"oops: {KEY}"}), RequestRejected),
+        (HttpRefusal(400, {"message": f"oops: {KEY}"}), ContentRejected),
         ("", AnswerEmpty),
     ],
 )

@@ -7,10 +7,10 @@ from typing import TypeVar
 import httpx2
 import pytest
 
-from holdfast.models.connection import MOST_UNREAD
-from holdfast.models.wire import Exchange, Patience, Place
-from tests.models.asking import run
-from tests.models.test_wire import OK, Serve, Server
+from holdfast.models.http_connection import MAX_UNREAD_BYTES
+from holdfast.models.stream_transport import Endpoint, Exchange, Timeouts
+from tests.models.model_fixtures import run
+from tests.models.test_stream_transport import OK, Serve, Server
 
 T = TypeVar("T")
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -31,10 +31,10 @@ def exchanging(
     async def scenario() -> T:
         server = Server(serve)
         async with server.listening(secure=secure) as (port, wire):
-            place = Place("https" if secure else "http", "127.0.0.1", port)
+            endpoint = Endpoint("https" if secure else "http", "127.0.0.1", port)
 
             async def ask() -> Exchange:
-                return await wire.exchange(place, ASK, b"", Patience(5.0, seconds))
+                return await wire.exchange(endpoint, ASK, b"", Timeouts(5.0, seconds))
 
             return await talk(await ask(), ask, server)
 
@@ -65,7 +65,7 @@ def test_what_comes_meanwhile_is_read_in_one_go(secure: bool) -> None:
 
     async def talk(exchange: Exchange, *_: object) -> list[bytes]:
         read = [await exchange.read()]
-        exchange.hold(GATHERED)
+        exchange.pause_reading(GATHERED)
         heard.set()
         read += [await exchange.read(), await exchange.read()]
         exchange.close()
@@ -81,7 +81,7 @@ def test_a_server_that_breaks_off_meanwhile_is_noticed_after_what_it_said(secure
 
     async def talk(exchange: Exchange, *_: object) -> bytes:
         await exchange.read()
-        exchange.hold(GATHERED)
+        exchange.pause_reading(GATHERED)
         heard.set()
         rest = await exchange.read()
         with pytest.raises(httpx2.RemoteProtocolError):
@@ -97,7 +97,7 @@ def test_only_the_time_in_which_the_server_could_be_heard_counts_as_its_silence(
 
     async def talk(exchange: Exchange, *_: object) -> bytes:
         await exchange.read()
-        exchange.hold(GATHERED)
+        exchange.pause_reading(GATHERED)
         heard.set()
         rest = await exchange.read()
         with pytest.raises(httpx2.ReadTimeout):
@@ -122,7 +122,7 @@ def test_an_answer_given_up_meanwhile_is_closed_at_once() -> None:
 
     async def talk(exchange: Exchange, *_: object) -> None:
         await exchange.read()
-        exchange.hold(LONG)
+        exchange.pause_reading(LONG)
         reading = asyncio.ensure_future(exchange.read())
         await asyncio.wait({reading}, timeout=APART)
         reading.cancel()
@@ -136,7 +136,7 @@ def test_an_answer_given_up_meanwhile_is_closed_at_once() -> None:
 
 def test_a_connection_kept_after_an_answer_that_nobody_read_still_hears_of_its_end() -> None:
     """The answer came whole, but so much of it that no more was taken from the network."""
-    size, closed = MOST_UNREAD + 1, asyncio.Event()
+    size, closed = MAX_UNREAD_BYTES + 1, asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -14,9 +14,9 @@ from holdfast.models.contract import Finished, ModelPiece, ModelRequest, Reasoni
 from holdfast.models.openai_compatible import OpenAICompatible
 from holdfast.models.server import Server
 from holdfast.testing import Call, Delay, Reasoning, Tokens
-from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.testing.scripted_server import ScriptedServer
-from tests.models.asking import (
+from tests.models.model_fixtures import (
     HELLO,
     KEY,
     READ,
@@ -167,7 +167,7 @@ def test_a_server_that_is_not_there_is_unreachable_and_named() -> None:
 def raw_answer(*, body: bytes, kind: str = "text/event-stream", cut: bool = False) -> list[ModelPiece]:
     """What the adapter makes of these very bytes."""
 
-    async def handle(_: HttpRequest, reply: Answer) -> None:
+    async def handle(_: HttpRequest, reply: HttpAnswer) -> None:
         await reply.start({"content-type": kind})
         await reply.send(body)
         if cut:
@@ -234,7 +234,7 @@ def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
 
 @pytest.mark.parametrize("key", ["sk-abc\n", "sk-å"])
 def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(InvalidInput, match="key holds characters") as raised:
+    with pytest.raises(InvalidInput, match="key contains characters") as raised:
         Server("http://host/v1", Secret(key))
     assert "sk-" not in str(raised.value)
 

@@ -13,7 +13,7 @@ from holdfast.models.completeness import Completeness
 from holdfast.models.contract import Finished, ModelPiece, ReasoningPiece, TextPiece, ToolCallPiece, Usage
 from holdfast.models.openai_chunks import ChunkReader
 from holdfast.testing import ScriptedModel
-from tests.models.asking import REQUEST, calls_of, run
+from tests.models.model_fixtures import REQUEST, calls_of, run
 
 Sent = tuple[int | None, str, str, str]
 
@@ -165,7 +165,7 @@ def test_an_answer_without_a_word_or_a_call_is_empty() -> None:
     async def ask(script: list[Any]) -> None:
         answer = Completeness("m")
         async for piece in ScriptedModel(script).stream(REQUEST):
-            assert answer.see(piece) is piece
+            assert answer.check(piece) is piece
         answer.end()
 
     for empty in ("", "  \n"):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 import pytest
 
 from holdfast.core.errors import (
@@ -26,7 +26,7 @@ from holdfast.core.errors import (
 from holdfast.testing import Call, Delay, HttpRefusal, Reasoning, Tokens
 from holdfast.testing.script_file import read_script
 from holdfast.testing.scripted_server import ScriptedServer, main
-from tests.models.asking import answer, calls_of, run, text_of
+from tests.models.model_fixtures import answer, calls_of, run, text_of
 
 T = TypeVar("T")
 BODY: dict[str, Any] = {
@@ -37,28 +37,28 @@ BODY: dict[str, Any] = {
 
 def with_client(
     script: Sequence[Any],
-    ask: Callable[[httpx.AsyncClient, ScriptedServer], Awaitable[T]],
+    ask: Callable[[httpx2.AsyncClient, ScriptedServer], Awaitable[T]],
     **options: Any,  # noqa: ANN401
 ) -> T:
     async def asked() -> T:
         async with (
             ScriptedServer(script, **options) as server,
-            httpx.AsyncClient(base_url=server.base_url, trust_env=False) as client,
+            httpx2.AsyncClient(base_url=server.base_url, trust_env=False) as client,
         ):
             return await ask(client, server)
 
     return run(asked())
 
 
-def post(script: Sequence[Any], **fields: object) -> httpx.Response:
-    async def ask(client: httpx.AsyncClient, _: ScriptedServer) -> httpx.Response:
+def post(script: Sequence[Any], **fields: object) -> httpx2.Response:
+    async def ask(client: httpx2.AsyncClient, _: ScriptedServer) -> httpx2.Response:
         return await client.post("/chat/completions", json={**BODY, **fields})
 
     return with_client(script, ask)
 
 
 def test_it_lists_its_model_with_the_window() -> None:
-    async def ask(client: httpx.AsyncClient, _: ScriptedServer) -> Any:  # noqa: ANN401 - JSON
+    async def ask(client: httpx2.AsyncClient, _: ScriptedServer) -> Any:  # noqa: ANN401 - JSON
         return (await client.get("/models")).json()
 
     (listed,) = with_client([], ask, name="tiny", context_window=4096)["data"]
@@ -123,12 +123,12 @@ def test_the_same_error_comes_out_of_the_adapter(kind: type[ModelFailure]) -> No
 
 
 def test_an_error_after_the_first_piece_breaks_the_stream() -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(httpx2.RemoteProtocolError):
         post([["half", StreamBroken("m", "cut")]], stream=True)
 
 
 def test_it_records_what_it_was_asked() -> None:
-    async def ask(client: httpx.AsyncClient, server: ScriptedServer) -> ScriptedServer:
+    async def ask(client: httpx2.AsyncClient, server: ScriptedServer) -> ScriptedServer:
         await client.get("/models")
         await client.post("/chat/completions", json=BODY, headers={"authorization": "Bearer k"})
         return server
@@ -141,7 +141,7 @@ def test_it_records_what_it_was_asked() -> None:
 
 
 def test_another_path_is_not_found() -> None:
-    async def ask(client: httpx.AsyncClient, _: ScriptedServer) -> int:
+    async def ask(client: httpx2.AsyncClient, _: ScriptedServer) -> int:
         return (await client.get("/nowhere")).status_code
 
     assert with_client([], ask) == 404
@@ -158,7 +158,7 @@ def test_two_clients_are_answered_at_once() -> None:
         await both.wait()
         return "together"
 
-    async def ask(client: httpx.AsyncClient, _: ScriptedServer) -> list[httpx.Response]:
+    async def ask(client: httpx2.AsyncClient, _: ScriptedServer) -> list[httpx2.Response]:
         return await asyncio.gather(*(client.post("/chat/completions", json=BODY) for _ in range(2)))
 
     assert [each.status_code for each in with_client([wait_for_both] * 2, ask)] == [200, 200]
@@ -208,7 +208,7 @@ def test_it_runs_as_a_process_that_prints_its_address(tmp_path: Path) -> None:
         assert child.stdout is not None
         try:
             address = child.stdout.readline().strip()
-            said = httpx.post(f"{address}/chat/completions", json=BODY, trust_env=False, timeout=20).json()
+            said = httpx2.post(f"{address}/chat/completions", json=BODY, trust_env=False, timeout=20).json()
         finally:
             child.terminate()
     assert said["choices"][0]["message"]["content"] == "hello"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.process import DaemonPool
-from tests.process.children import Child, StartChild
-from tests.process.pools import LONG, OpenPool
+from tests.process.child_process import Child, StartChild
+from tests.process.pool_fixtures import LONG, OpenPool
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.core.errors import PoolClosed, PoolSaturated, Retryable
 from holdfast.process import DaemonPool
-from tests.process.children import StartChild
-from tests.process.pools import LONG, OpenPool, ProcessDied, accounted
+from tests.process.child_process import StartChild
+from tests.process.pool_fixtures import LONG, OpenPool, ProcessDied, accounted
 
 
 def occupy(pool: DaemonPool, gate: threading.Event) -> concurrent.futures.Future[bool]:

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.process import EXIT_STUCK, ExitWatchdog
 from holdfast.testing.clock import FakeClock
-from tests.process.children import StartChild
+from tests.process.child_process import StartChild
 
 # Each child prints "armed" and is then stuck in its own way.
 PRELUDE = """

@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from holdfast.process import is_gone, process_mark
+from holdfast.process import is_gone, process_identity
 
 SAY_MARK = """
 import sys
-from holdfast.process import process_mark
-print(process_mark(), flush=True)
+from holdfast.process import process_identity
+print(process_identity(), flush=True)
 sys.stdin.read()
 """
 LEADER_ENDS = """
 import ctypes, sys, threading
-from holdfast.process import process_mark
-print(process_mark(), flush=True)
+from holdfast.process import process_identity
+print(process_identity(), flush=True)
 threading.Thread(target=sys.stdin.read).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
@@ -34,7 +34,7 @@ def started(code: str = SAY_MARK) -> "tuple[subprocess.Popen[str], str]":
 
 
 def test_a_process_that_lives_is_not_gone() -> None:
-    assert not is_gone(process_mark())
+    assert not is_gone(process_identity())
     process, mark = started()
     with process:
         assert not is_gone(mark)
@@ -60,7 +60,7 @@ def test_a_process_whose_main_thread_ended_lives_while_another_runs() -> None:
 
 
 def test_another_process_with_the_same_id_is_not_taken_for_it() -> None:
-    pid, start, place = process_mark().split(":")
+    pid, start, place = process_identity().split(":")
     assert is_gone(f"{pid}:{int(start) - 1}:{place}")
 
 
@@ -72,6 +72,6 @@ def test_what_can_not_be_proved_is_believed_to_live(mark: str) -> None:
 
 
 def test_a_process_of_another_place_may_live_there_under_any_id() -> None:
-    _, start, place = process_mark().split(":")
+    _, start, place = process_identity().split(":")
     assert is_gone(f"{2**22 + 7}:{start}:{place}")
     assert not is_gone(f"{2**22 + 7}:{start}:{place[::-1]}x")

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import PoolClosed, PoolSaturated
 from holdfast.process import DaemonPool, WorkCancelled, off_loop
-from tests.process.children import StartChild
+from tests.process.child_process import StartChild
 
 LONG = 20.0  # a deadline, never reached
 

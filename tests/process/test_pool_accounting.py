@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import PoolSaturated
 from holdfast.process import DaemonPool
-from tests.process.pools import LONG, OpenPool, ProcessDied, accounted
+from tests.process.pool_fixtures import LONG, OpenPool, ProcessDied, accounted
 
 
 @pytest.mark.clause("X1")

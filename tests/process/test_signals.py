@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from holdfast.process import StopSignals, exit_code_for
-from tests.process.children import StartChild
+from tests.process.child_process import StartChild
 
 PRELUDE = """
 import asyncio, os, signal, sys, threading
@@ -21,13 +21,13 @@ WITHOUT_A_LOOP = (
 budget = None
 def hurry(signum):
     budget.expire()
-with StopSignals(on_hurry=hurry) as stop:
+with StopSignals(on_skip=hurry) as stop:
     print("ready", flush=True)
     stop.requested.wait()
     budget = ShutdownBudget(1000, SystemClock())
-    print("stopping", stop.received.name, stop.hurry.is_set(), flush=True)
+    print("stopping", stop.received.name, stop.skip_requested.is_set(), flush=True)
     budget.wait(threading.Event())
-    print("skipped", stop.hurry.is_set(), flush=True)
+    print("skipped", stop.skip_requested.is_set(), flush=True)
     sys.exit(exit_code_for(stop.received))
 """
 )
@@ -40,13 +40,13 @@ async def main():
     stop, hurry = asyncio.Event(), asyncio.Event()
     with StopSignals(
         on_stop=lambda _: loop.call_soon_threadsafe(stop.set),
-        on_hurry=lambda _: loop.call_soon_threadsafe(hurry.set),
+        on_skip=lambda _: loop.call_soon_threadsafe(hurry.set),
     ) as signals:
         print("ready", flush=True)
         await stop.wait()
-        print("stopping", signals.received.name, signals.hurry.is_set(), flush=True)
+        print("stopping", signals.received.name, signals.skip_requested.is_set(), flush=True)
         await hurry.wait()
-        print("skipped", signals.hurry.is_set(), flush=True)
+        print("skipped", signals.skip_requested.is_set(), flush=True)
         return exit_code_for(signals.received)
 sys.exit(asyncio.run(main()))
 """
@@ -56,7 +56,7 @@ WEDGED = (
     PRELUDE
     + """
 with StopSignals(on_stop=lambda _: print("stopping", flush=True),
-                 on_hurry=lambda _: print("hurrying", flush=True)):
+                 on_skip=lambda _: print("hurrying", flush=True)):
     print("ready", flush=True)
     threading.Event().wait()
 """
@@ -82,7 +82,7 @@ async def main(when):
     if when == "before":
         loop.add_signal_handler(signal.SIGWINCH, int)
     with StopSignals(on_stop=lambda _: print("stopping", flush=True),
-                     on_hurry=lambda _: print("hurrying", flush=True)):
+                     on_skip=lambda _: print("hurrying", flush=True)):
         if when == "after":
             loop.add_signal_handler(signal.SIGWINCH, int)
         print("ready", flush=True)
@@ -155,7 +155,7 @@ def fail(signum):
     raise ZeroDivisionError
 with StopSignals(on_stop=fail) as stop:
     print("ready", flush=True)
-    stop.hurry.wait()
+    stop.skip_requested.wait()
 """
     )
     assert child.line() == "ready"

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from tests.postgres_server import server_url
-from tests.sessions.stores import Database, PostgresPlace, SharedPostgres, sqlite_database
+from tests.sessions.databases import Database, PostgresPlace, SharedPostgres, sqlite_database
 
 ENGINES = ("sqlite", "postgres")
 

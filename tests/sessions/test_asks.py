@@ -9,8 +9,9 @@ import pytest
 from holdfast.core.contract import Message
 from holdfast.core.errors import HoldfastError, InvalidInput, TurnNotRunning
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Ask, Lease
-from tests.sessions.steps import user
+from holdfast.sessions.contract import Ask
+from holdfast.sessions.held_lease import HeldLease
+from tests.sessions.store_fixtures import user
 
 ASKED = {"kind": "QuestionAsked", "question": "which one? \x00 \ud800", "choices": ("a", "b")}
 
@@ -19,7 +20,7 @@ def every_answer(asks: Sequence[Ask], _: Sequence[Message]) -> list[Message]:
     return [user(str(ask.answer)) for ask in asks if ask.answer]
 
 
-def asking(db: SessionDB) -> Lease:
+def asking(db: SessionDB) -> HeldLease:
     """A session whose running turn has asked something."""
     db.create_session("s", source="cli")
     lease = db.hold_session("s", "me")
@@ -83,6 +84,23 @@ def test_an_answer_that_was_not_heard_becomes_one_message(db: SessionDB) -> None
     assert db.asks.settle("t", every_answer) == []
     assert [each.message["content"] for each in db.inbox.waiting("s")] == ["blue"]
     assert put.mode == "queue"
+
+
+def test_an_answer_that_comes_while_the_asks_are_settled_becomes_a_message_as_well(db: SessionDB) -> None:
+    lease = asking(db)
+    db.asks.put("b", "t", ASKED, lease=lease)
+    assert db.asks.answer("a", "blue", lease_name=lease.name)
+    late: list[bool] = []
+
+    def answered_meanwhile(asks: Sequence[Ask], said: Sequence[Message]) -> list[Message]:
+        late.append(db.asks.answer("b", "red", lease_name=lease.name))
+        return every_answer(asks, said)
+
+    put = db.asks.settle("t", answered_meanwhile)
+    assert late == [True, False]
+    assert [each.message["content"] for each in put] == ["blue", "red"]
+    assert db.inbox.waiting("s") == put
+    assert db.asks.of_turn("t") == []
 
 
 def test_a_completed_turn_has_heard_its_answers(db: SessionDB) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.core.errors import BackupRefused, StoreClosed, StoreFailure
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import LONG, assistant, completed_turn, contents, user
-from tests.sessions.stores import sqlite_database
+from tests.sessions.databases import sqlite_database
+from tests.sessions.store_fixtures import LONG, assistant, completed_turn, contents, user
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def test_a_backup_is_one_file_that_opens_as_a_store(db: SessionDB, tmp_path: Pat
     db.backup(target)
     assert others(tmp_path) == {"copy.db"}
     assert target.stat().st_mode & 0o077 == 0
-    db.append_message("s", user("after the backup"))
+    db.sessions.append_message("s", user("after the backup"))
     with SessionDB(target) as copy:
         assert copy.get_messages("s") == db.get_messages("s")[:2]
         assert copy.check() == []
         assert len(copy.search("question")) == 2
         assert len(copy.outbox.list("owed")) == 1
-        copy.append_message("s", user("only here"))
+        copy.sessions.append_message("s", user("only here"))
     db.close()
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_database_is_not_copied_as_if_it_were_sound(tmp_path: Path) ->
     place = sqlite_database(tmp_path)
     db = place.open()
     db.create_session("s", source="cli")
-    db.append_messages("s", [user("x" * 2_000) for _ in range(200)])
+    db.sessions.append_messages("s", [user("x" * 2_000) for _ in range(200)])
     db.close()
     path = tmp_path / "holdfast.db"
     connection = sqlite3.connect(path)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.cli.main import run
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import completed_turn, user
+from tests.sessions.store_fixtures import completed_turn, user
 
 REOPEN_THE_PARENT = "update sessions set ended = null, end_reason = null where id = 's'"
 

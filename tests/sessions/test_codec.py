@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, MessageInvalid
 from holdfast.core.ids import new_id
-from holdfast.sessions import SessionDB
+from holdfast.sessions import InboxMessage, SessionDB
 from holdfast.sessions.codec import decode, encode, is_storable
 from tests.fast_run import examples
-from tests.sessions.steps import messages, user
+from tests.sessions.store_fixtures import messages, user
 
 any_text = st.text(st.characters())  # half surrogate pairs and NUL included
 anything = st.recursive(
@@ -90,19 +90,32 @@ def same(one: object, other: object) -> bool:
     return repr(one) == repr(other)
 
 
+def put(db: SessionDB, session_id: str, message: Message) -> InboxMessage | None:
+    """The message in the inbox; None for what no model takes, which is refused there."""
+    try:
+        return db.inbox.put(session_id, message)
+    except MessageInvalid:
+        return None
+
+
 def test_an_odd_message_comes_back_word_for_word(db: SessionDB) -> None:
+    taken = 0
     for message in cast(list[Message], WORD_FOR_WORD):
         session_id = db.create_session(new_id(), source="cli").id
-        db.append_message(session_id, message)
+        db.sessions.append_message(session_id, message)
         assert same(db.get_messages(session_id), [message])
-        assert same(db.read_messages(session_id)[0].message, message)
-        waiting = db.inbox.put(session_id, message)
+        assert same(db.sessions.read(session_id)[0].message, message)
+        waiting = put(db, session_id, message)
+        if waiting is None:
+            continue
+        taken += 1
         assert same(waiting.message, message)
         found = db.inbox.get(waiting.id)
         assert found is not None
         assert same(found.message, message)
         turn = db.turns.open(session_id, take=waiting.id)
         assert same(db.turns.messages(turn.id), [message])
+    assert taken > len(WORD_FOR_WORD) / 2
 
 
 def test_what_would_not_come_back_word_for_word_is_refused(db: SessionDB) -> None:
@@ -110,8 +123,8 @@ def test_what_would_not_come_back_word_for_word_is_refused(db: SessionDB) -> Non
     waiting = db.inbox.put("s", user("waits"))
     turn = db.turns.open("s", user("q"))
     calls: list[Callable[[Message], object]] = [
-        lambda message: db.append_message("s", message),
-        lambda message: db.append_messages("s", [user("fine"), message]),
+        lambda message: db.sessions.append_message("s", message),
+        lambda message: db.sessions.append_messages("s", [user("fine"), message]),
         lambda message: db.inbox.put("s", message),
         lambda message: db.inbox.edit(waiting.id, message),
         lambda message: db.turns.append(turn.id, [message]),
@@ -136,7 +149,7 @@ def test_a_message_nested_too_deep_to_be_read_anywhere_is_refused(db: SessionDB)
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(InvalidInput):
-        db.append_message("s", cast(Any, {"role": "user", "content": deep}))
+        db.sessions.append_message("s", cast(Any, {"role": "user", "content": deep}))
     while deep:  # taken apart by hand, since freeing it at once is deep as well
         deep = deep.pop()
     assert db.get_messages("s") == []
@@ -153,7 +166,7 @@ def test_whatever_depth_is_accepted_can_be_read_far_down_a_stack(db: SessionDB) 
             nested = [nested]
         message = cast(Message, {"role": "user", "content": nested})
         try:
-            db.append_message(session_id, message)
+            db.sessions.append_message(session_id, message)
         except InvalidInput:
             assert depth > 50
         else:
@@ -172,9 +185,10 @@ def test_any_json_message_survives_the_columns(message: Message) -> None:
 def test_any_json_message_survives_the_store(db: SessionDB, message: Message) -> None:
     session_id = new_id()
     db.create_session(session_id, source="cli")
-    db.append_message(session_id, message)
+    db.sessions.append_message(session_id, message)
     assert same(db.get_messages(session_id), [message])
-    assert same(db.inbox.put(session_id, message).message, message)
+    waiting = put(db, session_id, message)
+    assert waiting is None or same(waiting.message, message)
 
 
 @given(st.dictionaries(any_text | st.just("role") | st.just("content"), anything) | anything)
@@ -208,7 +222,7 @@ def test_stored_json_does_not_depend_on_the_order_of_keys_in_the_message(db: Ses
     db.create_session("s", source="cli")
     one = cast(Message, {"role": "tool", "content": "x", "a": 1, "b": 2})
     other = cast(Message, {"b": 2, "a": 1, "content": "x", "role": "tool"})
-    db.append_messages("s", [one, other])
+    db.sessions.append_messages("s", [one, other])
     first, second = db.get_messages("s")
     assert first == second
     assert json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
@@ -218,7 +232,7 @@ def test_the_store_keeps_a_copy_not_the_message_itself(db: SessionDB) -> None:
     db.create_session("s", source="cli")
     message = cast(Any, {"role": "user", "content": [{"type": "text", "text": "said"}]})
     waiting = db.inbox.put("s", message)
-    db.append_message("s", message)
+    db.sessions.append_message("s", message)
     message["content"][0]["text"] = "changed"
     kept = {"role": "user", "content": [{"type": "text", "text": "said"}]}
     assert db.get_messages("s") == [kept]

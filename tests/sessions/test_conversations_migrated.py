@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from holdfast.sessions.migrations import all_steps
-from holdfast.sessions.sqlite.opening import split_statements
-from tests.sessions.stores import PostgresPlace
+from holdfast.sessions.sqlite.schema import split_statements
+from tests.sessions.databases import PostgresPlace
 
 BEFORE = [step for step in all_steps("sqlite") if step.number < 3]
 
@@ -30,19 +30,19 @@ insert into messages (session_id, seq, role, content, created) values
 
 
 def check_migrated(db: SessionDB) -> None:
-    listed = {each.session.id: each for each in db.list_sessions()}
+    listed = {each.session.id: each for each in db.conversations.list()}
     assert set(listed) == {"s3", "b"}
     assert (listed["s3"].root_id, listed["b"].root_id) == ("s", "b")
     assert (listed["s3"].last_spoken, listed["b"].last_spoken) == (4_000_000, 2_500_000)
     assert listed["s3"].opening == "how it began"
     assert not any(each.pinned or each.archived for each in listed.values())
-    assert db.lineage("s2") == ["s", "s2", "s3"]
+    assert db.sessions.lineage("s2") == ["s", "s2", "s3"]
     assert db.check() == []
-    db.set_title("s", "kept")
+    db.conversations.set_title("s", "kept")
     db.rotate("s3", "s4", [{"role": "user", "content": "more"}], carry_from=2)
-    assert db.listed("s").session.title == "kept"
+    assert db.conversations.find("s").session.title == "kept"
     assert set(db.delete_session("s4").sessions) == {"s", "s2", "s3", "s4", "d", "d2"}
-    assert [each.root_id for each in db.list_sessions()] == ["b"]
+    assert [each.root_id for each in db.conversations.list()] == ["b"]
     assert db.check() == []
 
 
@@ -84,7 +84,7 @@ def test_a_process_of_the_release_before_still_begins_sessions_in_the_new_schema
                 " ('s', null, null, 'cli', 1, 2, 'compression'),"
                 " ('s2', 's', 'continuation', 'cli', 2, null, null)"
             )
-            [listed] = db.list_sessions()
+            [listed] = db.conversations.list()
             assert (listed.session.id, listed.root_id) == ("s2", "s")
             with pytest.raises(psycopg.errors.UniqueViolation):
                 place.connection.execute(

@@ -11,8 +11,8 @@ from holdfast.core.errors import LeaseLost, SessionBusy, SessionNotFound, StillO
 from holdfast.sessions import SessionDB
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import Moment
-from tests.sessions.steps import Outcome, assistant, completed_turn, contents, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import Outcome, assistant, completed_turn, contents, user
 
 
 def long_conversation(db: SessionDB) -> None:
@@ -27,13 +27,13 @@ def long_conversation(db: SessionDB) -> None:
     db.create_session("helper", source="delegate", parent="s2", relation="delegate")
     completed_turn(db, "helper", "zebra task")
     db.rotate("helper", "helper2", [user("zebra so far")], carry_from=1)
-    db.branch("s2", "branch")
+    db.conversations.branch("s2", "branch")
     db.try_acquire_compression_lock("s2", "me")
     db.release_compression_lock("s2", "me")
 
 
 def everything(db: SessionDB) -> list[list[str]]:
-    return [db.export_session(each.session.id) for each in db.list_sessions(limit=None)]
+    return [db.export_session(each.session.id) for each in db.conversations.list(limit=None)]
 
 
 def test_the_whole_conversation_goes_with_its_subagents_and_no_other_is_touched(db: SessionDB) -> None:
@@ -70,15 +70,15 @@ def test_a_branch_keeps_its_copies_and_stands_alone(db: SessionDB) -> None:
 def test_what_is_stored_after_a_deletion_is_found_and_sound(db: SessionDB) -> None:
     """The newest messages go, so that on SQLite their row ids are given out again."""
     db.create_session("old", source="cli")
-    db.append_message("old", user("walrus first"))
+    db.sessions.append_message("old", user("walrus first"))
     db.create_session("s", source="cli")
-    db.append_messages("s", [user(f"walrus number {n}") for n in range(20)])
+    db.sessions.append_messages("s", [user(f"walrus number {n}") for n in range(20)])
     assert len(db.search("walrus", limit=50)) == 21
-    db.append_messages("s", [user("walrus not indexed yet")])
+    db.sessions.append_messages("s", [user("walrus not indexed yet")])
     db.delete_session("s")
     assert [hit.session_id for hit in db.search("walrus")] == ["old"]
     db.create_session("s", source="cli")
-    db.append_messages("s", [user(f"walrus again {n}") for n in range(3)])
+    db.sessions.append_messages("s", [user(f"walrus again {n}") for n in range(3)])
     assert len(db.search("walrus")) == 4
     assert len(db.search("again")) == 3
     assert db.search("number") == []
@@ -129,7 +129,7 @@ def test_what_runs_or_waits_keeps_a_conversation_from_being_deleted(db: SessionD
     with pytest.raises(SessionBusy, match="1 messages wait"):
         db.delete_session("s")
     assert db.hold_session("s", "a process") is not None
-    with pytest.raises(SessionBusy, match="a process runs it"):
+    with pytest.raises(SessionBusy, match="another process runs it"):
         db.delete_session("s", force=True)
     db.let_go_of_session("s", "a process")
     assert len(db.get_messages("s")) == 2
@@ -154,10 +154,10 @@ def test_who_holds_the_conversation_deletes_it_with_the_turn_that_a_crash_left(
 
 def test_a_conversation_of_many_messages_is_deleted(db: SessionDB) -> None:
     db.create_session("s", source="cli")
-    db.append_messages("s", [user(f"w{n}") for n in range(2_000)])
+    db.sessions.append_messages("s", [user(f"w{n}") for n in range(2_000)])
     other = db.create_session("other", source="cli")
     db.delete_session("s")
-    assert [each.session.id for each in db.list_sessions()] == [other.id]
+    assert [each.session.id for each in db.conversations.list()] == [other.id]
 
 
 KEYS_OF_POSTGRES = """
@@ -214,7 +214,7 @@ def test_a_crash_leaves_all_of_a_conversation_or_nothing(database: Database, mom
         if moment == "before":
             assert everything(db) == before
         else:
-            assert [each.root_id for each in db.list_sessions()] == ["branch"]
+            assert [each.root_id for each in db.conversations.list()] == ["branch"]
 
 
 def test_two_who_delete_one_conversation_at_once_delete_it_once(database: Database) -> None:
@@ -239,7 +239,7 @@ def test_what_arrives_while_a_conversation_is_deleted_is_stored_or_refused_never
             calls: list[Callable[[], object]] = [
                 partial(two.inbox.put, name, user("late")),
                 partial(two.turns.open, name, user("late")),
-                partial(two.branch, name, f"{name}-branch"),
+                partial(two.conversations.branch, name, f"{name}-branch"),
                 partial(two.rotate, name, f"{name}-child", [user("sum")], carry_from=0),
             ]
             deleting = Outcome(partial(one.delete_session, name))
@@ -258,5 +258,5 @@ def test_a_backup_after_a_deletion_is_sound_and_does_not_hold_it(tmp_path: Path)
         db.backup(tmp_path / "copy.db")
     with SessionDB(tmp_path / "copy.db") as copy:
         assert copy.check() == []
-        assert [each.root_id for each in copy.list_sessions()] == ["branch"]
+        assert [each.root_id for each in copy.conversations.list()] == ["branch"]
         assert copy.search("zebra") == []

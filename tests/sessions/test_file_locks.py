@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import StoreBusy
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import LONG, Outcome, contents, together, until, user
+from tests.sessions.store_fixtures import LONG, Outcome, contents, together, until, user
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def test_a_lock_longer_than_the_patience_is_a_named_error_and_then_all_works_aga
 ) -> None:
     with SessionDB(path, patience=0.05) as db:
         db.create_session("s", source="cli")
-        db.append_message("s", user("before"))
+        db.sessions.append_message("s", user("before"))
         intruder = Intruder(path)
         for _ in range(2):
             with pytest.raises(StoreBusy, match="stored nothing") as busy:
-                db.append_message("s", user("lost"))
+                db.sessions.append_message("s", user("lost"))
             assert "database is locked" not in str(busy.value)
         assert contents(db.get_messages("s")) == ["before"], "reading goes on"
         intruder.leave()
-        db.append_message("s", user("after"))
+        db.sessions.append_message("s", user("after"))
         assert contents(db.get_messages("s")) == ["before", "after"]
 
 
@@ -49,7 +49,7 @@ def test_a_lock_shorter_than_the_patience_is_only_waited_for(path: Path) -> None
         db.create_session("s", source="cli")
         intruder = Intruder(path)
         outcomes = [
-            Outcome(lambda n=n: db.append_message("s", user(str(n))))  # type: ignore[misc]
+            Outcome(lambda n=n: db.sessions.append_message("s", user(str(n))))  # type: ignore[misc]
             for n in range(4)
         ]
         assert all(outcome.is_waiting for outcome in outcomes)
@@ -62,7 +62,7 @@ def test_nobody_waits_for_a_search_index_that_waits_for_the_file(path: Path) -> 
     db = SessionDB(path, patience=2 * LONG)
     db.create_session("s", source="cli")
     # More than the writer can index before the intruder comes.
-    db.append_messages("s", [user(f"word{number}") for number in range(4_000)])
+    db.sessions.append_messages("s", [user(f"word{number}") for number in range(4_000)])
     intruder = Intruder(path)
     tried: list[str] = []
     db._engine._writer._connection.set_trace_callback(tried.append)  # type: ignore[attr-defined]  # noqa: SLF001

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.errors import DiskFull, StoreFailure
 from holdfast.sessions import SessionDB, Transaction
-from tests.sessions.steps import contents, user
+from tests.sessions.store_fixtures import contents, user
 
 ROOT = os.geteuid() == 0
 
@@ -41,14 +41,14 @@ def test_a_full_disk_is_named_keeps_what_was_written_and_works_again_later(small
         written = 0
         while refused is None:
             try:
-                db.append_message("s", user("many words to fill a disk " * 50))
+                db.sessions.append_message("s", user("many words to fill a disk " * 50))
                 written += 1
             except DiskFull as full:
                 refused = full
         assert "Free some space" in str(refused)
         assert len(db.get_messages("s")) == written > 0
         ballast.unlink()
-        db.append_message("s", user("there is space again"))
+        db.sessions.append_message("s", user("there is space again"))
         assert len(db.get_messages("s")) == written + 1
         assert db.check() == []
     with SessionDB(small_disk / "holdfast.db") as db:
@@ -78,9 +78,9 @@ def test_a_database_at_its_size_limit_is_full_by_name(path: Path) -> None:
         pages = engine.read(lambda tx: tx.connection.execute("pragma page_count").fetchone()[0])
         engine.write(lambda tx: limit(tx, pages + 5))
         with pytest.raises(DiskFull, match="Free some space"):
-            db.append_messages("s", [user("x" * 1_000) for _ in range(100)])
+            db.sessions.append_messages("s", [user("x" * 1_000) for _ in range(100)])
         assert db.get_messages("s") == [], "all or none"
         engine.write(lambda tx: limit(tx, 2**30))
-        db.append_message("s", user("fits"))
+        db.sessions.append_message("s", user("fits"))
         assert contents(db.get_messages("s")) == ["fits"]
         assert db.check() == []

@@ -13,10 +13,10 @@ from holdfast.core.errors import HoldfastError, SessionNotFound, StoreClosed, St
 from holdfast.sessions import SessionDB, Transaction
 from holdfast.sessions.codec import Columns
 from holdfast.sessions.sqlite import SqliteEngine
-from holdfast.sessions.sqlite.indexing import MOST_CHARACTERS, index_batch, unindexed
+from holdfast.sessions.sqlite.search_index import MOST_CHARACTERS, index_batch, unindexed
 from holdfast.sessions.transcripts import insert_message
 from holdfast.testing import ProcessDied
-from tests.sessions.steps import LONG, Call, Outcome, contents, together, until, user
+from tests.sessions.store_fixtures import LONG, Call, Outcome, contents, together, until, user
 
 FRESH = 12
 
@@ -72,12 +72,12 @@ class HeldWriter:
 def test_calls_that_wait_together_share_one_commit(engine: SqliteEngine, db: SessionDB) -> None:
     wal = Path(f"{engine.location}-wal")
     alone = wal.stat().st_size
-    db.append_message("s", user("alone"))
+    db.sessions.append_message("s", user("alone"))
     alone = wal.stat().st_size - alone
     before = wal.stat().st_size
     writer = HeldWriter(engine)
     for number in range(20):
-        writer.call(lambda number=number: db.append_message("s", user(str(number))))  # type: ignore[misc]
+        writer.call(lambda number=number: db.sessions.append_message("s", user(str(number))))  # type: ignore[misc]
     writer.let_go()
     assert wal.stat().st_size - before < 5 * alone, "pages shared by the group are written once"
     assert contents(db.get_messages("s")) == ["alone", *map(str, range(20))]
@@ -96,12 +96,12 @@ def test_one_that_fails_is_undone_alone_and_raises_to_its_own_caller(
 
     writer = HeldWriter(engine)
     outcomes = [
-        writer.call(lambda: db.append_message("s", user("first"))),
+        writer.call(lambda: db.sessions.append_message("s", user("first"))),
         writer.call(lambda: engine.write(half_done)),
-        writer.call(lambda: db.append_message("s", user("second"))),
-        writer.call(lambda: db.append_message("nobody", user("lost"))),
+        writer.call(lambda: db.sessions.append_message("s", user("second"))),
+        writer.call(lambda: db.sessions.append_message("nobody", user("lost"))),
         writer.call(lambda: engine.write(broken)),
-        writer.call(lambda: db.append_messages("s", [user("third"), user("fourth")])),
+        writer.call(lambda: db.sessions.append_messages("s", [user("third"), user("fourth")])),
     ]
     writer.let_go()
     assert [outcome.result for outcome in outcomes] == [0, None, 1, None, None, [2, 3]]
@@ -119,7 +119,7 @@ def test_one_that_fails_is_undone_alone_and_raises_to_its_own_caller(
 
 def test_a_group_in_which_every_one_fails_changes_nothing(engine: SqliteEngine, db: SessionDB) -> None:
     writer = HeldWriter(engine)
-    outcomes = [writer.call(lambda: db.append_message("nobody", user("x"))) for _ in range(5)]
+    outcomes = [writer.call(lambda: db.sessions.append_message("nobody", user("x"))) for _ in range(5)]
     writer.let_go()
     assert all(isinstance(outcome.error, SessionNotFound) for outcome in outcomes)
     assert len({id(outcome.error) for outcome in outcomes}) == 5, "an error of its own for each"
@@ -134,17 +134,17 @@ def test_whatever_work_raises_the_writer_goes_on(
 
     outcome = Outcome(lambda: engine.write(fail)).wait()
     assert outcome.error is not None
-    assert db.append_message("s", user("still here")) == 0
+    assert db.sessions.append_message("s", user("still here")) == 0
 
 
 def test_a_writer_whose_connection_broke_answers_everyone(engine: SqliteEngine, db: SessionDB) -> None:
     writer = HeldWriter(engine)
     outcomes = [
         writer.call(lambda: engine.write(lambda tx: tx.connection.close())),
-        writer.call(lambda: db.append_message("s", user("waited"))),
+        writer.call(lambda: db.sessions.append_message("s", user("waited"))),
     ]
     writer.let_go()
-    outcomes += [Outcome(lambda: db.append_message("s", user("later"))).wait() for _ in range(2)]
+    outcomes += [Outcome(lambda: db.sessions.append_message("s", user("later"))).wait() for _ in range(2)]
     assert all(isinstance(outcome.error, StoreFailure) for outcome in outcomes)
     assert db.get_messages("s") == []
     db.close()
@@ -152,7 +152,7 @@ def test_a_writer_whose_connection_broke_answers_everyone(engine: SqliteEngine, 
 
 def test_a_check_beside_writers_finds_a_sound_database_sound(engine: SqliteEngine, db: SessionDB) -> None:
     writer = HeldWriter(engine)
-    writer.call(lambda: db.append_message("s", user("not in the search index yet")))
+    writer.call(lambda: db.sessions.append_message("s", user("not in the search index yet")))
     verdict = writer.call(db.check)
     writer.let_go()
     assert verdict.result == []
@@ -164,7 +164,7 @@ def test_many_threads_write_and_read_their_own_writes(db: SessionDB) -> None:
 
     def work(number: int) -> None:
         for step in range(25):
-            db.append_message(f"s{number}", user(str(step)))
+            db.sessions.append_message(f"s{number}", user(str(step)))
             assert len(db.get_messages(f"s{number}")) == step + 1
 
     assert together(*(lambda n=n: work(n) for n in range(16))) == [None] * 16
@@ -175,12 +175,12 @@ def test_closing_finishes_what_waits_and_refuses_the_rest(
 ) -> None:
     writer = HeldWriter(engine)
     outcomes = [
-        writer.call(lambda n=n: db.append_message("s", user(str(n))))  # type: ignore[misc]
+        writer.call(lambda n=n: db.sessions.append_message("s", user(str(n))))  # type: ignore[misc]
         for n in range(5)
     ]
     closing = Outcome(engine.close)
     until(lambda: engine._writer._queue._closed)  # noqa: SLF001 - closing has begun
-    late = Outcome(lambda: db.append_message("s", user("late"))).wait()
+    late = Outcome(lambda: db.sessions.append_message("s", user("late"))).wait()
     assert isinstance(late.error, StoreClosed)
     assert closing.is_waiting
     writer.let_go()
@@ -194,7 +194,7 @@ def test_a_closed_store_says_so_whatever_it_is_asked(db: SessionDB) -> None:
     db.close()
     db.close()
     for call in (
-        lambda: db.append_message("s", user("x")),
+        lambda: db.sessions.append_message("s", user("x")),
         lambda: db.get_messages("s"),
         lambda: db.search("x"),
         lambda: db.try_acquire_compression_lock("s", "me"),
@@ -248,7 +248,7 @@ def test_a_read_sees_one_snapshot_while_others_write(engine: SqliteEngine, db: S
 
     def read_twice(tx: Transaction) -> tuple[int, int]:
         first = count(tx)
-        db.append_message("s", user("meanwhile"))
+        db.sessions.append_message("s", user("meanwhile"))
         return first, count(tx)
 
     assert engine.read(read_twice) == (0, 0)
@@ -262,7 +262,7 @@ def test_a_reader_can_not_write(engine: SqliteEngine, db: SessionDB) -> None:
 
 
 def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, path: Path) -> None:
-    db.append_message("s", user("before"))
+    db.sessions.append_message("s", user("before"))
     assert db.get_messages("s"), "so that a reader is open"
     said, says = os.pipe()
     child = os.fork()
@@ -276,7 +276,7 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
             except StoreClosed:
                 refusals += 1
 
-        for work in (lambda: db.append_message("s", user("child")), lambda: db.get_messages("s")):
+        for work in (lambda: db.sessions.append_message("s", user("child")), lambda: db.get_messages("s")):
             call(work)
             # A thread that begins here may look like the writer, which is gone.
             for _ in range(FRESH):
@@ -290,7 +290,7 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
     with os.fdopen(said) as pipe:
         assert pipe.read() == str(2 * (1 + FRESH))
     os.waitpid(child, 0)
-    db.append_message("s", user("after"))
+    db.sessions.append_message("s", user("after"))
     assert contents(db.get_messages("s")) == ["before", "after"]
     assert db.check() == []
 
@@ -298,7 +298,7 @@ def test_a_forked_child_is_refused_and_does_the_parent_no_harm(db: SessionDB, pa
 def test_a_thread_that_begins_after_the_end_is_told_that_the_store_is_closed(db: SessionDB) -> None:
     db.close()
     for _ in range(FRESH):
-        for call in (lambda: db.append_message("s", user("late")), lambda: db.get_messages("s")):
+        for call in (lambda: db.sessions.append_message("s", user("late")), lambda: db.get_messages("s")):
             late = Outcome(call).wait()
             assert isinstance(late.error, StoreClosed)
 
@@ -312,7 +312,7 @@ def test_a_child_forked_while_a_reader_is_taken_can_close(engine: SqliteEngine, 
             db.close()
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert db.append_message("s", user("still here")) == 0
+    assert db.sessions.append_message("s", user("still here")) == 0
 
 
 def test_long_texts_are_indexed_a_few_at_a_time(engine: SqliteEngine, db: SessionDB) -> None:
@@ -332,7 +332,7 @@ def test_long_texts_are_indexed_a_few_at_a_time(engine: SqliteEngine, db: Sessio
 def test_a_database_in_memory_keeps_the_same_promises() -> None:
     with SessionDB(":memory:") as db:
         db.create_session("s", source="cli")
-        results = together(*(lambda n=n: db.append_message("s", user(f"word{n}")) for n in range(8)))
+        results = together(*(lambda n=n: db.sessions.append_message("s", user(f"word{n}")) for n in range(8)))
         assert sorted(results, key=str) == list(range(8))
         assert len(db.search("word3")) == 1
         assert db.check() == []

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import contents, user
+from tests.sessions.store_fixtures import contents, user
 
 
 def test_what_was_recorded_is_found_by_whatever_comes_next() -> None:
@@ -34,7 +34,7 @@ def test_a_session_id_that_no_store_keeps_is_refused_before_the_call_returns() -
 def test_a_recorded_turn_that_fails_undoes_nothing_else() -> None:
     with SessionDB(":memory:") as db:
         db.create_session("ended", source="cli")
-        db.end_session("ended", "done")
+        db.sessions.end("ended", "done")
         for session in ("s", "ended", "s"):
             db.turns.record(session, [user(f"in {session}")])
         assert contents(db.get_messages("s")) == ["in s", "in s"]

@@ -22,8 +22,8 @@ from holdfast.sessions.contract import MODES, Mode
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
 from tests.fast_run import examples
-from tests.sessions.steps import contents, crashing, messages, together, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import contents, crashing, sendable_messages, together, user
 
 pytestmark = pytest.mark.clause("I1")
 
@@ -227,7 +227,7 @@ def test_a_message_to_an_ancestor_lands_in_the_live_end(db: SessionDB, session: 
 
 def test_a_message_to_a_conversation_that_ended_is_refused_by_name(db: SessionDB, session: str) -> None:
     db.rotate(session, "b", [], carry_from=0)
-    db.end_session("b", "user left")
+    db.sessions.end("b", "user left")
     for target in (session, "b"):
         with pytest.raises(SessionEnded) as refused:
             db.inbox.put(target, user("hello?"))
@@ -239,10 +239,10 @@ def test_a_message_to_a_conversation_that_ended_is_refused_by_name(db: SessionDB
 def test_a_session_in_which_messages_wait_does_not_end(db: SessionDB, session: str) -> None:
     put = db.inbox.put(session, user("waits"))
     with pytest.raises(SessionBusy, match="1 messages wait"):
-        db.end_session(session, "user left")
+        db.sessions.end(session, "user left")
     assert db.inbox.waiting(session) == [put]
     db.inbox.withdraw(put.id)
-    db.end_session(session, "user left")
+    db.sessions.end(session, "user left")
 
 
 def test_puts_race_with_rotations_and_nothing_is_left_behind(database: Database) -> None:
@@ -262,7 +262,7 @@ def test_puts_race_with_rotations_and_nothing_is_left_behind(database: Database)
     assert sender.inbox.sessions() == ["12"]
 
 
-@given(st.lists(messages, min_size=1, max_size=5))
+@given(st.lists(sendable_messages, min_size=1, max_size=5))
 @settings(
     max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )

@@ -17,9 +17,9 @@ from holdfast.core.errors import (
     TurnNotFound,
     TurnNotRunning,
 )
-from holdfast.sessions import SessionDB, Turn
-from tests.sessions.steps import assistant, completed_turn, contents, together, user
-from tests.sessions.stores import Database
+from holdfast.sessions import SessionDB, TurnRecord
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import assistant, completed_turn, contents, together, user
 
 MOMENTS = pytest.mark.parametrize("moment", ["before", "after"])
 
@@ -42,11 +42,11 @@ def generation(db: SessionDB, session_id: str) -> int:
 @pytest.mark.clause("D10")
 def test_opening_a_turn_stores_the_users_message_with_it(db: SessionDB, session: str) -> None:
     turn = db.turns.open(session, user("question"), turn_id="t1")
-    assert turn == Turn("t1", session, "running", turn.started, None, None, None)
+    assert turn == TurnRecord("t1", session, "running", turn.started, None, None, None)
     assert db.turns.get("t1") == turn
     assert db.turns.running(session) == turn
     assert db.get_messages(session) == [user("question")]
-    assert db.read_messages(session)[0].turn_id == "t1"
+    assert db.sessions.read(session)[0].turn_id == "t1"
 
 
 def test_a_turn_opens_with_a_message_or_takes_one_not_both_and_not_neither(
@@ -75,7 +75,7 @@ def test_a_turn_id_is_used_once_whatever_became_of_the_turn(db: SessionDB, sessi
     db.turns.complete("t1")
     waiting = db.inbox.put(session, user("waits"))
     other = db.create_session("other", source="cli").id
-    attempts: list[Callable[[], Turn]] = [
+    attempts: list[Callable[[], TurnRecord]] = [
         lambda: db.turns.open(session, user("two"), turn_id="t1"),
         lambda: db.turns.open(session, take=waiting.id, turn_id="t1"),
         lambda: db.turns.open(other, user("two"), turn_id="t1"),
@@ -94,7 +94,7 @@ def test_an_ended_session_is_said_to_be_ended_before_a_turn_id_is_said_to_be_use
 ) -> None:
     db.turns.open(session, user("one"), turn_id="t1")
     db.turns.complete("t1")
-    db.end_session(session, "done")
+    db.sessions.end(session, "done")
     with pytest.raises(SessionEnded):
         db.turns.open(session, user("two"), turn_id="t1")
 
@@ -114,7 +114,7 @@ def test_of_many_threads_that_open_a_turn_exactly_one_does(database: Database) -
     stores = [database.open() for _ in range(2)]
     stores[0].create_session("s", source="cli")
     outcomes = together(*(lambda n=n: stores[n % 2].turns.open("s", user(str(n))) for n in range(8)))
-    won = [outcome for outcome in outcomes if isinstance(outcome, Turn)]
+    won = [outcome for outcome in outcomes if isinstance(outcome, TurnRecord)]
     lost = [outcome for outcome in outcomes if isinstance(outcome, TurnAlreadyRunning)]
     assert (len(won), len(lost)) == (1, 7)
     assert {error.turn_id for error in lost} == {won[0].id}
@@ -250,7 +250,7 @@ def test_a_turn_that_stops_early_keeps_its_partial_work(db: SessionDB, session: 
     assert (stopped.reason, stopped.generation) == ("because 🎉", None)
     assert contents(db.get_messages(session)) == ["question", "step", "half a sent", "cancelled"]
     assert db.outbox.list("owed") == []
-    assert db.uncommitted_sessions() == []
+    assert db.sessions.uncommitted() == []
     assert db.turns.running(session) is None
     for bad in ("nul \x00", "half \ud800"):
         again = db.turns.open(session, user("again"))
@@ -350,16 +350,16 @@ def test_steps_of_a_turn_race_with_rotations_and_none_is_lost(database: Database
 def test_a_session_in_which_a_turn_runs_does_not_end(db: SessionDB, session: str) -> None:
     turn = db.turns.open(session, user("question"))
     with pytest.raises(SessionBusy, match=f"turn '{turn.id}' is running"):
-        db.end_session(session, "user left")
+        db.sessions.end(session, "user left")
     db.turns.complete(turn.id, assistant("answer"))
-    db.end_session(session, "user left")
+    db.sessions.end(session, "user left")
 
 
 @pytest.mark.clause("D10")
 def test_a_node_that_lost_the_sessions_lease_can_not_go_on_with_its_turn(database: Database) -> None:
     db = database.open()
     db.create_session("s", source="cli")
-    lease = db.leases.acquire("session:s", "node a", ttl_seconds=10)
+    lease = db.leases.hold("session:s", "node a", ttl_seconds=10)
     assert lease is not None
     stalled = db.turns.under(lease)
     turn = stalled.open("s", user("q"))
@@ -374,10 +374,10 @@ def test_a_node_that_lost_the_sessions_lease_can_not_go_on_with_its_turn(databas
         lambda: stalled.interrupt(turn.id, "late"),
         lambda: stalled.fail(turn.id, "late"),
     )
-    successor = db.leases.acquire("session:s", "node b", ttl_seconds=10)
+    successor = db.leases.hold("session:s", "node b", ttl_seconds=10)
     assert successor is not None
     for call in calls:
-        with pytest.raises(LeaseLost, match="node a"):
+        with pytest.raises(LeaseLost, match="another process"):
             call()
     assert db.get_messages("s") == said
     assert db.turns.running("s") == turn

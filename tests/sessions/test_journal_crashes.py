@@ -12,8 +12,8 @@ from holdfast.core.errors import (
 from holdfast.sessions import SessionDB
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
-from tests.sessions.steps import assistant, contents, crashing, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import assistant, contents, crashing, user
 
 MOMENTS = pytest.mark.parametrize("moment", ["before", "after"])
 
@@ -111,7 +111,7 @@ def test_a_crash_while_completing_leaves_all_of_it_or_nothing(database: Database
         contents(restarted.get_messages("s")),
         generation(restarted, "s"),
         [each.provider for each in restarted.outbox.list("owed")],
-        restarted.uncommitted_sessions(),
+        restarted.sessions.uncommitted(),
     )
     if moment == "before":
         assert facts == ([turn.id], ["question"], 0, [], [])

@@ -16,9 +16,9 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from tests.postgres_server import PostgresServer, own_server
-from tests.sessions.stores import PostgresPlace
-from tests.sessions.workers.handle import DEADLINE, Worker
+from tests.sessions.databases import PostgresPlace
 from tests.sessions.workers.ledger import Ledger, assert_kept, assert_whole
+from tests.sessions.workers.worker_process import DEADLINE, Worker
 
 WRITERS = 4
 LONGEST_LIFE = 25
@@ -99,7 +99,7 @@ def rampage(url: str, capsys: pytest.CaptureFixture[str]) -> Iterator[Rampage]:
         sys.stdout.write(f"{found} messages, words, turns and rotations found whole\n")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.clause("D1", "D10", "C5", "C6", "I1")
 def test_after_300_kills_on_sqlite_every_acknowledged_write_is_there(
@@ -130,7 +130,7 @@ def test_after_a_few_kills_every_acknowledged_write_is_there(
             running.kill_one()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.clause("D1", "D10", "C5", "C6", "I1")
 def test_after_40_kills_on_postgres_every_acknowledged_write_is_there(

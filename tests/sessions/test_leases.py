@@ -1,6 +1,7 @@
 """Leases on the store's clock: one holder, growing tokens, renewed while alive, free soon after death."""
 
 import logging
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,16 +9,17 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.ids import new_id
-from holdfast.sessions import Lease, SessionDB
+from holdfast.sessions import Lease, SessionDB, Transaction
 from holdfast.sessions.codec import LONGEST_NAME
 from holdfast.sessions.contract import SECOND
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
 from tests.fast_run import examples
-from tests.sessions.steps import crashing, together, until, user, with_own_clock
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import crashing, together, until, user, with_own_clock
 
 RENEWAL = TTL_SECONDS / RENEWALS_PER_TTL
 
@@ -184,6 +186,25 @@ def test_the_compression_lock_is_taken_seen_and_released(database: Database) -> 
     assert two.try_acquire_compression_lock("s", "agent 2") is True
 
 
+ODD: list[Any] = [None, "", b"s", 7, 0, True, [], {}, "\x00", "s\x00", "\ud800", "s" * (LONGEST_NAME + 1)]
+
+
+@pytest.mark.clause("C3")
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
+def test_what_is_no_session_and_no_holder_gets_no_compression_lock(
+    db: SessionDB,
+    odd: Any,  # noqa: ANN401
+) -> None:
+    assert db.try_acquire_compression_lock(odd, "agent") is False
+    assert db.try_acquire_compression_lock("s", odd) is False
+    assert db.get_compression_lock_holder(odd) is None
+    db.release_compression_lock(odd, "agent")
+    assert db.try_acquire_compression_lock("s", "agent") is True
+    db.release_compression_lock("s", odd)
+    assert db.get_compression_lock_holder("s") == "agent"
+    assert db.leases.in_force("compression") == {compression_lock("s")}
+
+
 @pytest.mark.clause("C1", "C3")
 def test_of_many_threads_one_gets_the_compression_lock(database: Database) -> None:
     stores = [database.open() for _ in range(4)]
@@ -245,11 +266,9 @@ def test_a_holder_that_lost_its_lock_can_neither_rotate_nor_release(database: Da
     other = database.open()
     stalled, own = with_own_clock(database.open())
     other.create_session("s", source="cli")
-    other.append_message("s", user("hello"))
+    other.sessions.append_message("s", user("hello"))
     assert stalled.try_acquire_compression_lock("s", "same name")
     database.clock.advance(15)
-    with pytest.raises(LeaseLost):
-        stalled.rotate("s", "stale child", [], carry_from=0, holder="same name")
     assert other.try_acquire_compression_lock("s", "same name")
     with pytest.raises(LeaseLost):
         stalled.rotate("s", "stale child", [], carry_from=0, holder="same name")
@@ -274,6 +293,104 @@ def test_only_a_holder_of_the_lock_rotates_under_it(database: Database) -> None:
     assert one.children("s") == []
 
 
+@pytest.mark.clause("D11", "C3")
+def test_a_lock_that_ran_out_and_that_nobody_took_is_taken_up_with_a_new_token(database: Database) -> None:
+    other = database.open()
+    stalled, own = with_own_clock(database.open())
+    other.create_session("s", source="cli")
+    other.sessions.append_message("s", user("hello"))
+    assert stalled.try_acquire_compression_lock("s", "agent")
+    database.clock.advance(60)
+    assert other.get_compression_lock_holder("s") is None
+    assert stalled.rotate("s", "child", [], carry_from=0, holder="agent").carried == 1
+    lease = other.leases.current(compression_lock("s"))
+    assert lease is not None
+    assert (lease.holder, lease.token) == ("agent", 2)
+    stalled.release_compression_lock("s", "agent")
+    assert other.get_compression_lock_holder("s") is None
+    own.advance(RENEWAL)
+
+
+@pytest.mark.clause("D11")
+def test_a_renewal_takes_up_what_ran_out_and_nothing_that_somebody_else_had(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = database.open()
+    keeper = LeaseKeeper(db.leases, FakeClock())
+    assert keeper.acquire("slept", "me") is not None
+    assert keeper.acquire("taken", "me") is not None
+    database.clock.advance(60)
+    thief = acquired(db, "me", name="taken")
+    assert db.leases.release(thief), "it is free again, but it was another's"
+    with caplog.at_level(logging.INFO):
+        keeper.renew_once()
+    assert sorted(record.message for record in caplog.records) == ["lease.lost", "lease.taken_up_again"]
+    slept = db.leases.current("slept")
+    assert slept is not None
+    assert slept.token == 2
+    assert db.leases.current("taken") is None
+    assert keeper.held("taken", "me") is None
+    keeper.close()
+    assert db.leases.current("slept") is None
+
+
+@pytest.mark.clause("D11")
+def test_a_token_whose_transaction_was_undone_is_tried_again(database: Database) -> None:
+    db = database.open()
+    held = db.leases.hold("name", "me", ttl_seconds=10)
+    assert held is not None
+    database.clock.advance(10)
+
+    def undone(tx: Transaction) -> None:
+        held.require(tx)
+        held.require(tx)
+        raise RuntimeError("undone")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            db._engine.write(undone)  # noqa: SLF001 - a transaction of the test's own
+    assert db.leases.current("name") is None
+    db.leases.keep(held)
+    now = db.leases.current("name")
+    assert now is not None
+    assert (now.holder, now.token) == ("me", 2)
+    database.clock.advance(10)
+    with pytest.raises(RuntimeError):
+        db._engine.write(undone)  # noqa: SLF001
+    assert acquired(db, "you").token == 3
+    with pytest.raises(LeaseLost):
+        db.leases.keep(held)
+    assert not db.leases.let_go(held)
+
+
+@pytest.mark.clause("D11")
+def test_of_many_threads_that_wake_together_all_go_on_under_one_new_token(database: Database) -> None:
+    db = database.open()
+    held = db.leases.hold("name", "me", ttl_seconds=10)
+    assert held is not None
+    for token in range(2, 6):
+        database.clock.advance(10)
+        outcomes = together(*[lambda: db.leases.keep(held)] * 6)
+        assert outcomes == [None] * 6
+        assert held.token == token
+
+
+def test_a_lease_that_its_holder_is_letting_go_is_not_said_to_be_lost(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = database.open()
+    keeper = LeaseKeeper(db.leases, FakeClock())
+    lease = keeper.acquire("left", "me")
+    assert lease is not None
+    lease.is_leaving = True
+    assert db.leases.let_go(lease)  # committed, and its holder has not heard of it yet
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_once()
+    assert caplog.records == []
+    assert keeper.held("left", "me") is None
+    keeper.close()
+
+
 def test_a_lost_lease_is_forgotten_and_said(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     db = database.open()
     keeper = LeaseKeeper(db.leases, FakeClock())
@@ -283,7 +400,7 @@ def test_a_lost_lease_is_forgotten_and_said(database: Database, caplog: pytest.L
     keeper.renew_once()
     lost = keeper.held("lost", "me")
     assert lost is not None
-    assert db.leases.release(lost)
+    assert db.leases.let_go(lost)
     with caplog.at_level(logging.WARNING):
         keeper.renew_once()
     assert [record.message for record in caplog.records] == ["lease.lost"]
@@ -314,9 +431,9 @@ def test_a_lease_released_while_it_is_renewed_is_not_called_lost(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     class ReleasesFirst(Leases):
-        def renew(self, lease: Lease, *, ttl_seconds: float) -> Lease:
-            keeper.release(lease.name, lease.holder)
-            return super().renew(lease, ttl_seconds=ttl_seconds)
+        def keep(self, held: HeldLease) -> None:
+            keeper.release(held.name, held.holder)
+            super().keep(held)
 
     keeper = LeaseKeeper(ReleasesFirst(database.open()._engine), FakeClock())  # noqa: SLF001 - built on it
     assert keeper.acquire("name", "me") is not None

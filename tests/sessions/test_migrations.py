@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import HoldfastError, SchemaTooNew
-from holdfast.core.states import ASK, DELIVERY, INBOX, MACHINES, TURN, StateMachine
+from holdfast.core.states import ASK, DELIVERY, INBOX, STORED, TURN, StateMachine
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import MODES, Lease
+from holdfast.sessions.contract import MODES
 from holdfast.sessions.migrations import all_steps, parse_step, pending_steps
-from holdfast.sessions.sqlite.opening import split_statements
-from tests.sessions.steps import completed_turn, user
-from tests.sessions.stores import Database
+from holdfast.sessions.sqlite.schema import split_statements
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import completed_turn, user
 
 ENGINES = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 
@@ -111,13 +111,15 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", STORED, ids=lambda machine: machine.name)
 def test_the_schema_takes_every_state_of_the_table_and_no_other(db: SessionDB, machine: StateMachine) -> None:
     setter = STATEMENTS[machine.name]
     db.create_session("s", source="cli")
     db.inbox.put("s", user("waits"))
     turn = db.turns.open("s", user("q"), turn_id="t")
-    db.asks.put("a", "t", {"kind": "QuestionAsked"}, lease=Lease("session:s", "h", 1, 0))
+    lease = db.hold_session("s", "h")
+    assert lease is not None
+    db.asks.put("a", "t", {"kind": "QuestionAsked"}, lease=lease)
     db.turns.complete(turn.id, providers=["p"])
     for state in machine.states:
         assert execute(db, setter.replace("STATE", state)) == 1, state

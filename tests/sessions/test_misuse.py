@@ -16,9 +16,10 @@ from holdfast.core.errors import BackupRefused, InvalidInput, StoreUnopenable
 from holdfast.sessions import SessionDB
 from holdfast.sessions.queries import load_queries
 from holdfast.sessions.sqlite.connection import SqliteFile
+from holdfast.sessions.sqlite.open_files import OpenFiles
 from holdfast.sessions.sqlite.readers import ReaderPool
 from holdfast.sessions.transcripts import find_session
-from tests.sessions.steps import assistant, together, user
+from tests.sessions.store_fixtures import assistant, together, user
 
 DEADLINE = 60
 
@@ -51,7 +52,7 @@ def test_a_store_is_a_regular_file(tmp_path: Path) -> None:
 def append_in_a_child(path: str, answer: "multiprocessing.connection.Connection[str, str]") -> None:
     try:
         with SessionDB(path) as db:
-            db.append_message("s", user("from the child"))
+            db.sessions.append_message("s", user("from the child"))
         answer.send("stored")
     except StoreUnopenable as refused:
         answer.send(str(refused))
@@ -101,12 +102,12 @@ def test_of_two_backups_to_one_name_one_is_refused(tmp_path: Path) -> None:
 def test_a_search_ends_while_others_append_without_a_pause(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "holdfast.db") as db:
         db.create_session("s", source="test")
-        db.append_message("s", user("needle"))
+        db.sessions.append_message("s", user("needle"))
         stop = threading.Event()
 
         def append() -> None:
             while not stop.is_set():
-                db.append_messages("s", [user("hay " * 20)] * 300)
+                db.sessions.append_messages("s", [user("hay " * 20)] * 300)
 
         appending = threading.Thread(target=append)
         appending.start()
@@ -150,7 +151,10 @@ def test_an_interrupt_in_a_read_leaves_later_reads_whole(tmp_path: Path) -> None
     path = str(tmp_path / "holdfast.db")
     with SessionDB(path) as db:
         db.create_session("s", source="test")
-    readers = ReaderPool(InterruptedFile(path, SystemClock(), 5), load_queries("sqlite", "sqlite3"))
+    file = InterruptedFile(path, SystemClock(), 5)
+    looking = sqlite3.connect(path)
+    readers = ReaderPool(file, OpenFiles(looking, path), load_queries("sqlite", "sqlite3"))
+    looking.close()
     with pytest.raises(Interrupted):
         readers.read(lambda tx: find_session(tx, "s"))
     assert readers.read(lambda tx: find_session(tx, "s")) is not None
@@ -158,7 +162,7 @@ def test_an_interrupt_in_a_read_leaves_later_reads_whole(tmp_path: Path) -> None
 
 
 LATE = {
-    "a write": "self.db.append_message('s', {'role': 'user', 'content': 'late'})",
+    "a write": "self.db.sessions.append_message('s', {'role': 'user', 'content': 'late'})",
     "a close": "self.db.close()",
     "a close that holds a lock": "self.db.close()",
 }

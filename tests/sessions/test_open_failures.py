@@ -23,7 +23,7 @@ from holdfast.core.errors import (
 )
 from holdfast.sessions import SessionDB
 from tests.fast_run import examples
-from tests.sessions.steps import completed_turn, user
+from tests.sessions.store_fixtures import completed_turn, user
 
 ROOT = os.geteuid() == 0
 
@@ -201,7 +201,7 @@ def exercised(path: Path) -> None:
         db.get_messages("s")
         db.search("question")
         db.export_session("s")
-        db.append_message("s", user("one more"))
+        db.sessions.append_message("s", user("one more"))
         db.outbox.claim("p", lease_seconds=1, limit=5)
         db.check()
 
@@ -235,7 +235,7 @@ def test_a_flipped_bit_anywhere_is_survived_or_named(written: Path, data: st.Dat
 def test_damage_found_while_reading_is_named_and_the_rest_stays_readable(written: Path) -> None:
     with SessionDB(written) as db:
         db.create_session("other", source="cli")
-        db.append_message("other", user("fine"))
+        db.sessions.append_message("other", user("fine"))
         connection = sqlite3.connect(written)
         [(root,)] = connection.execute("select rootpage from sqlite_schema where name = 'outbox'")
         [(size,)] = connection.execute("pragma page_size")

@@ -14,8 +14,18 @@ from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
-from tests.sessions.steps import LEASE, claim, claim_one, completed_turn, crashing, found, owe, together, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import (
+    LEASE,
+    claim,
+    claim_one,
+    completed_turn,
+    crashing,
+    found,
+    owe,
+    together,
+    user,
+)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from holdfast.core.errors import ConstraintBroken
 from holdfast.sessions import SessionDB
 from holdfast.sessions.migrations import all_steps
-from holdfast.sessions.sqlite.opening import split_statements
-from tests.sessions.steps import assistant, contents, user
+from holdfast.sessions.sqlite.schema import split_statements
+from tests.sessions.store_fixtures import assistant, contents, user
 
 BEFORE = [step for step in all_steps("sqlite") if step.number < 5]
 
@@ -62,7 +62,7 @@ def test_every_message_keeps_its_row_and_its_words_are_found(path: Path) -> None
 
 def test_what_comes_next_stands_in_its_place(path: Path) -> None:
     with SessionDB(path) as db:
-        assert db.append_message("other", user("more")) == 1
+        assert db.sessions.append_message("other", user("more")) == 1
         assert db.turns.append("t", [assistant("done")]) == [3]
         assert contents(db.get_messages("s2")) == ["a summary", "an indexed beginning", None, "done"]
         gap = """insert into messages (session_id, seq, role, content, created)

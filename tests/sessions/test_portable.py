@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from holdfast.core.ids import new_id
 from holdfast.sessions import SessionDB
 from tests.fast_run import examples
-from tests.sessions.exports import conversation
-from tests.sessions.steps import assistant, contents, messages, user
-from tests.sessions.stores import Database, sqlite_database
+from tests.sessions.databases import Database, sqlite_database
+from tests.sessions.exported_lines import conversation
+from tests.sessions.store_fixtures import assistant, contents, messages, sendable_messages, user
 
 
 @pytest.mark.clause("C8")
@@ -35,7 +35,7 @@ def test_a_conversation_comes_back_byte_for_byte(db: SessionDB, empty: SessionDB
     assert empty.check() == []
     for session_id in ("a", "b", "c"):
         assert empty.get_messages(session_id) == db.get_messages(session_id)
-        assert empty.read_messages(session_id) == db.read_messages(session_id)
+        assert empty.sessions.read(session_id) == db.sessions.read(session_id)
     [running] = db.turns.unfinished()
     assert empty.turns.unfinished() == [running]
     assert empty.turns.messages(running.id) == db.turns.messages(running.id)
@@ -62,7 +62,7 @@ def test_a_conversation_goes_round_both_engines_byte_for_byte(database: Database
 
 def test_an_imported_conversation_goes_on(db: SessionDB, empty: SessionDB) -> None:
     empty.import_session(conversation(db))
-    assert empty.live_end("a") == "c"
+    assert empty.sessions.live_end("a") == "c"
     [running] = empty.turns.unfinished()
     waiting = empty.inbox.waiting("a") or empty.inbox.waiting("c")
     empty.turns.join(running.id, waiting[0].id)
@@ -74,7 +74,7 @@ def test_an_imported_conversation_goes_on(db: SessionDB, empty: SessionDB) -> No
 
 @given(
     st.lists(st.lists(messages, max_size=4), min_size=1, max_size=3),
-    st.lists(messages, max_size=2),
+    st.lists(sendable_messages, max_size=2),
 )
 @settings(
     max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
@@ -89,7 +89,7 @@ def test_any_conversation_comes_back_byte_for_byte(
             child = new_id()
             db.rotate(current, child, said[:1], carry_from=len(db.get_messages(current)) // 2)
             current = child
-        db.append_messages(current, said)
+        db.sessions.append_messages(current, said)
         if said:
             turn = db.turns.open(current, said[0])
             db.turns.complete(turn.id, said[-1])
@@ -105,9 +105,9 @@ def test_any_conversation_comes_back_byte_for_byte(
 
 def test_a_pinned_and_archived_conversation_comes_back_so(db: SessionDB, empty: SessionDB) -> None:
     conversation(db)
-    db.set_pinned("c", pinned=True)
+    db.conversations.set_pinned("c", pinned=True)
     pinned = db.export_session("c")
-    db.set_archived("c", archived=True)
+    db.conversations.set_archived("c", archived=True)
     both = db.export_session("c")
     marks = [
         {name: value for name, value in json.loads(line)["session"].items() if name in ("pinned", "archived")}
@@ -116,9 +116,9 @@ def test_a_pinned_and_archived_conversation_comes_back_so(db: SessionDB, empty: 
     assert marks == [{"pinned": True, "archived": True}, {}, {}]
     empty.import_session(both)
     assert empty.export_session("b") == both
-    assert (empty.listed("a").pinned, empty.listed("a").archived) == (True, True)
-    assert empty.list_sessions(archived=False) == []
-    empty.set_archived("a", archived=False)
+    assert (empty.conversations.find("a").pinned, empty.conversations.find("a").archived) == (True, True)
+    assert empty.conversations.list(archived=False) == []
+    empty.conversations.set_archived("a", archived=False)
     assert empty.export_session("a") == pinned
 
 
@@ -134,7 +134,7 @@ def test_lines_may_carry_their_line_ends(db: SessionDB, empty: SessionDB, tmp_pa
 @pytest.mark.slow
 def test_ten_thousand_messages_travel(db: SessionDB, empty: SessionDB) -> None:
     db.create_session("s", source="cli")
-    db.append_messages("s", [user(f"message {number} 🎉") for number in range(10_000)])
+    db.sessions.append_messages("s", [user(f"message {number} 🎉") for number in range(10_000)])
     lines = db.export_session("s")
     empty.import_session(lines)
     assert empty.export_session("s") == lines

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast.core.errors import (
@@ -28,8 +29,8 @@ from holdfast.sessions import SessionDB, Transaction
 from holdfast.sessions.postgres import PostgresEngine
 from holdfast.sessions.postgres.schema import migrate
 from tests.postgres_server import PASSWORD, PostgresServer, own_server
-from tests.sessions.steps import together, until, user
-from tests.sessions.stores import PostgresPlace
+from tests.sessions.databases import PostgresPlace
+from tests.sessions.store_fixtures import together, until, user
 
 pytestmark = pytest.mark.slow  # starts a server of its own
 
@@ -93,6 +94,16 @@ def test_a_missing_database_is_named(server: PostgresServer) -> None:
     assert "createdb" in said
 
 
+def test_a_database_that_takes_nobody_now_is_unreachable_and_the_user_is_not_blamed(
+    server: PostgresServer,
+) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("create database shut allow_connections false")
+        said = refused(server.url.removesuffix("postgres") + "shut", StoreUnreachable)
+        connection.execute("drop database shut")
+    assert "not currently accepting connections" in said
+
+
 def test_a_server_that_does_not_answer_is_unreachable() -> None:
     assert "Check that the server runs" in refused(
         "postgresql://me:hush-hush@127.0.0.1:1/x", StoreUnreachable
@@ -107,7 +118,7 @@ def test_an_address_that_can_not_be_read_is_not_repeated() -> None:
 def test_a_missing_driver_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     said = refused("postgresql://me:hush-hush@host/database", StoreUnopenable)
-    assert "pip install 'holdfast[postgres]'" in said
+    assert "pip install 'holdfast-agent[postgres]'" in said
 
 
 def test_a_schema_that_does_not_exist_is_named(postgres: str) -> None:
@@ -218,9 +229,9 @@ def test_waiting_for_a_lock_ends_with_the_patience(place: PostgresPlace, db: Ses
     with SessionDB.open(place.url, patience=0.2) as hasty:
         with place.connection.transaction():
             place.connection.execute("select 1 from sessions where id = 's' for update")
-            with pytest.raises(StoreBusy, match="locked by others for more than"):
-                hasty.append_message("s", user("hello"))
-        assert hasty.append_message("s", user("hello")) == 0
+            with pytest.raises(StoreBusy, match=r"other processes locked .* for more than"):
+                hasty.sessions.append_message("s", user("hello"))
+        assert hasty.sessions.append_message("s", user("hello")) == 0
 
 
 def test_waiting_for_a_connection_ends_with_the_patience(place: PostgresPlace) -> None:

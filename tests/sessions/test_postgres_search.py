@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.sessions import SearchHit, SessionDB
-from tests.sessions.steps import user
-from tests.sessions.stores import SharedPostgres
+from tests.sessions.databases import SharedPostgres
+from tests.sessions.store_fixtures import user
 
 LETTERS = [chr(n) for n in range(0x20000, 0x2A6D0)]  # four bytes each
 RANDOM = random.Random(11)
@@ -54,12 +54,12 @@ NASTY: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("written", NASTY.values(), ids=NASTY.keys())
 def test_any_text_is_stored_and_kept_whole(db: SessionDB, written: Callable[[], str]) -> None:
     text = written()
-    db.append_message("s", user(text))
+    db.sessions.append_message("s", user(text))
     assert db.get_messages("s") == [user(text)]
 
 
 def test_words_are_found_in_front_of_and_behind_what_the_index_can_not_hold(db: SessionDB) -> None:
-    db.append_message("s", user("before " + "x" * 3_000 + " after"))
+    db.sessions.append_message("s", user("before " + "x" * 3_000 + " after"))
     assert len(db.search("before")) == 1
     assert len(db.search("after")) == 1
     assert db.search("x" * 3_000 + " nowhere") == []
@@ -85,13 +85,13 @@ def shown(hit: SearchHit) -> str:
 def test_a_snippet_shows_the_text_as_it_was_written(
     db: SessionDB, text: str, query: str, snippet: str
 ) -> None:
-    db.append_message("s", user(text))
+    db.sessions.append_message("s", user(text))
     [hit] = db.search(query)
     assert shown(hit) == snippet
 
 
 def test_a_snippet_is_cut_around_the_match(db: SessionDB) -> None:
-    db.append_message("s", user("hay " * 5_000 + "the Needle! " + "hay " * 5_000))
+    db.sessions.append_message("s", user("hay " * 5_000 + "the Needle! " + "hay " * 5_000))
     [hit] = db.search("needle")
     assert "the [Needle]! hay" in shown(hit)
     assert shown(hit).startswith("…")

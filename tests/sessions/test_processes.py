@@ -14,8 +14,8 @@ from holdfast.core.errors import LeaseLost
 from holdfast.sessions import SessionDB
 from holdfast.sessions.lease_keeper import TTL_SECONDS
 from holdfast.sessions.leases import compression_lock
-from tests.sessions.stores import Database
-from tests.sessions.workers.handle import Worker
+from tests.sessions.databases import Database
+from tests.sessions.workers.worker_process import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,9 @@ def crew(database: Database, scene: str, size: int = PROCESSES) -> Iterator[list
 
 def a_session(db: SessionDB, session: str, messages: int = 5) -> None:
     db.create_session(session, source="test")
-    db.append_messages(session, [{"role": "user", "content": f"message {at}"} for at in range(messages)])
+    db.sessions.append_messages(
+        session, [{"role": "user", "content": f"message {at}"} for at in range(messages)]
+    )
 
 
 @pytest.mark.clause("C1", "C2")
@@ -169,15 +171,15 @@ def test_a_kill_in_mid_rotation_leaves_the_parent_open_or_one_whole_child(
         ) as rotator:
             rotator.wait_for(random.randint(1, 6))
             acknowledged = rotator.kill(within=0.01)
-        line = db.lineage("root")
+        line = db.sessions.lineage("root")
         assert acknowledged == [child for child in line if child in acknowledged]
         for parent, child in pairwise(line):
             assert db.children(parent) == [child]
             opened = db.get_messages(child)[:opening]
             assert [each.get("content") for each in opened] == [f"{child} {at}" for at in range(opening)]
-            carried = [each.message for each in db.read_messages(child) if each.carried]
+            carried = [each.message for each in db.sessions.read(child) if each.carried]
             assert carried == db.get_messages(parent)[-5:]
-        end = db.live_end("root")
+        end = db.sessions.live_end("root")
         assert db.children(end) == []
         assert [each.id for each in db.inbox.waiting(end)] == words
         assert [each.id for each in db.turns.unfinished()] == ["turn"]
@@ -199,21 +201,21 @@ def test_what_another_process_appends_while_the_summary_is_written_is_carried_in
         for _ in range(times):
             looked = rotator.next()
             late = random.randint(1, 10)
-            while len(db.read_messages(looked["parent"], start=looked["from"])) < late:
+            while len(db.sessions.read(looked["parent"], start=looked["from"])) < late:
                 writer.hear()
             rotator.tell("go")
             said = rotator.next()
-            parent = db.read_messages(said["parent"], start=said["from"])
+            parent = db.sessions.read(said["parent"], start=said["from"])
             assert len(parent) >= late
-            child = db.read_messages(said["child"], limit=len(parent))
+            child = db.sessions.read(said["child"], limit=len(parent))
             assert [each.message for each in child] == [each.message for each in parent]
             assert all(each.carried for each in child)
         rotator.end()
         acknowledged = writer.kill()
     spoken = [
         each.message.get("content")
-        for session in db.lineage("root")
-        for each in db.read_messages(session)
+        for session in db.sessions.lineage("root")
+        for each in db.sessions.read(session)
         if not each.carried and str(each.message.get("content")).startswith("writer")
     ]
     assert len(acknowledged) <= len(spoken) <= len(acknowledged) + 1

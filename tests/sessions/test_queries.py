@@ -9,14 +9,14 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from holdfast.sessions.queries import load_queries
-from tests.sessions.steps import user
+from tests.sessions.store_fixtures import user
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     with SessionDB(tmp_path / "holdfast.db") as db:
         db.create_session("s", source="cli")
-        db.append_messages("s", [user("one"), user("two")])
+        db.sessions.append_messages("s", [user("one"), user("two")])
     with closing(sqlite3.connect(tmp_path / "holdfast.db", isolation_level=None)) as connection:
         connection.create_function("store_now", 0, lambda: 7)
         yield connection

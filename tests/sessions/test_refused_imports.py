@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core.errors import ImportRefused, SessionExists
 from holdfast.sessions import SessionDB
-from tests.sessions.exports import Lines, conversation, edited, line_of
-from tests.sessions.steps import user
+from tests.sessions.exported_lines import Lines, conversation, edited, line_of
+from tests.sessions.store_fixtures import user
 
 
 @pytest.mark.parametrize("mark", ["pinned", "archived"])

@@ -18,7 +18,8 @@ from holdfast.sessions import Rotation, SessionDB, Transaction
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
 from tests.fast_run import examples
-from tests.sessions.steps import (
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import (
     assistant,
     completed_turn,
     contents,
@@ -27,13 +28,12 @@ from tests.sessions.steps import (
     together,
     user,
 )
-from tests.sessions.stores import Database
 
 
 @pytest.fixture
 def session(db: SessionDB) -> str:
     session_id = db.create_session("s", source="cli", title="A talk").id
-    db.append_messages(session_id, [user("one"), assistant("two"), user("three")])
+    db.sessions.append_messages(session_id, [user("one"), assistant("two"), user("three")])
     return session_id
 
 
@@ -53,19 +53,19 @@ def test_a_rotation_ends_the_parent_and_starts_one_child(db: SessionDB, session:
     )
     assert (child.ended, child.generation) == (None, 0)
     assert contents(db.get_messages("child")) == ["summary of one and two", "three"]
-    assert [each.carried for each in db.read_messages("child")] == [False, True]
+    assert [each.carried for each in db.sessions.read("child")] == [False, True]
     assert db.children(session) == ["child"]
-    assert db.lineage(session) == db.lineage("child") == [session, "child"]
-    assert db.live_end(session) == db.live_end("child") == "child"
-    assert db.append_message("child", user("four")) == 2
+    assert db.sessions.lineage(session) == db.sessions.lineage("child") == [session, "child"]
+    assert db.sessions.live_end(session) == db.sessions.live_end("child") == "child"
+    assert db.sessions.append_message("child", user("four")) == 2
     assert db.check() == []
 
 
 @pytest.mark.clause("C8")
 def test_the_parents_transcript_stays_as_it_was_and_is_found(db: SessionDB, session: str) -> None:
-    before = db.read_messages(session)
+    before = db.sessions.read(session)
     db.rotate(session, "child", [user("summary")], carry_from=2)
-    assert db.read_messages(session) == before
+    assert db.sessions.read(session) == before
     assert [(hit.session_id, hit.seq) for hit in db.search("one")] == [(session, 0)]
     assert [(hit.session_id, hit.seq) for hit in db.search("three")] == [(session, 2)]
     assert [(hit.session_id, hit.seq) for hit in db.search("summary")] == [("child", 0)]
@@ -77,7 +77,7 @@ def test_what_arrived_while_the_summary_was_written_is_carried_in_order(db: Sess
     seen = len(db.get_messages(session))
     turn = db.turns.open(session, user("late question"))
     db.turns.append(turn.id, [assistant("late step")])
-    db.append_message(session, user("late loose"))
+    db.sessions.append_message(session, user("late loose"))
     rotation = db.rotate(session, "child", [user("summary")], carry_from=seen)
     assert rotation.carried == 3
     assert contents(db.get_messages("child")) == [
@@ -86,10 +86,10 @@ def test_what_arrived_while_the_summary_was_written_is_carried_in_order(db: Sess
         "late step",
         "late loose",
     ]
-    carried = db.read_messages("child", start=1)
+    carried = db.sessions.read("child", start=1)
     assert [each.turn_id for each in carried] == [turn.id, turn.id, None]
     assert [each.created for each in carried] == [
-        each.created for each in db.read_messages(session, start=seen)
+        each.created for each in db.sessions.read(session, start=seen)
     ]
 
 
@@ -152,7 +152,7 @@ def test_a_second_rotation_without_any_lock_adopts_the_first_child(db: SessionDB
 def test_of_many_rotations_at_once_exactly_one_makes_the_child(database: Database, locked: bool) -> None:
     stores = [database.open() for _ in range(4)]
     stores[0].create_session("0", source="cli")
-    stores[0].append_messages("0", [user("one"), user("two")])
+    stores[0].sessions.append_messages("0", [user("one"), user("two")])
     for step in range(5):
         parent = str(step)
 
@@ -209,7 +209,7 @@ def test_a_crash_leaves_the_parent_open_or_one_usable_child(database: Database, 
         db.rotate("s", "child", [user("summary")], carry_from=0)
     restarted = database.open()
     live = "s" if moment == "before" else "child"
-    assert restarted.live_end("s") == live
+    assert restarted.sessions.live_end("s") == live
     assert [each.session_id for each in restarted.turns.unfinished()] == [live]
     assert [each.id for each in restarted.inbox.waiting(live)] == [waiting.id]
     restarted.turns.complete(turn.id, assistant("answer"))
@@ -232,8 +232,8 @@ def test_carrying_from_outside_the_transcript_is_invalid(
     with pytest.raises(InvalidInput, match="carry_from"):
         db.rotate(session, "child", [], carry_from=carry_from)
     assert db.get_session("child") is None
-    assert db.live_end(session) == session
-    assert db.append_message(session, user("four")) == 3
+    assert db.sessions.live_end(session) == session
+    assert db.sessions.append_message(session, user("four")) == 3
 
 
 def test_everything_or_nothing_may_be_carried(db: SessionDB, session: str) -> None:
@@ -241,26 +241,26 @@ def test_everything_or_nothing_may_be_carried(db: SessionDB, session: str) -> No
     assert contents(db.get_messages("all")) == ["one", "two", "three"]
     assert db.rotate("all", "none", [], carry_from=3).carried == 0
     assert db.get_messages("none") == []
-    assert db.append_message("none", user("first")) == 0
+    assert db.sessions.append_message("none", user("first")) == 0
 
 
 def test_a_child_id_that_exists_is_refused_by_name_and_changes_nothing(db: SessionDB, session: str) -> None:
     db.create_session("taken", source="web")
-    db.append_message("taken", user("mine"))
+    db.sessions.append_message("taken", user("mine"))
     waiting = db.inbox.put(session, user("waits"))
     for child in ("taken", session):
         with pytest.raises(SessionExists) as refused:
             db.rotate(session, child, [user("summary")], carry_from=1)
         assert refused.value.session_id == child
-    assert db.live_end(session) == session
+    assert db.sessions.live_end(session) == session
     assert db.children(session) == []
     assert db.get_messages("taken") == [user("mine")]
     assert [each.id for each in db.inbox.waiting(session)] == [waiting.id]
-    assert db.append_message(session, user("four")) == 3
+    assert db.sessions.append_message(session, user("four")) == 3
 
 
 def test_an_ended_session_does_not_rotate(db: SessionDB, session: str) -> None:
-    db.end_session(session, "user left")
+    db.sessions.end(session, "user left")
     with pytest.raises(SessionEnded):
         db.rotate(session, "child", [], carry_from=0)
     assert db.get_session("child") is None
@@ -278,7 +278,7 @@ def test_appends_race_with_rotations_and_every_acknowledged_one_is_carried(
         for number in range(60):
             while True:
                 try:
-                    writer.append_message(writer.live_end("0"), user(str(number)))
+                    writer.sessions.append_message(writer.sessions.live_end("0"), user(str(number)))
                 except SessionEnded:
                     continue
                 acknowledged.append(str(number))
@@ -305,7 +305,7 @@ def test_a_child_starts_with_its_opening_and_then_what_was_carried(
 ) -> None:
     first = current = new_id()
     db.create_session(current, source="cli")
-    db.append_messages(current, said)
+    db.sessions.append_messages(current, said)
     expected = said
     for cut in cuts:
         carry_from = int(cut * len(expected))
@@ -316,6 +316,6 @@ def test_a_child_starts_with_its_opening_and_then_what_was_carried(
         assert db.get_messages(child) == expected
         current = child
     assert db.get_messages(first) == said
-    assert db.live_end(first) == current
-    assert db.lineage(current)[0] == first
-    assert len(db.lineage(current)) == len(cuts) + 1
+    assert db.sessions.live_end(first) == current
+    assert db.sessions.lineage(current)[0] == first
+    assert len(db.sessions.lineage(current)) == len(cuts) + 1

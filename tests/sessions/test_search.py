@@ -11,8 +11,8 @@ from holdfast.core.ids import new_id
 from holdfast.sessions import Filters, SearchHit, SessionDB
 from holdfast.sessions.search import parse_query
 from tests.fast_run import examples
-from tests.sessions.steps import assistant, completed_turn, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import assistant, completed_turn, user
 
 NASTY = [
     "",
@@ -118,7 +118,7 @@ def matched(hit: SearchHit) -> list[str]:
 
 
 def test_no_string_whatever_is_a_wrong_query(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user(text) for text in ("a b c", "🎉 日本語", "100% (a) 'b'")])
+    db.sessions.append_messages(session, [user(text) for text in ("a b c", "🎉 日本語", "100% (a) 'b'")])
     for query in NASTY:
         for filters in (None, Filters(roles=[query], sources=[query])):
             try:
@@ -137,7 +137,7 @@ def test_no_string_whatever_is_a_wrong_query(db: SessionDB, session: str) -> Non
 def test_any_text_is_a_query(db: SessionDB, query: str) -> None:
     if db.get_session("s") is None:
         db.create_session("s", source="cli")
-        db.append_message("s", user("some words to be found"))
+        db.sessions.append_message("s", user("some words to be found"))
     for hit in db.search(query):
         assert shown(hit)
 
@@ -149,7 +149,7 @@ def test_any_text_is_a_query(db: SessionDB, query: str) -> None:
 def test_a_message_is_found_by_its_own_ascii_words(db: SessionDB, noise: str) -> None:
     session_id = new_id()
     db.create_session(session_id, source="cli")
-    db.append_message(session_id, user(f"{noise} needle{session_id} {noise}"))
+    db.sessions.append_message(session_id, user(f"{noise} needle{session_id} {noise}"))
     assert places(db.search(f"needle{session_id}")) == {(session_id, 0)}
 
 
@@ -176,7 +176,7 @@ TEXTS = [
 
 
 def test_a_message_is_found_by_its_own_text(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user(text) for text in TEXTS])
+    db.sessions.append_messages(session, [user(text) for text in TEXTS])
     for number, text in enumerate(TEXTS):
         assert places(db.search(text)) == {(session, number)}
         for word in text.split():
@@ -188,12 +188,12 @@ def test_a_fresh_message_is_found_at_once_by_every_store(database: Database) -> 
     one.create_session("s", source="cli")
     for number in range(30):
         writer, reader = (one, two) if number % 2 else (two, one)
-        writer.append_message("s", user(f"thing{number}x"))
+        writer.sessions.append_message("s", user(f"thing{number}x"))
         assert places(reader.search(f"thing{number}x")) == {("s", number)}
 
 
 def test_all_words_must_be_there_in_any_order(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user("red green blue"), user("green blue"), user("blue red")])
+    db.sessions.append_messages(session, [user("red green blue"), user("green blue"), user("blue red")])
     assert places(db.search("blue red")) == {(session, 0), (session, 2)}
     assert places(db.search("RED")) == {(session, 0), (session, 2)}
     assert places(db.search("red yellow")) == set()
@@ -201,7 +201,7 @@ def test_all_words_must_be_there_in_any_order(db: SessionDB, session: str) -> No
 
 
 def test_a_quoted_part_must_stand_together(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user("the quick brown fox"), user("the brown quick fox")])
+    db.sessions.append_messages(session, [user("the quick brown fox"), user("the brown quick fox")])
     assert places(db.search('"quick brown"')) == {(session, 0)}
     assert places(db.search('fox "quick brown"')) == {(session, 0)}
     assert places(db.search("quick-brown")) == {(session, 0)}
@@ -209,19 +209,19 @@ def test_a_quoted_part_must_stand_together(db: SessionDB, session: str) -> None:
 
 
 def test_words_are_found_in_their_other_forms(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user("She was running tests"), user("unrelated")])
+    db.sessions.append_messages(session, [user("She was running tests"), user("unrelated")])
     for query in ("run", "runs", "test", "testing", "RUNNING"):
         assert places(db.search(query)) == {(session, 0)}, query
 
 
 def test_letters_are_found_with_and_without_their_accents(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user("the naïve café in Zürich"), user("cafe\u0301 naive")])
+    db.sessions.append_messages(session, [user("the naïve café in Zürich"), user("cafe\u0301 naive")])
     for query in ("naive cafe", "naïve café", "NAÏVE cafe\u0301"):
         assert places(db.search(query)) == {(session, 0), (session, 1)}, query
 
 
 def test_words_and_fragments_are_both_required(db: SessionDB, session: str) -> None:
-    db.append_messages(
+    db.sessions.append_messages(
         session, [user("party 🎉 at 東京タワー"), user("party"), user("🎉"), user("東京タワー")]
     )
     assert places(db.search("party 🎉")) == {(session, 0)}
@@ -230,7 +230,7 @@ def test_words_and_fragments_are_both_required(db: SessionDB, session: str) -> N
 
 
 def test_wildcards_of_sql_are_only_characters(db: SessionDB, session: str) -> None:
-    db.append_messages(session, [user("abc"), user("%%"), user("__")])
+    db.sessions.append_messages(session, [user("abc"), user("%%"), user("__")])
     assert places(db.search("%")) == {(session, 1)}
     assert places(db.search("__")) == {(session, 2)}
 
@@ -239,7 +239,7 @@ def test_a_hit_says_where_it_is_and_marks_the_match(db: SessionDB, session: str)
     turn = completed_turn(db, session, "where is the treasure?")
     [hit, *others] = db.search("treasure", filters=Filters(roles=["user"]))
     assert others == []
-    stored = db.read_messages(session)[0]
+    stored = db.sessions.read(session)[0]
     assert (hit.session_id, hit.seq, hit.turn_id) == (session, 0, turn.id)
     assert (hit.role, hit.created) == ("user", stored.created)
     assert (hit.source, hit.title) == ("cli", "A talk")
@@ -251,7 +251,7 @@ def test_a_hit_says_where_it_is_and_marks_the_match(db: SessionDB, session: str)
 def test_a_snippet_of_a_long_text_is_short_and_holds_the_match(
     db: SessionDB, session: str, needle: str
 ) -> None:
-    db.append_message(session, user(f"{'before ' * 500} {needle} {'after ' * 500}"))
+    db.sessions.append_message(session, user(f"{'before ' * 500} {needle} {'after ' * 500}"))
     [hit] = db.search(needle)
     assert matched(hit) == [needle]
     assert "before" in shown(hit)
@@ -260,7 +260,7 @@ def test_a_snippet_of_a_long_text_is_short_and_holds_the_match(
 
 
 def test_match_marks_in_the_text_itself_do_no_harm(db: SessionDB, session: str) -> None:
-    db.append_message(session, user("odd \x02 marks \x03 here \x03\x02 needle"))
+    db.sessions.append_message(session, user("odd \x02 marks \x03 here \x03\x02 needle"))
     [hit] = db.search("needle")
     assert "needle" in matched(hit)
     assert "odd" not in matched(hit)
@@ -268,8 +268,8 @@ def test_match_marks_in_the_text_itself_do_no_harm(db: SessionDB, session: str) 
 
 def test_hits_can_be_filtered_by_role_source_and_conversation(db: SessionDB, session: str) -> None:
     db.create_session("web", source="web")
-    db.append_messages(session, [user("topic"), assistant("topic")])
-    db.append_messages("web", [user("topic"), cast(Any, {"role": "tool", "content": "topic"})])
+    db.sessions.append_messages(session, [user("topic"), assistant("topic")])
+    db.sessions.append_messages("web", [user("topic"), cast(Any, {"role": "tool", "content": "topic"})])
 
     def found(**filters: Any) -> set[tuple[str, int]]:  # noqa: ANN401 - the fields of Filters
         return places(db.search("topic", filters=Filters(**filters)))
@@ -294,8 +294,8 @@ def test_hits_can_be_filtered_by_time(database: Database, needle: str) -> None:
     db.create_session("s", source="cli")
     times = []
     for _ in range(3):
-        seq = db.append_message("s", user(needle))
-        times.append(db.read_messages("s", start=seq)[0].created)
+        seq = db.sessions.append_message("s", user(needle))
+        times.append(db.sessions.read("s", start=seq)[0].created)
         database.clock.advance(1)
 
     def found(since: int | None = None, until: int | None = None) -> list[int]:
@@ -314,12 +314,12 @@ def test_hits_can_be_filtered_by_time(database: Database, needle: str) -> None:
 def test_search_in_a_conversation_follows_its_lineage_and_finds_each_text_once(
     db: SessionDB, session: str, needle: str
 ) -> None:
-    db.append_messages(session, [user(f"{needle} one"), user(f"{needle} two")])
+    db.sessions.append_messages(session, [user(f"{needle} one"), user(f"{needle} two")])
     db.rotate(session, "b", [user(f"summary of {needle}")], carry_from=1)
-    db.append_message("b", user(f"{needle} three"))
+    db.sessions.append_message("b", user(f"{needle} three"))
     db.rotate("b", "c", [], carry_from=0)
     db.create_session("branch", source="cli", parent="c", relation="branch")
-    db.append_message("branch", user(f"{needle} elsewhere"))
+    db.sessions.append_message("branch", user(f"{needle} elsewhere"))
     said = {(session, 0), (session, 1), ("b", 0), ("b", 2)}
     for member in (session, "b", "c"):
         hits = db.search(needle, filters=Filters(session_id=member))
@@ -331,7 +331,7 @@ def test_search_in_a_conversation_follows_its_lineage_and_finds_each_text_once(
 
 @pytest.mark.parametrize("needle", ["topic", "🎉"])
 def test_a_limit_takes_the_best_and_zero_takes_none(db: SessionDB, session: str, needle: str) -> None:
-    db.append_messages(session, [user(f"{needle} {number}") for number in range(30)])
+    db.sessions.append_messages(session, [user(f"{needle} {number}") for number in range(30)])
     assert len(db.search(needle)) == 20
     assert len(db.search(needle, limit=7)) == 7
     assert db.search(needle, limit=0) == []
@@ -340,13 +340,13 @@ def test_a_limit_takes_the_best_and_zero_takes_none(db: SessionDB, session: str,
 
 def test_the_better_match_comes_first(db: SessionDB, session: str) -> None:
     padding = "other words that say nothing of it at all " * 20
-    db.append_messages(session, [user(f"topic {padding}"), user("topic topic topic")])
+    db.sessions.append_messages(session, [user(f"topic {padding}"), user("topic topic topic")])
     assert [hit.seq for hit in db.search("topic")] == [1, 0]
 
 
 def test_text_in_parts_and_beside_what_can_not_be_stored_is_found(db: SessionDB, session: str) -> None:
     parts = [{"type": "text", "text": "first treasure"}, {"type": "image_url"}, {"text": "second"}]
-    db.append_messages(
+    db.sessions.append_messages(
         session,
         [
             cast(Any, {"role": "user", "content": parts}),
@@ -361,7 +361,7 @@ def test_text_in_parts_and_beside_what_can_not_be_stored_is_found(db: SessionDB,
 
 def test_what_was_never_committed_is_never_found(db: SessionDB, session: str) -> None:
     with pytest.raises(Exception, match="turn"):
-        db.append_messages(session, [user("ghost")], turn_id="no such turn")
+        db.sessions.append_messages(session, [user("ghost")], turn_id="no such turn")
     db.inbox.put(session, user("ghost in the inbox"))
     assert db.search("ghost") == []
 
@@ -379,7 +379,7 @@ def test_a_query_is_taken_apart_into_a_bounded_number_of_terms(query: str) -> No
 @pytest.mark.slow
 def test_ten_thousand_messages_are_indexed_and_found(db: SessionDB, session: str) -> None:
     for start in range(0, 10_000, 1_000):
-        db.append_messages(session, [user(f"word{n} common") for n in range(start, start + 1_000)])
+        db.sessions.append_messages(session, [user(f"word{n} common") for n in range(start, start + 1_000)])
     for number in (0, 1, 4_999, 9_999):
         assert places(db.search(f"word{number}")) == {(session, number)}
     assert len(db.search("common", limit=20_000)) == 10_000
@@ -390,7 +390,7 @@ def test_a_word_that_stands_many_times_in_long_texts_is_found_with_its_surroundi
     db.create_session("s", source="test")
     log = "the warp core was running hot again and " * 5_000
     for _ in range(3):
-        db.append_message("s", user(log))
+        db.sessions.append_message("s", user(log))
     for query in ("core", "run", '"warp core"'):
         hits = db.search(query)
         assert [hit.seq for hit in hits] == [0, 1, 2]

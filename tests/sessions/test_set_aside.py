@@ -9,8 +9,8 @@ from holdfast.core.errors import (
 )
 from holdfast.core.states import DELIVERY
 from holdfast.sessions import Backlog, Delivery, SessionDB
-from tests.sessions.steps import claim, claim_one, found, owe
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import claim, claim_one, found, owe
 
 
 @pytest.fixture

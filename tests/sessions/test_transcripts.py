@@ -16,8 +16,8 @@ from holdfast.core.errors import (
 )
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Relation
-from tests.sessions.steps import assistant, completed_turn, contents, together, user
-from tests.sessions.stores import Database
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import assistant, completed_turn, contents, together, user
 
 UNSTORABLE_IDS = ["", "\x00", "a\x00b", "\ud800", "half \udfff pair", "x" * 501]
 ODD_IDS = [
@@ -50,17 +50,17 @@ def test_a_new_session_is_open_and_empty(db: SessionDB) -> None:
 def test_an_unknown_session_has_no_row_no_messages_and_no_children(db: SessionDB) -> None:
     assert db.get_session("nobody") is None
     assert db.get_messages("nobody") == []
-    assert db.read_messages("nobody") == []
+    assert db.sessions.read("nobody") == []
     assert db.children("nobody") == []
 
 
 def test_an_unknown_session_is_refused_by_name_where_it_must_exist(db: SessionDB) -> None:
     calls: list[Callable[[], object]] = [
-        lambda: db.append_message("nobody", user("hi")),
-        lambda: db.end_session("nobody", "done"),
-        lambda: db.set_title("nobody", "t"),
-        lambda: db.live_end("nobody"),
-        lambda: db.lineage("nobody"),
+        lambda: db.sessions.append_message("nobody", user("hi")),
+        lambda: db.sessions.end("nobody", "done"),
+        lambda: db.conversations.set_title("nobody", "t"),
+        lambda: db.sessions.live_end("nobody"),
+        lambda: db.sessions.lineage("nobody"),
         lambda: db.turns.open("nobody", user("hi")),
         lambda: db.inbox.put("nobody", user("hi")),
         lambda: db.export_session("nobody"),
@@ -98,13 +98,13 @@ def test_of_many_threads_that_create_one_session_exactly_one_does(database: Data
 @pytest.mark.parametrize("session_id", ODD_IDS)
 def test_any_text_of_up_to_500_characters_is_an_id(db: SessionDB, session_id: str) -> None:
     db.create_session(session_id, source="cli")
-    db.append_message(session_id, user("hello"))
+    db.sessions.append_message(session_id, user("hello"))
     turn = completed_turn(db, session_id, providers=["p"])
     db.inbox.put(session_id, user("later"), key=session_id)
     db.rotate(session_id, session_id[:-1] + "ç", [], carry_from=1)
     assert turn.session_id == session_id
     assert db.children(session_id) == [session_id[:-1] + "ç"]
-    assert db.live_end(session_id) == session_id[:-1] + "ç"
+    assert db.sessions.live_end(session_id) == session_id[:-1] + "ç"
     assert [hit.session_id for hit in db.search("hello")] == [session_id]
     assert len(db.export_session(session_id)) == 1 + 2 + 1 + 5 + 1
 
@@ -119,7 +119,7 @@ def test_an_id_that_can_not_be_stored_is_invalid_input(db: SessionDB, session_id
     with pytest.raises(InvalidInput, match="turn id"):
         db.turns.open("s", user("hi"), turn_id=session_id)
     with pytest.raises(InvalidInput, match="end reason"):
-        db.end_session("s", session_id)
+        db.sessions.end("s", session_id)
     with pytest.raises(InvalidInput):
         db.rotate("s", session_id, [], carry_from=0)
     with pytest.raises(InvalidInput):
@@ -140,12 +140,12 @@ def test_asking_for_an_id_that_can_not_exist_fails_by_name_or_finds_nothing(
     calls: list[Callable[[], object]] = [
         lambda: db.get_session(unknown),
         lambda: db.get_messages(unknown),
-        lambda: db.read_messages(unknown),
+        lambda: db.sessions.read(unknown),
         lambda: db.children(unknown),
-        lambda: db.append_message(unknown, user("hi")),
-        lambda: db.append_message("s", user("hi"), turn_id=unknown),
-        lambda: db.end_session(unknown, "done"),
-        lambda: db.live_end(unknown),
+        lambda: db.sessions.append_message(unknown, user("hi")),
+        lambda: db.sessions.append_message("s", user("hi"), turn_id=unknown),
+        lambda: db.sessions.end(unknown, "done"),
+        lambda: db.sessions.live_end(unknown),
         lambda: db.turns.get(unknown),
         lambda: db.turns.append(unknown, [user("hi")]),
         lambda: db.turns.running(unknown),
@@ -156,8 +156,8 @@ def test_asking_for_an_id_that_can_not_exist_fails_by_name_or_finds_nothing(
         lambda: db.outbox.claim(unknown, lease_seconds=1),
         lambda: db.outbox.backlog(unknown).owed,
         lambda: db.leases.current(unknown),
-        lambda: db.mark_committed(unknown, 1),
-        lambda: db.uncommitted_messages(unknown),
+        lambda: db.sessions.mark_committed(unknown, 1),
+        lambda: db.sessions.uncommitted_messages(unknown),
         lambda: db.export_session(unknown),
         lambda: db.get_compression_lock_holder(unknown),
     ]
@@ -175,13 +175,13 @@ def test_numbers_too_large_to_store_are_refused_by_name_or_find_nothing(db: Sess
     db.create_session("s", source="cli")
     huge = 2**70
     for call in (
-        lambda: db.mark_committed("s", huge),
-        lambda: db.uncommitted_messages("s", through=huge),
+        lambda: db.sessions.mark_committed("s", huge),
+        lambda: db.sessions.uncommitted_messages("s", through=huge),
         lambda: db.inbox.withdraw(huge),
         lambda: db.turns.open("s", take=huge),
         lambda: db.outbox.retry(huge),
         lambda: db.outbox.list("owed", after=huge),
-        lambda: db.read_messages("s", start=huge),
+        lambda: db.sessions.read("s", start=huge),
         lambda: db.inbox.get(huge),
     ):
         try:
@@ -210,9 +210,9 @@ def test_a_branch_and_a_delegate_name_their_parent(db: SessionDB) -> None:
     db.create_session("b", source="cli", parent="p", relation="branch")
     db.create_session("d", source="cli", parent="p", relation="delegate")
     assert sorted(db.children("p")) == ["b", "d"]
-    assert db.live_end("p") == "p"
-    assert db.lineage("p") == ["p"]
-    assert db.lineage("b") == ["b"]
+    assert db.sessions.live_end("p") == "p"
+    assert db.sessions.lineage("p") == ["p"]
+    assert db.sessions.lineage("b") == ["b"]
 
 
 def test_an_unknown_parent_is_refused_and_creates_nothing(db: SessionDB) -> None:
@@ -224,10 +224,10 @@ def test_an_unknown_parent_is_refused_and_creates_nothing(db: SessionDB) -> None
 
 def test_messages_come_back_in_order_with_their_places(db: SessionDB) -> None:
     db.create_session("s", source="cli")
-    assert db.append_message("s", user("one")) == 0
-    assert db.append_messages("s", [assistant("two"), user("three")]) == [1, 2]
+    assert db.sessions.append_message("s", user("one")) == 0
+    assert db.sessions.append_messages("s", [assistant("two"), user("three")]) == [1, 2]
     assert db.get_messages("s") == [user("one"), assistant("two"), user("three")]
-    stored = db.read_messages("s")
+    stored = db.sessions.read("s")
     assert [(each.session_id, each.seq, each.turn_id, each.carried) for each in stored] == [
         ("s", 0, None, False),
         ("s", 1, None, False),
@@ -237,14 +237,14 @@ def test_messages_come_back_in_order_with_their_places(db: SessionDB) -> None:
 
 def test_reading_in_pages_shows_every_message_once(db: SessionDB) -> None:
     db.create_session("s", source="cli")
-    db.append_messages("s", [user(str(number)) for number in range(25)])
-    pages = [db.read_messages("s", start=start, limit=10) for start in (0, 10, 20, 30)]
+    db.sessions.append_messages("s", [user(str(number)) for number in range(25)])
+    pages = [db.sessions.read("s", start=start, limit=10) for start in (0, 10, 20, 30)]
     assert [len(page) for page in pages] == [10, 10, 5, 0]
     assert [each.message.get("content") for page in pages for each in page] == [
         str(number) for number in range(25)
     ]
-    assert db.read_messages("s", limit=0) == []
-    assert len(db.read_messages("s", start=-5)) == 25
+    assert db.sessions.read("s", limit=0) == []
+    assert len(db.sessions.read("s", start=-5)) == 25
 
 
 def test_a_negative_limit_is_invalid_everywhere(db: SessionDB) -> None:
@@ -252,7 +252,7 @@ def test_a_negative_limit_is_invalid_everywhere(db: SessionDB) -> None:
     completed_turn(db, "s", "words", providers=["p"])
     db.inbox.put("s", user("later"))
     for call in (
-        lambda: db.read_messages("s", limit=-1),
+        lambda: db.sessions.read("s", limit=-1),
         lambda: db.inbox.waiting("s", limit=-1),
         lambda: db.outbox.list("owed", limit=-1),
         lambda: db.outbox.claim("p", lease_seconds=1, limit=-1),
@@ -267,12 +267,12 @@ def test_an_append_stores_all_of_its_messages_or_none(db: SessionDB) -> None:
     db.create_session("s", source="cli")
     bad = cast(Any, {"role": "user", "content": object()})
     with pytest.raises(InvalidInput):
-        db.append_messages("s", [user("one"), bad])
+        db.sessions.append_messages("s", [user("one"), bad])
     with pytest.raises(TurnNotFound):
-        db.append_messages("s", [user("one"), user("two")], turn_id="no such turn")
+        db.sessions.append_messages("s", [user("one"), user("two")], turn_id="no such turn")
     assert db.get_messages("s") == []
     assert db.search("one") == []
-    assert db.append_message("s", user("first")) == 0
+    assert db.sessions.append_message("s", user("first")) == 0
 
 
 def test_many_threads_append_to_one_session_without_gaps(database: Database) -> None:
@@ -280,7 +280,9 @@ def test_many_threads_append_to_one_session_without_gaps(database: Database) -> 
     stores[0].create_session("s", source="cli")
 
     def append(number: int) -> list[int]:
-        return [stores[number % 4].append_message("s", user(f"{number}.{step}")) for step in range(20)]
+        return [
+            stores[number % 4].sessions.append_message("s", user(f"{number}.{step}")) for step in range(20)
+        ]
 
     outcomes = together(*(lambda n=n: append(n) for n in range(8)))
     places = [seq for each in outcomes for seq in cast(list[int], each)]
@@ -292,10 +294,10 @@ def test_many_threads_append_to_one_session_without_gaps(database: Database) -> 
 
 def test_an_ended_session_refuses_messages_by_name(db: SessionDB) -> None:
     db.create_session("s", source="cli")
-    db.end_session("s", "user left")
+    db.sessions.end("s", "user left")
     for call in (
-        lambda: db.append_message("s", user("late")),
-        lambda: db.end_session("s", "again"),
+        lambda: db.sessions.append_message("s", user("late")),
+        lambda: db.sessions.end("s", "again"),
         lambda: db.turns.open("s", user("late")),
         lambda: db.inbox.put("s", user("late")),
         lambda: db.rotate("s", "child", [], carry_from=0),
@@ -315,9 +317,9 @@ def test_a_continued_session_names_the_live_end(db: SessionDB) -> None:
     db.rotate("a", "b", [], carry_from=0)
     db.rotate("b", "c", [], carry_from=0)
     for call in (
-        lambda: db.append_message("a", user("late")),
+        lambda: db.sessions.append_message("a", user("late")),
         lambda: db.turns.open("a", user("late")),
-        lambda: db.end_session("a", "again"),
+        lambda: db.sessions.end("a", "again"),
     ):
         with pytest.raises(SessionEnded, match="'c'") as refused:
             call()
@@ -328,12 +330,12 @@ def test_a_message_joins_only_a_running_turn_of_its_own_session(db: SessionDB) -
     for session_id in ("s", "other"):
         db.create_session(session_id, source="cli")
     turn = db.turns.open("s", user("question"))
-    assert db.append_message("s", assistant("step"), turn_id=turn.id) == 1
+    assert db.sessions.append_message("s", assistant("step"), turn_id=turn.id) == 1
     with pytest.raises(TurnNotFound):
-        db.append_message("other", assistant("step"), turn_id=turn.id)
+        db.sessions.append_message("other", assistant("step"), turn_id=turn.id)
     db.turns.complete(turn.id, assistant("done"))
     with pytest.raises(TurnNotRunning) as refused:
-        db.append_message("s", assistant("late"), turn_id=turn.id)
+        db.sessions.append_message("s", assistant("late"), turn_id=turn.id)
     assert refused.value.state == "completed"
     assert contents(db.get_messages("s")) == ["question", "step", "done"]
 
@@ -341,13 +343,13 @@ def test_a_message_joins_only_a_running_turn_of_its_own_session(db: SessionDB) -
 def test_a_title_can_be_set_changed_and_removed(db: SessionDB) -> None:
     db.create_session("s", source="cli")
     for title in ("First", "日本 🎉 'quoted'", None, ""):
-        db.set_title("s", title)
+        db.conversations.set_title("s", title)
         session = db.get_session("s")
         assert session is not None
         assert session.title == title
     for bad in ("nul \x00", "half \ud800"):
         with pytest.raises(InvalidInput):
-            db.set_title("s", bad)
+            db.conversations.set_title("s", bad)
         with pytest.raises(InvalidInput):
             db.create_session("t", source="cli", title=bad)
 
@@ -357,7 +359,7 @@ def test_the_store_reads_its_own_writes_from_every_open_store(database: Database
     first.create_session("s", source="cli")
     for number in range(20):
         writer, reader = (first, second) if number % 2 else (second, first)
-        writer.append_message("s", user(str(number)))
+        writer.sessions.append_message("s", user(str(number)))
         assert len(reader.get_messages("s")) == number + 1
         assert len(writer.get_messages("s")) == number + 1
 
@@ -374,15 +376,15 @@ def test_uncommitted_sessions_are_found_after_a_crash_until_a_commit_covers_them
     turn = db.turns.open("failed", user("q"))
     db.turns.fail(turn.id, "model error")
     restarted = database.open()
-    assert restarted.uncommitted_sessions() == ["dirty"]
-    assert restarted.mark_committed("dirty", 2)
-    assert restarted.uncommitted_sessions() == ["dirty"], "the third turn came after that commit"
-    assert restarted.mark_committed("dirty", 3)
-    assert restarted.uncommitted_sessions() == []
-    assert not restarted.mark_committed("dirty", 3), "nothing new"
-    assert not restarted.mark_committed("dirty", 1), "a late commit never takes the mark back"
-    assert not restarted.mark_committed("dirty", 9), "no turn of that generation was completed"
-    assert not restarted.mark_committed("nobody", 1)
+    assert restarted.sessions.uncommitted() == ["dirty"]
+    assert restarted.sessions.mark_committed("dirty", 2)
+    assert restarted.sessions.uncommitted() == ["dirty"], "the third turn came after that commit"
+    assert restarted.sessions.mark_committed("dirty", 3)
+    assert restarted.sessions.uncommitted() == []
+    assert not restarted.sessions.mark_committed("dirty", 3), "nothing new"
+    assert not restarted.sessions.mark_committed("dirty", 1), "a late commit never takes the mark back"
+    assert not restarted.sessions.mark_committed("dirty", 9), "no turn of that generation was completed"
+    assert not restarted.sessions.mark_committed("nobody", 1)
 
 
 @pytest.mark.clause("L13")
@@ -390,6 +392,6 @@ def test_a_rotation_does_not_hide_uncommitted_turns(db: SessionDB) -> None:
     db.create_session("a", source="cli")
     completed_turn(db, "a")
     db.rotate("a", "b", [], carry_from=0)
-    assert db.uncommitted_sessions() == ["a"]
+    assert db.sessions.uncommitted() == ["a"]
     completed_turn(db, "b")
-    assert sorted(db.uncommitted_sessions()) == ["a", "b"]
+    assert sorted(db.sessions.uncommitted()) == ["a", "b"]

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.sessions import SessionDB
-from tests.sessions.steps import assistant, completed_turn, contents, user
+from tests.sessions.store_fixtures import assistant, completed_turn, contents, user
 
 pytestmark = pytest.mark.clause("L2", "L13")
 
@@ -11,21 +11,21 @@ pytestmark = pytest.mark.clause("L2", "L13")
 def test_it_is_what_was_said_in_the_completed_turns_that_no_commit_has_covered(db: SessionDB) -> None:
     db.create_session("s", source="cli")
     db.create_session("other", source="cli")
-    db.append_message("s", user("outside any turn"))
+    db.sessions.append_message("s", user("outside any turn"))
     for question in ("one", "two", "three"):
         completed_turn(db, "s", question)
         completed_turn(db, "other", f"other {question}")
     failed = db.turns.open("s", user("failed"))
     db.turns.fail(failed.id, "model error")
     db.turns.open("s", user("still running"))
-    assert db.mark_committed("s", 1)
+    assert db.sessions.mark_committed("s", 1)
     said = ["two", "because of two", "three", "because of three"]
-    assert contents(db.uncommitted_messages("s")) == said
-    assert contents(db.uncommitted_messages("s", through=2)) == said[:2]
-    assert db.uncommitted_messages("s", through=1) == []
-    assert db.mark_committed("s", 3)
-    assert db.uncommitted_messages("s") == []
-    assert len(db.uncommitted_messages("other")) == 6
+    assert contents(db.sessions.uncommitted_messages("s")) == said
+    assert contents(db.sessions.uncommitted_messages("s", through=2)) == said[:2]
+    assert db.sessions.uncommitted_messages("s", through=1) == []
+    assert db.sessions.mark_committed("s", 3)
+    assert db.sessions.uncommitted_messages("s") == []
+    assert len(db.sessions.uncommitted_messages("other")) == 6
 
 
 def test_every_step_of_a_turn_is_in_it_as_it_was_stored(db: SessionDB) -> None:
@@ -37,7 +37,7 @@ def test_every_step_of_a_turn_is_in_it_as_it_was_stored(db: SessionDB) -> None:
     ]
     db.turns.append(turn.id, steps)  # type: ignore[arg-type]
     db.turns.complete(turn.id, assistant("It rains."))
-    assert db.uncommitted_messages("s") == [user("weather?"), *steps, assistant("It rains.")]
+    assert db.sessions.uncommitted_messages("s") == [user("weather?"), *steps, assistant("It rains.")]
 
 
 def test_a_turn_that_a_rotation_moved_is_in_the_child_whole_and_once(db: SessionDB) -> None:
@@ -47,5 +47,5 @@ def test_a_turn_that_a_rotation_moved_is_in_the_child_whole_and_once(db: Session
     db.turns.append(turn.id, [assistant("working")])
     db.rotate("a", "b", [user("summary")], carry_from=2)
     db.turns.complete(turn.id, assistant("done"))
-    assert contents(db.uncommitted_messages("a")) == ["old", "because of old"]
-    assert contents(db.uncommitted_messages("b")) == ["moved", "working", "done"]
+    assert contents(db.sessions.uncommitted_messages("a")) == ["old", "because of old"]
+    assert contents(db.sessions.uncommitted_messages("b")) == ["moved", "working", "done"]

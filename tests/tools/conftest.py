@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.process import DaemonPool
-from tests.tools.calls import LONG, Calls
+from tests.tools.bubblewrap import need_bubblewrap
+from tests.tools.call_fixtures import LONG, Calls
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def calls(tmp_path: Path) -> Iterator[Calls]:
     pool = DaemonPool("tools", workers=4, backlog=16)
     yield Calls(workspace, pool)
     assert pool.close(LONG) == []
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """For tests that need a sandbox."""
+    need_bubblewrap()

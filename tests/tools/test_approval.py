@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.tools.approval import AllowRule, ApprovalPolicy, weighed
+from holdfast.tools.approval import AllowRule, ApprovalPolicy, mark_destructive
 from holdfast.tools.command_parts import command_parts
 from holdfast.tools.contract import ApprovalRequest
 from holdfast.tools.destructive import destructive
@@ -17,7 +17,7 @@ from tests.fast_run import examples
 
 
 def command(text: str) -> ApprovalRequest:
-    return weighed(ApprovalRequest(subject=text, kind="command"))
+    return mark_destructive(ApprovalRequest(subject=text, kind="command"))
 
 
 def decision(text: str, *allow: str) -> str:

@@ -16,7 +16,7 @@ from holdfast import tool
 from holdfast.core.errors import ToolArgumentsInvalid, ToolFailed, ToolInvalid
 from holdfast.tools.arguments import parse_arguments
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
-from tests.tools.calls import Calls, finish
+from tests.tools.call_fixtures import Calls, finish
 
 
 class Place(BaseModel):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from holdfast.core.errors import ToolFailed
 from holdfast.tools.contract import Tool
 from holdfast.tools.files import Files
-from holdfast.tools.places import locate
+from holdfast.tools.resolved_path import resolve_path
 from holdfast.tools.text_files import TextFile
 from tests.fast_run import examples
-from tests.tools.calls import Calls, finish
+from tests.tools.call_fixtures import Calls, finish
 
 
 @pytest.fixture
@@ -168,13 +168,13 @@ def test_a_workspace_that_is_itself_a_link_is_still_the_workspace(
 
 
 def test_a_folder_that_becomes_a_link_after_the_check_is_not_followed(calls: Calls, tmp_path: Path) -> None:
-    from holdfast.tools.places import read_bytes
+    from holdfast.tools.resolved_path import read_bytes
     from holdfast.tools.text_files import replace_file
 
     put(calls, "folder/f", b"inside")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "f").write_text("outside")
-    place = locate(calls.workspace, "folder/f")
+    place = resolve_path(calls.workspace, "folder/f")
     (calls.workspace / "folder").rename(calls.workspace / "moved")
     (calls.workspace / "folder").symlink_to(tmp_path / "elsewhere")
     for act in (lambda: read_bytes(place, 100), lambda: replace_file(place, b"x")):
@@ -236,9 +236,9 @@ def test_an_edit_replaces_the_one_place(calls: Calls, tools: dict[str, Tool]) ->
 def test_an_edit_that_is_not_plain_says_what_to_do(calls: Calls, tools: dict[str, Tool]) -> None:
     path = put(calls, "f", b"a\n  b\na\n")
     for old, said in (
-        ("a", r"stands 2 times in f \(lines 1, 3\)"),
+        ("a", r"was found 2 times in f \(lines 1, 3\)"),
         ("b\nc", "first line is like line 2"),
-        ("zz", "does not stand in f. Read the file again"),
+        ("zz", "was not found in f. Read the file again"),
         ("", "empty"),
         ("q", "same|does not stand"),
     ):
@@ -292,11 +292,11 @@ def test_edits_of_one_batch_do_not_undo_each_other(calls: Calls, tools: dict[str
 
 
 def test_a_change_by_somebody_else_in_between_is_not_overwritten(calls: Calls) -> None:
-    from holdfast.tools.places import read_bytes
+    from holdfast.tools.resolved_path import read_bytes
     from holdfast.tools.text_files import replace_file
 
     path = put(calls, "f", b"one")
-    place = locate(calls.workspace, "f")
+    place = resolve_path(calls.workspace, "f")
     _, found = read_bytes(place, 100)
     path.write_bytes(b"other")
     with pytest.raises(ToolFailed, match="changed by somebody else"):

@@ -16,8 +16,8 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.settings import McpServerSettings
 from holdfast.tools.contract import Tool
 from holdfast.tools.mcp import McpServers, offered_name
-from tests.tools.calls import LONG, Calls, finish, until
-from tests.tools.living import alive, pids
+from tests.tools.call_fixtures import LONG, Calls, finish, until
+from tests.tools.live_processes import alive, pids
 
 pytestmark = pytest.mark.timeout(120)
 SERVER = Path(__file__).parent / "workers" / "mcp_server.py"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import ToolFailed
 from holdfast.tools.output import ResultBudget, output_tool, readable
 from tests.fast_run import examples
-from tests.tools.calls import Calls
+from tests.tools.call_fixtures import Calls
 
 
 def read_all(budget: ResultBudget, output_id: str) -> str:

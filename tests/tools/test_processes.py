@@ -10,9 +10,9 @@ from holdfast.core.errors import ToolFailed
 from holdfast.tools.contract import Tool
 from holdfast.tools.environment import child_environment
 from holdfast.tools.output import ResultBudget
-from holdfast.tools.processes import MOST_RUNNING, Processes, process_tools
-from tests.tools.calls import Calls, finish, until
-from tests.tools.living import alive, pids
+from holdfast.tools.processes import MAX_RUNNING, Processes, process_tools
+from tests.tools.call_fixtures import Calls, finish, until
+from tests.tools.live_processes import alive, pids
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -20,11 +20,14 @@ pytestmark = pytest.mark.timeout(60)
 class Desk:
     """The processes of one agent, and what was delivered of them."""
 
-    def __init__(self, folder: Path, failure: Exception | None = None) -> None:
+    def __init__(
+        self, calls: Calls, folder: Path, failure: Exception | None = None, sandbox: str = "off"
+    ) -> None:
         self.delivered: list[tuple[str, str]] = []
         self._failure = failure
         budget = ResultBudget(folder / "kept", 2000)
-        self.processes = Processes(child_environment({"PATH": os.environ["PATH"]}), budget, self._deliver)
+        environment = child_environment({"PATH": os.environ["PATH"]})
+        self.processes = Processes(environment, budget, self._deliver, calls.sandbox(sandbox))
         self.tools: dict[str, Tool] = {each.name: each for each in process_tools(self.processes, budget)}
 
     async def _deliver(self, session_id: str, message: str) -> None:
@@ -34,8 +37,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(calls: Calls, tmp_path: Path) -> Desk:
+    return Desk(calls, tmp_path)
 
 
 def test_a_process_goes_on_and_its_end_is_delivered(calls: Calls, desk: Desk) -> None:
@@ -102,7 +105,7 @@ def test_closing_ends_everything_and_starts_nothing_more(calls: Calls, desk: Des
 
 def test_there_is_a_bound_on_how_many_run(calls: Calls, desk: Desk) -> None:
     async def main() -> None:
-        for _ in range(MOST_RUNNING):
+        for _ in range(MAX_RUNNING):
             await calls.call(desk.tools["start_process"], command="sleep 1000")
         with pytest.raises(ToolFailed, match="stop one first"):
             await calls.call(desk.tools["start_process"], command="sleep 1000")
@@ -128,7 +131,7 @@ def test_an_end_that_cannot_be_delivered_is_logged(
     calls: Calls, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        desk = Desk(tmp_path, OSError("no inbox"))
+        desk = Desk(calls, tmp_path, OSError("no inbox"))
         await calls.call(desk.tools["start_process"], command="true")
         await until(lambda: desk.delivered != [])
         await desk.processes.close()
@@ -150,7 +153,7 @@ def test_a_process_that_printed_nothing_says_so(calls: Calls, desk: Desk) -> Non
 
 def test_the_latest_output_of_a_process_that_floods_can_be_read(calls: Calls, tmp_path: Path) -> None:
     async def main() -> None:
-        desk = Desk(tmp_path)
+        desk = Desk(calls, tmp_path)
         await calls.call(desk.tools["start_process"], command="seq 1 100000; echo the last")
         await until(lambda: desk.delivered != [])
         read = (await calls.call(desk.tools["read_process"], id="p1")).text

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.errors import ToolArgumentsInvalid, ToolFailed
 from holdfast.tools.skills import Skills
-from tests.tools.calls import Calls
+from tests.tools.call_fixtures import Calls
 
 
 def put(folder: Path, name: str, text: str | bytes) -> None:
@@ -24,16 +24,16 @@ def test_skills_are_listed_for_the_prompt_and_read_on_demand(calls: Calls, tmp_p
     (tmp_path / "no-skill").mkdir()
     (tmp_path / "file").write_text("x")
     skills = Skills(tmp_path)
-    shelf = skills.look()
-    assert shelf.problems == ()
-    assert shelf.prompt().endswith("- one: How to do it.\n- two: How to do it.")
+    listing = skills.scan()
+    assert listing.problems == ()
+    assert listing.prompt().endswith("- one: How to do it.\n- two: How to do it.")
     read, _ = skills.tools()
     assert calls.run(read, name="one").text == GOOD.format(name="one")
     assert calls.run(read, name="one", file="more.md").text == "more"
 
 
 def test_without_skills_there_is_nothing_in_the_prompt(tmp_path: Path) -> None:
-    assert Skills(tmp_path / "none").look().prompt() == ""
+    assert Skills(tmp_path / "none").scan().prompt() == ""
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_broken_skill_is_reported_by_its_folder_and_the_others_work(
 ) -> None:
     put(tmp_path, "broken", text)
     put(tmp_path, "good", GOOD.format(name="good"))
-    shelf = Skills(tmp_path).look()
-    assert [each.name for each in shelf.skills] == ["good"]
-    (problem,) = shelf.problems
+    listing = Skills(tmp_path).scan()
+    assert [each.name for each in listing.skills] == ["good"]
+    (problem,) = listing.problems
     assert problem.startswith("the skill in broken is left out: ")
     assert said in problem
 
@@ -71,8 +71,8 @@ def test_a_broken_skill_is_reported_by_its_folder_and_the_others_work(
 def test_two_skills_of_one_name_are_told(tmp_path: Path) -> None:
     put(tmp_path, "a", GOOD.format(name="same"))
     put(tmp_path, "b", GOOD.format(name="same"))
-    shelf = Skills(tmp_path).look()
-    assert shelf.problems == ("the skill in b is left out: a has its name too",)
+    listing = Skills(tmp_path).scan()
+    assert listing.problems == ("the skill in b is left out: a has its name too",)
 
 
 @pytest.mark.parametrize("file", ["../../secret", "/etc/passwd", "link", "\x00"])
@@ -92,14 +92,14 @@ def test_a_skill_is_saved_when_a_person_allows_it(calls: Calls, tmp_path: Path) 
     saved = {"name": "ship-it", "description": "How: to 'ship'\n---\nit", "text": "# Steps\n\n1. go\n"}
     assert calls.run(save, **saved).text == "saved the skill ship-it"
     assert calls.person.asked[0].kind == "write"
-    (skill,) = skills.look().skills
+    (skill,) = skills.scan().skills
     assert skill.description == "How: to 'ship' --- it"
     assert calls.run(read, name="ship-it").text.endswith("---\n\n# Steps\n\n1. go\n")
     assert calls.run(save, **saved).text == "replaced the skill ship-it"
     calls.person.yes = False
     with pytest.raises(ToolFailed, match="nothing was saved"):
         calls.run(save, **{**saved, "name": "other"})
-    assert len(skills.look().skills) == 1
+    assert len(skills.scan().skills) == 1
 
 
 @pytest.mark.parametrize("name", ["", "../x", "A", "a b", "-a", "x" * 65, "a\n"])

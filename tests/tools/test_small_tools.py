@@ -10,7 +10,7 @@ from holdfast.sessions import SessionDB
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.todo import TodoList
-from tests.tools.calls import Calls
+from tests.tools.call_fixtures import Calls
 
 
 def test_a_question_gets_the_persons_answer(calls: Calls) -> None:
@@ -68,8 +68,8 @@ def past(tmp_path: Path) -> Iterator[PastSessions]:
 def fill(db: SessionDB) -> None:
     db.create_session("old", source="cli", title="Harbour")
     for number in range(20):
-        db.append_message("old", {"role": "user", "content": f"question {number}"})
-    db.append_message(
+        db.sessions.append_message("old", {"role": "user", "content": f"question {number}"})
+    db.sessions.append_message(
         "old",
         {
             "role": "assistant",
@@ -77,10 +77,10 @@ def fill(db: SessionDB) -> None:
             "tool_calls": [{"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
         },
     )
-    db.append_message(
+    db.sessions.append_message(
         "old", {"role": "user", "content": [{"type": "text", "text": "part"}, {"type": "image"}]}
     )
-    db.append_message("old", {"role": "user", "content": "y" * 10_000})
+    db.sessions.append_message("old", {"role": "user", "content": "y" * 10_000})
 
 
 def test_past_conversations_are_searched_and_read_around_a_hit(calls: Calls, past: PastSessions) -> None:

@@ -13,8 +13,8 @@ from holdfast.tools.contract import Tool
 from holdfast.tools.environment import child_environment
 from holdfast.tools.output import ResultBudget
 from holdfast.tools.terminal import terminal_tool
-from tests.tools.calls import Calls, finish, until
-from tests.tools.living import alive, pids
+from tests.tools.call_fixtures import Calls, finish, until
+from tests.tools.live_processes import alive, pids
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 pytestmark = pytest.mark.timeout(60)
@@ -26,8 +26,8 @@ def budget(tmp_path: Path) -> ResultBudget:
 
 
 @pytest.fixture
-def terminal(budget: ResultBudget) -> Tool:
-    return terminal_tool(child_environment(ENVIRONMENT), budget)
+def terminal(calls: Calls, budget: ResultBudget) -> Tool:
+    return terminal_tool(child_environment(ENVIRONMENT), budget, calls.sandbox())
 
 
 async def interrupt_when(calls: Calls, terminal: Tool, command: str, count: int) -> tuple[list[int], float]:
@@ -114,7 +114,7 @@ def test_secrets_of_the_environment_are_not_handed_on(calls: Calls, budget: Resu
         "TOKENIZERS_PARALLELISM": "1",
         "URL": "http://h:80/a@b",
     }
-    terminal = terminal_tool(child_environment({**ENVIRONMENT, **secret, **kept}), budget)
+    terminal = terminal_tool(child_environment({**ENVIRONMENT, **secret, **kept}), budget, calls.sandbox())
     seen = calls.run(terminal, command="env; cat /proc/$$/environ").text
     assert "s3cret" not in seen
     for name, value in kept.items():
@@ -210,7 +210,7 @@ def test_a_daemon_that_left_on_purpose_outlives_a_command_that_ended_well(
 @pytest.mark.clause("I6")
 def test_a_command_inside_a_command_carries_the_marks_of_both(calls: Calls, budget: ResultBudget) -> None:
     outer = {**ENVIRONMENT, "_HOLDFAST_COMMAND": "outer"}
-    terminal = terminal_tool(child_environment(outer), budget)
+    terminal = terminal_tool(child_environment(outer), budget, calls.sandbox())
     marks = calls.run(terminal, command="echo $_HOLDFAST_COMMAND").text.splitlines()[0]
     assert marks.startswith("outer:")
     found, _ = finish(
@@ -222,7 +222,9 @@ def test_a_command_inside_a_command_carries_the_marks_of_both(calls: Calls, budg
 @pytest.mark.slow
 def test_a_flood_of_output_is_cut_and_ended_in_time(calls: Calls, tmp_path: Path) -> None:
     budget = ResultBudget(tmp_path / "kept", 2000, kept_bytes=1_000_000)
-    result = calls.run(terminal_tool(child_environment(ENVIRONMENT), budget), command="yes flood", seconds=1)
+    result = calls.run(
+        terminal_tool(child_environment(ENVIRONMENT), budget, calls.sandbox()), command="yes flood", seconds=1
+    )
     assert len(result.text) < 3000
     assert "bytes are left out here" in result.text
     (kept,) = (tmp_path / "kept").glob("*/*.txt")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.errors import InvalidInput, SettingsInvalid
+from holdfast.core.errors import SettingsInvalid
 from holdfast.core.settings import ToolSettings
 from holdfast.sessions import SessionDB
 from holdfast.tools.decorator import NAME
-from holdfast.tools.toolbox import Surroundings, Toolbox, toolbox
+from holdfast.tools.toolbox import Toolbox, ToolDependencies, toolbox
 from holdfast.wiring import load_settings
-from tests.tools.calls import Calls, finish
+from tests.tools.call_fixtures import Calls, finish
 from tests.tools.test_mcp import SERVER
 
 OWN = {
@@ -27,8 +27,8 @@ async def nowhere(session_id: str, message: str) -> None:
     """A surface that takes no messages."""
 
 
-def around(calls: Calls, db: SessionDB | None = None) -> Surroundings:
-    return Surroundings(
+def around(calls: Calls, db: SessionDB | None = None) -> ToolDependencies:
+    return ToolDependencies(
         workspace=calls.workspace,
         data_folder=calls.workspace.parent / "data",
         environment=dict(os.environ),
@@ -129,9 +129,9 @@ def test_the_tools_of_configured_servers_are_among_them(calls: Calls) -> None:
     finish(main())
 
 
-def test_a_rule_that_is_none_is_an_error_at_the_start(calls: Calls) -> None:
-    with pytest.raises(InvalidInput, match="KIND:PATTERN"):
-        finish(toolbox(ToolSettings(allow=("nonsense",)), around(calls)))
+def test_a_rule_that_is_none_is_an_error_at_the_start() -> None:
+    with pytest.raises(SettingsInvalid, match="KIND:PATTERN"):
+        load_settings({"HOLDFAST_TOOLS_ALLOW": '["nonsense"]'})
 
 
 def test_the_settings_are_read_from_the_environment(tmp_path: Path) -> None:

@@ -1,19 +1,26 @@
 """Pages are fetched as text, from the open internet only unless a person says otherwise, within limits."""
 
+import asyncio
 import gzip
+import ipaddress
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
-import httpx
+import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.web import Page, Web, unpacked
-from holdfast.tools.web_addresses import Target, is_public, parse, resolve
-from tests.tools.calls import LONG, Calls, finish
+from holdfast.process import NameLookup
+from holdfast.process.name_lookup import AddressInfo
+from holdfast.tools.web import Page, PageFetcher, unpacked
+from holdfast.tools.web_addresses import NAT64, Target, is_public, parse, resolve
+from tests.agent.agent_fixtures import until
+from tests.tools.call_fixtures import LONG, Calls, finish
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -145,7 +152,7 @@ def site() -> Iterator[str]:
 
 
 def fetch(calls: Calls, url: str, **limits: float) -> str:
-    return calls.run(Web(**limits).tool(), url=url).text  # type: ignore[arg-type]
+    return calls.run(PageFetcher(**limits).tool(), url=url).text  # type: ignore[arg-type]
 
 
 def test_a_page_becomes_readable_text_with_its_links(calls: Calls, site: str) -> None:
@@ -230,7 +237,7 @@ def test_every_redirect_is_checked_anew(calls: Calls, site: str) -> None:
 def test_the_connection_goes_to_the_checked_address_under_the_pages_own_name(site: str) -> None:
     port = site.rpartition(":")[2]
     target = Target(parse(f"http://rebound.invalid:{port}/plain"), ("127.0.0.1",))
-    page = finish(Web().get(target))
+    page = finish(PageFetcher().get(target))
     assert isinstance(page, Page)
     assert page.body.decode() == "grün"
     assert Site.seen == [f"rebound.invalid:{port} /plain"]
@@ -242,23 +249,99 @@ def test_the_connection_goes_to_the_checked_address_under_the_pages_own_name(sit
         *("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.1", "100.64.0.1"),
         *("::1", "::", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1"),
         *("2002:7f00:1::", "224.0.0.1", "255.255.255.255", "ff02::1", "198.18.0.1"),
+        *(
+            "::127.0.0.1",
+            "::8.8.8.8",
+            "64:ff9b:1::7f00:1",
+            "64:ff9b:1::808:808",
+            "fec0::1",
+            "::ffff:0:7f00:1",
+        ),
+        *("0.0.0.1", "100.64.0.1", "192.0.0.9", "192.0.2.1", "192.88.99.1", "203.0.113.1", "240.0.0.1"),
+        *("2001:0:808:808::1", "2001:db8::1", "3fff::1", "2001:2::1", "100::1", "5f00::1", "4000::1"),
+        *("2606:2800:220:1::5efe:7f00:1", "2606:2800:220:1:200:5efe:a00:1", "2606:2800:220:1::1%eth0"),
     ],
 )
+@pytest.mark.clause("S4")
 def test_addresses_that_are_not_of_the_open_internet(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"],
+)
 def test_addresses_of_the_open_internet(address: str) -> None:
     assert is_public(address)
 
 
+def wrapped(inner: ipaddress.IPv4Address) -> list[ipaddress.IPv6Address]:
+    """Every form of IPv6 address that leads to an IPv4 address, or may."""
+    number = int(inner)
+    prefixes = ("::", "::ffff:0:0", "::ffff:0:0:0", "64:ff9b::", "64:ff9b:1::", "2606:2800:220:1::5efe:0:0")
+    found = [int(ipaddress.IPv6Address(each)) | number for each in prefixes]
+    found.append(0x2002 << 112 | number << 80 | 1)
+    found.append(0x2001_0000 << 96 | number << 64 | number ^ 0xFFFF_FFFF)
+    return [ipaddress.IPv6Address(each) for each in found]
+
+
+@pytest.mark.clause("S4")
+@given(st.ip_addresses(v=4))
+def test_no_form_of_an_address_is_public_when_the_address_is_not(inner: ipaddress.IPv4Address) -> None:
+    if not is_public(str(inner)):
+        assert [each for each in wrapped(inner) if is_public(str(each))] == []
+
+
+@pytest.mark.clause("S4")
+@given(st.ip_addresses())
+def test_what_is_public_is_so_for_python_too(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
+    if is_public(str(address)):
+        # Python's word on 6to4 differs between its versions; we go by the address within.
+        bare = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+        assert bare in NAT64 or (bare.is_global and not bare.is_multicast and not bare.is_reserved)
+
+
+@pytest.mark.clause("X5")
+def test_names_that_hang_take_none_of_the_threads_that_tools_run_on(calls: Calls) -> None:
+    gate, asked = threading.Event(), []
+
+    def hang(host: str, *_: object) -> list[AddressInfo]:
+        asked.append(host)
+        gate.wait()
+        return []
+
+    web = PageFetcher(names=NameLookup(hang))
+
+    async def scenario() -> int:
+        context = calls.context()
+        fetching = [
+            asyncio.create_task(web.fetch_page(f"http://hang{number}.example/", context))
+            for number in range(20)
+        ]
+        await until(lambda: len(asked) == 20)
+        done = await context.off_loop(len, "four")
+        for each in fetching:
+            each.cancel()
+        return int(done)
+
+    try:
+        assert finish(scenario()) == 4
+    finally:
+        gate.set()
+
+
 @pytest.mark.parametrize(
-    "host", ["2130706433", "0x7f000001", "127.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0"]
+    "host",
+    [
+        *("2130706433", "0x7f000001", "127.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0", "0177.0.0.1"),
+        *("[::127.0.0.1]", "[64:ff9b:1::7f00:1]", "[fec0::1]", "[::ffff:0:7f00:1]", "①②⑦.0.0.1", "0x7f.1"),
+    ],
 )
 def test_other_spellings_of_this_machine_are_private_too(host: str) -> None:
     try:
-        target = resolve(parse(f"http://{host}/"))
+        target = asyncio.run(resolve(parse(f"http://{host}/"), NameLookup()))
     except ToolFailed:
         return
     assert target.private is not None
@@ -302,7 +385,7 @@ async def packed() -> AsyncIterator[bytes]:
 
 def test_a_packed_page_is_unpacked_in_small_pieces() -> None:
     async def main() -> list[int]:
-        answer = httpx.Response(200, headers={"content-encoding": "gzip"}, content=packed())
+        answer = httpx2.Response(200, headers={"content-encoding": "gzip"}, content=packed())
         return [len(piece) async for piece in unpacked(answer)]
 
     sizes = finish(main())
@@ -311,4 +394,4 @@ def test_a_packed_page_is_unpacked_in_small_pieces() -> None:
 
 
 def test_a_parsed_address_is_kept_as_it_is() -> None:
-    assert parse(" https://example.com/ä?b=c ") == httpx.URL("https://example.com/ä?b=c")
+    assert parse(" https://example.com/ä?b=c ") == httpx2.URL("https://example.com/ä?b=c")

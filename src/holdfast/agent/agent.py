@@ -1,39 +1,47 @@
 """`Agent`: one session's agent, usable as a library. The host runs many of them.
 
-`run` gives a turn's result, `stream` its events. `interrupt` may come from any thread and is addressed to
-the turn that runs at that moment; its message is stored first and becomes the next turn, whether the
-interrupt was in time or not.
+`run` gives a turn's result, `stream` its events, `run_turn` emits them. `interrupt` may come from any thread
+and is addressed to the turn that runs at that moment; its message is stored first and becomes the next turn,
+whether the interrupt was in time or not.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from holdfast.agent.assembly import Assembly
+from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.boundary import Boundary
+from holdfast.agent.cached_session import CachedSession
 from holdfast.agent.compaction import Compacted, Compaction
-from holdfast.agent.context import ContextUse, weighed
+from holdfast.agent.context_use import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
-from holdfast.agent.known_session import KnownSession
-from holdfast.agent.prompt import persons_message
-from holdfast.agent.recollection import Recollection
-from holdfast.agent.recovery import CRASHED, Unfinished, closing, describe, going_on
-from holdfast.agent.running import RunningTurn, Stop
+from holdfast.agent.prompt import checked_user_message
+from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
+from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
+from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import compressor_for
+from holdfast.agent.system_text import combined
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
-from holdfast.agent.turn_store import TurnStore, is_cancelled
+from holdfast.agent.turn_context import TurnContextBuilder
+from holdfast.agent.turn_lease import TurnLease
+from holdfast.agent.turn_store import TurnStore
+from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
-from holdfast.core.events import CompactionFinished, CompactionStarted, Event, SessionRotated
+from holdfast.core.events import CompactionFinished, CompactionStarted, Emit, Event, SessionRotated
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
-from holdfast.memory.manager import together
+from holdfast.memory.manager import join_recalled
 from holdfast.models.contract import Model
 from holdfast.process import off_loop
+from holdfast.process.cancellation import is_cancelled
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Lease, Look
+from holdfast.sessions.contract import ConversationState
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.contract import Tool
 
 T = TypeVar("T")
@@ -61,32 +69,39 @@ class Agent:
         self._own_pools = self._options.pools is None
         self._pools = self._options.pools or Pools()
         self._model = model
-        self._session = KnownSession(
+        self._session = CachedSession(
             self._db, self._pools.store, session_id or new_id(), self._options.source
         )
+        self._turn_lease = TurnLease(self._db, self._pools.store, self._session)
         self._boundary = Boundary(self._db, memory)
-        self._recollection = Recollection(
+        self._memory = AgentMemory(
             memory,
             self._pools.work,
             seconds=self._options.recall_seconds,
             ephemeral=self._options.ephemeral,
+            tokens=self._options.recall_tokens,
         )
+        self._store_retry = StoreRetry(self._options.store_seconds)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
-            self._recollection,
+            self._memory,
             compressor_for(self._options.summary_model or model),
             threshold=int(model.traits.context_window * self._options.compact_at),
+            retry=self._store_retry,
         )
-        self._assembly = Assembly(
-            model, tools, self._recollection, self._compaction, self._pools, self._options
+        self._context_builder = TurnContextBuilder(
+            model, tools, self._memory, self._compaction, self._pools, self._options
         )
         self._running: RunningTurn | None = None
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
         self._busy = False
-        self._stops: list[Stop] = []  # interrupts that came while the next turn begins
-        self.lease: Lease | None = None
-        """The session's lease, when a host holds one: each step is refused once it is lost."""
+        self._pending: list[PendingInterrupt] = []  # interrupts that came while the next turn begins
+        self.lease: HeldLease | None = None
+        """The session's lease: a host's, or this agent's own for the time of a turn.
+
+        Each step is refused once another took it.
+        """
 
     @property
     def session_id(self) -> str:
@@ -119,23 +134,31 @@ class Agent:
         running = self._running
         return running.store.turn_id if running else None
 
+    @property
+    def store_trouble(self) -> str:
+        """What keeps the store from being written while a turn waits for it; empty when nothing does."""
+        return self._store_retry.trouble
+
     async def context(self) -> ContextUse:
         """How much of the model's window is in use, and by what; may come while a turn runs."""
-        hands, system = await self._assembly.hands(), await self._assembly.system()
+        tools, system = await self._context_builder.tools(), await self._context_builder.system()
         traits, running = self._model.traits, self._running
-        messages: Sequence[Message] = self._session.transcript.messages
+        transcript = self._session.transcript
         if not self._session.is_read and running is None:
-            messages = Transcript(await self._call(self._session.messages)).messages
-        recalled = together(running.turn.account.recalled) if running else ""
-        parts = weighed(system, hands.schemas if traits.calls_tools else (), messages, recalled)
-        counted = self._session.transcript.counted_tokens
+            # What was counted belongs to a session that this one follows.
+            transcript = Transcript(await self._call(self._session.messages))
+        system = combined(system, transcript.system)
+        recalled = join_recalled(running.turn.recalled) if running else ""
+        schemas = tools.schemas if traits.calls_tools else ()
+        parts = weighed(system, schemas, transcript.messages, recalled)
+        counted = transcript.counted_tokens
         return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
 
     @property
-    def account(self) -> dict[str, Any] | None:
-        """The way of the turn that runs now, so far."""
+    def timeline(self) -> dict[str, Any] | None:
+        """The spans of the turn that runs now, so far."""
         running = self._running
-        return running.turn.account.so_far() if running else None
+        return running.turn.timeline.so_far() if running else None
 
     # turns
 
@@ -145,32 +168,35 @@ class Agent:
         Messages that wait from before come first, each as a turn of its own. Raises the error that made
         the turn fail; what it had produced is on record.
         """
-        with self._alone():
+        async with self._exclusive():
             wanted, first = await self._accept(text)
             while True:
-                result = await self._drain(await self._begin(first))
+                result = await self._result(await self._finish(await self._begin(first, _ignore)))
                 if first == wanted or wanted is None:
                     return result
-                first = self._waiting(await self._session.look(self.lease))
+                first = self._waiting(await self._session.refresh(self.lease))
 
-    async def stream(
-        self, text: str | Message | None = None, *, seen: Look | None = None
-    ) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield what happens in it; older waiting messages go first, one a call.
+    def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events; older waiting messages go first, one a call.
 
-        `seen` is what a host that holds the session's lease has just seen there, so that it need not be
-        looked at again.
+        A reader that leaves before the end pending the turn; what it had produced is kept.
         """
-        with self._alone():
+        return events_of(partial(self.run_turn, text=text))
+
+    async def run_turn(
+        self, emit: Emit, text: str | Message | None = None, *, seen: ConversationState | None = None
+    ) -> None:
+        """The same, and give each event to `emit`, which must not wait. Cancelling this pending the turn.
+
+        `seen` is what a host that holds the session's lease has just read there: it is not read again.
+        """
+        async with self._exclusive():
             _, first = await self._accept(text, seen)
-            running = await self._begin(first)
-            async with aclosing(self._events(running)) as events:
-                async for event in events:
-                    yield event
+            await self._finish(await self._begin(first, emit))
 
     def interrupt(self, message: str = "", *, reason: str = INTERRUPTED) -> None:
         """Stop the running turn, from any thread; the message becomes the next turn in any case."""
-        running, stops = self._running, self._stops
+        running, pending = self._running, self._pending
         inbox_id = 0
         try:
             if message:
@@ -178,7 +204,7 @@ class Agent:
         finally:
             if running is None:
                 # The turn that begins now reads this, unless it has begun since.
-                stops.append(Stop(reason, inbox_id))
+                pending.append(PendingInterrupt(reason, inbox_id))
                 running = self._running
                 if (compacting := self._compacting) is not None:
                     with suppress(RuntimeError):  # its loop is closed: so is the compaction
@@ -189,50 +215,54 @@ class Agent:
     def _put_interrupt(self, message: str, running: RunningTurn | None) -> int:
         self._session.ensure()
         addressed = running.store.turn_id if running and running.store.state == "running" else None
-        said: Message = {"role": "user", "content": message}
+        said = checked_user_message(message)
         return self._db.inbox.put(self.session_id, said, mode="interrupt", addressed_to=addressed).id
 
     # after a crash
 
     async def unfinished(self) -> Unfinished | None:
         """The turn that a crash cut off in this session, as it is on record; None when there is none."""
-        if self._session.has_left_open and not self._busy:
-            with self._alone():
-                await self._session.look(self.lease)
-        return await self._call(self._open_turn, self.session_id, self.running_turn)
+        if self._session.has_unclosed_turn and not self._busy:
+            async with self._exclusive():
+                await self._acquire_lease(new_turn=False)
+                await self._session.refresh(self.lease)
+        found = await self._call(self._open_turn, self.session_id, self.running_turn)
+        if found is None or not found.open_calls:
+            return found
+        tools = await self._context_builder.tools()
+        calls = zip(found.call_ids, found.open_calls, strict=True)
+        return replace(found, changing_calls=tuple(call for call in calls if tools.changes(call[1])))
 
     def _open_turn(self, session_id: str, running: str | None) -> Unfinished | None:
         self._session.ensure()
-        turn = self._db.turns.running(self._db.live_end(session_id))
+        turn = self._db.turns.running(self._db.sessions.live_end(session_id))
         return None if turn is None or turn.id == running else describe(self._db.turns, turn)
 
     async def resume(self) -> TurnResult:
-        """Go on with the unfinished turn where it stopped. No call is run again: the model is told."""
-        with self._alone():
-            return await self._drain(await self._begin_again())
+        """Continue the unfinished turn where it stopped. No call is run again: the model is told."""
+        async with self._exclusive():
+            return await self._result(await self._finish(await self._begin_again(_ignore)))
 
-    async def stream_resumed(self) -> AsyncGenerator[Event, None]:
-        """Like `resume`, and yield what happens."""
-        with self._alone():
-            async with aclosing(self._events(await self._begin_again())) as events:
-                async for event in events:
-                    yield event
+    async def resume_turn(self, emit: Emit) -> None:
+        """Like `resume`, and give each event to `emit`."""
+        async with self._exclusive():
+            await self._finish(await self._begin_again(emit))
 
-    async def _begin_again(self) -> RunningTurn:
+    async def _begin_again(self, emit: Emit) -> RunningTurn:
         store = await self._adopt()
-        partial = await self._call(self._db.turns.partial, store.turn_id)
-        await store.keep(*going_on(self._session.transcript, partial))
-        mind, hands = await self._assembly.assembled(self._session.transcript)
-        turn = Turn(mind, hands, store)
-        return self._runs(RunningTurn(turn, store, turn.resumed()))
+        await store.resume()
+        streamed = await self._call(self._db.turns.partial, store.turn_id)
+        await store.keep(*messages_to_resume(self._session.transcript, streamed))
+        turn = Turn(await self._context_builder.build(self._session.transcript), store, emit)
+        return self._started(RunningTurn(turn, store, turn.resume()))
 
-    async def drop(self) -> None:
-        """End the unfinished turn; what it had produced stays on record."""
-        with self._alone():
+    async def drop(self, why: str = CRASHED) -> None:
+        """End the unfinished turn; what it had produced stays on record, and so does why it ended."""
+        async with self._exclusive():
             store = await self._adopt()
-            partial = await self._call(self._db.turns.partial, store.turn_id)
-            await store.end("interrupted", CRASHED, closing(self._session.transcript, partial))
-            self._session.stored(store.stored)
+            streamed = await self._call(self._db.turns.partial, store.turn_id)
+            await store.end("interrupted", why, messages_to_close(self._session.transcript, streamed, why))
+            self._session.messages_stored(store.stored)
 
     async def retry(self) -> TurnResult:
         """End the unfinished turn and run its message again, as a turn of its own."""
@@ -241,11 +271,12 @@ class Agent:
         return await self.run(turn.message if turn else None)
 
     async def _adopt(self) -> TurnStore:
-        await self._session.look(self.lease)
+        await self._acquire_lease(new_turn=False)
+        await self._session.refresh(self.lease)
         turn = await self._call(self._db.turns.running, self._session.id)
         if turn is None:
             raise InvalidInput("no turn is unfinished in this session")
-        store = TurnStore(self._db, self._pools.store, self._session.transcript, turn.id, self.lease)
+        store = self._turn_store(turn.id)
         store.adopt(turn)
         return store
 
@@ -270,12 +301,13 @@ class Agent:
         self._session.move(outcome.session_id)
         return outcome.messages, system
 
-    async def stream_compaction(self, focus: str = "") -> AsyncGenerator[Event, None]:
-        """Compact the conversation as stored, between turns, and yield what happens; can be interrupted."""
-        with self._alone():
-            await self._session.look(self.lease)
+    async def compact(self, emit: Emit, focus: str = "") -> None:
+        """Compact the conversation as stored, between turns, and emit what happens; can be interrupted."""
+        async with self._exclusive():
+            await self._acquire_lease(new_turn=True)
+            await self._session.refresh(self.lease)
             parent, before = self._session.id, self._session.transcript.tokens
-            yield CompactionStarted(session_id=parent, turn_id="", tokens=before)
+            emit(CompactionStarted(session_id=parent, turn_id="", tokens=before))
             self._compacting = asyncio.create_task(
                 self._compaction.compress(parent, tokens=before, focus=focus), name=f"compaction {parent}"
             )
@@ -287,23 +319,26 @@ class Agent:
                 said = INTERRUPTED
             finally:
                 self._compacting = None
-            await self._session.look(self.lease)
+            await self._session.refresh(self.lease)
             if self._session.id != parent:
-                yield SessionRotated(session_id=parent, turn_id="", child_id=self._session.id)
-            yield CompactionFinished(
-                session_id=self._session.id,
-                turn_id="",
-                outcome=said,
-                tokens_before=before,
-                tokens_after=self._session.transcript.tokens,
+                emit(SessionRotated(session_id=parent, turn_id="", child_id=self._session.id))
+            emit(
+                CompactionFinished(
+                    session_id=self._session.id,
+                    turn_id="",
+                    outcome=said,
+                    tokens_before=before,
+                    tokens_after=self._session.transcript.tokens,
+                )
             )
 
-    def commit_memory_session(self) -> None:
+    def commit_memory_session(self) -> bool:
         """Hand the providers what was said in the turns that no commit has covered; raises when one failed.
 
-        What `SessionLifecycle` calls at a boundary, on a thread of its own.
+        What `SessionLifecycle` calls at a boundary, on a thread of its own. False while another process does
+        the same.
         """
-        self._boundary.commit(self._session.id)
+        return self._boundary.commit(self._session.id)
 
     async def close(self) -> None:
         """Interrupt what runs and let go of what this agent made for itself."""
@@ -311,6 +346,7 @@ class Agent:
         if running is not None:
             running.interrupt("the program is ending")
             await running.ended()
+        await self._release_lease()
         if self._own_pools:
             self._pools.close(0)
         if self._own_db:
@@ -318,74 +354,95 @@ class Agent:
 
     # inside
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One thing at a time, from its first look at the store to its end."""
+    @asynccontextmanager
+    async def _exclusive(self) -> AsyncGenerator[None, None]:
+        """One thing at a time, from its first read of the store to its end."""
         if self._busy:
             raise TurnAlreadyRunning(self.session_id, self.running_turn or "that begins now")
-        self._busy, self._stops = True, []
+        self._busy, self._pending = True, []
         try:
             yield
         finally:
-            self._busy = False
+            try:
+                await self._release_lease()
+            finally:
+                self._busy = False
+
+    async def _acquire_lease(self, *, new_turn: bool) -> None:
+        """Take the session's lease until this is over, unless a host has given one."""
+        if self.lease is None:
+            self.lease = await self._turn_lease.take(new_turn=new_turn)
+
+    async def _release_lease(self) -> None:
+        if self._turn_lease.is_held:
+            self.lease = None
+            await self._turn_lease.release()
 
     async def _accept(
-        self, text: str | Message | None, seen: Look | None = None
+        self, text: str | Message | None, seen: ConversationState | None = None
     ) -> tuple[Message | int | None, Message | int]:
         """What to run in the end, and what comes first: an inbox id when others wait before it."""
-        message = None if text is None else persons_message(text)
-        oldest = await self._session.look(self.lease, seen)
-        if message is None:
+        said = None if text is None else await self._checked_user_message(text)
+        await self._acquire_lease(new_turn=True)
+        oldest = await self._session.refresh(self.lease, seen)
+        if said is None:
             return None, self._waiting(oldest)
         if oldest is None:
-            return message, message
-        return (await self._call(self._db.inbox.put, self._session.id, message)).id, oldest
+            return said.message, said.message
+        return (await self._call(self._db.inbox.put, self._session.id, said)).id, oldest
+
+    async def _checked_user_message(self, text: str | Message) -> Checked:
+        asked = {"content": text} if isinstance(text, str) else text
+        checked = (
+            await self._call(checked_user_message, text) if is_large(asked) else checked_user_message(text)
+        )
+        check_fits(checked.message, self._model.traits.name, self._model.traits.context_window)
+        return checked
 
     def _waiting(self, oldest: int | None) -> int:
         if oldest is None:
             raise NothingWaits(self._session.id)
         return oldest
 
-    async def _drain(self, running: RunningTurn) -> TurnResult:
-        async with aclosing(self._events(running)) as events:
-            async for _ in events:
-                pass
-        return await self._result(running)
+    async def _begin(self, first: Message | int, emit: Emit) -> RunningTurn:
+        context = await self._context_builder.build(self._session.transcript)
+        store = self._turn_store(new_id())
+        turn = Turn(context, store, emit)
+        return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
 
-    async def _begin(self, first: Message | int) -> RunningTurn:
-        mind, hands = await self._assembly.assembled(self._session.transcript)
-        store = TurnStore(self._db, self._pools.store, self._session.transcript, new_id(), self.lease)
-        turn = Turn(mind, hands, store)
-        return self._runs(RunningTurn(turn, store, turn.events(self._session.id, first)), first)
+    def _turn_store(self, turn_id: str) -> TurnStore:
+        return TurnStore(
+            self._db, self._pools.store, self._session.transcript, turn_id, self.lease, self._store_retry
+        )
 
-    def _runs(self, running: RunningTurn, first: Message | int = 0) -> RunningTurn:
+    def _started(self, running: RunningTurn, first: Message | int = 0) -> RunningTurn:
         """From now on interrupts go to this turn; those that came while it began reach it here."""
-        stops, self._stops = self._stops, []
+        pending, self._pending = self._pending, []
         self._running = running
-        for stop in stops:
-            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message stops its own turn
+        for stop in pending:
+            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message pending its own turn
                 running.interrupt(stop.reason)
         return running
 
-    async def _events(self, running: RunningTurn) -> AsyncGenerator[Event, None]:
+    async def _finish(self, running: RunningTurn) -> RunningTurn:
+        """Wait until the turn has ended."""
         try:
-            async with aclosing(running.events()) as events:
-                async for event in events:
-                    yield event
+            await running.finish()
         finally:
-            self._session.ended(running)
+            self._session.turn_ended(running)
             self._running = None
+        return running
 
     async def _result(self, running: RunningTurn) -> TurnResult:
         turn, store = running.turn, running.store
-        if turn.failure is not None:
-            raise turn.failure
+        if turn.ending.failure is not None:
+            raise turn.ending.failure
         waiting = await self._call(self._db.inbox.waiting, self._session.id)
         return TurnResult(
             turn_id=store.turn_id,
             session_id=self._session.id,
             state=store.state,
-            final_response=turn.final_response,
+            final_response=turn.ending.final_response,
             messages=list(self._session.transcript.messages),
             steps=turn.steps,
             usage=turn.usage,
@@ -395,3 +452,7 @@ class Agent:
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pools.store, fn, *args, **kwargs)
+
+
+def _ignore(_: Event) -> None:
+    """For callers that want only the result."""

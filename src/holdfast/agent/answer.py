@@ -1,21 +1,20 @@
 """`Answer`: a model's streamed pieces, put together into one assistant message.
 
-At any moment it holds what has come so far, so an answer that is cut off is kept as far as it got. Any
-model's pieces come through `pieces_of`, which lets no nonsense past.
+At any moment it holds what has come so far, so an answer that is cut off is kept as far as it got. Models are
+not trusted: `open_stream` and `Answer` take whatever a model does wrong.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from holdfast.agent.contract import PART
-from holdfast.agent.presentable import as_arguments, storable
-from holdfast.agent.turn_store import is_cancelled
+from holdfast.agent.message_repair import as_arguments
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import StreamBroken
 from holdfast.core.ids import new_id
+from holdfast.core.messages import HOLDFAST_KEY, storable
 from holdfast.models.contract import (
     Finished,
     Model,
@@ -25,15 +24,17 @@ from holdfast.models.contract import (
     TextPiece,
     ToolCallPiece,
 )
+from holdfast.process.cancellation import is_cancelled
 
 
-async def pieces_of(model: Model, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-    """The model's answer, without pieces that hold no text; a model that cancels itself has failed."""
+@asynccontextmanager
+async def open_stream(
+    model: Model, request: ModelRequest
+) -> AsyncGenerator[AsyncGenerator[ModelPiece, None], None]:
+    """The model's answer as it streams, closed at the end; a model that cancels itself has failed."""
     try:
         async with aclosing(model.stream(request)) as pieces:
-            async for piece in pieces:
-                if not isinstance(piece, TextPiece | ReasoningPiece) or isinstance(piece.text, str):
-                    yield piece
+            yield pieces
     except asyncio.CancelledError as cancelled:
         if is_cancelled():
             raise
@@ -56,12 +57,19 @@ class Answer:
         self._calls: dict[int, _Call] = {}
         self.finished: Finished | None = None
 
+    def add_text(self, text: str) -> None:
+        self._text.append(text)
+
+    def add_reasoning(self, text: str) -> None:
+        self._reasoning.append(text)
+
     def add(self, piece: TextPiece | ReasoningPiece | ToolCallPiece | Finished) -> None:
+        """Take in a piece of any kind; one that holds no text where text belongs is left out."""
         match piece:
-            case TextPiece():
-                self._text.append(piece.text)
-            case ReasoningPiece():
-                self._reasoning.append(piece.text)
+            case TextPiece(text=str(text)):
+                self.add_text(text)
+            case ReasoningPiece(text=str(text)):
+                self.add_reasoning(text)
             case ToolCallPiece():
                 call = self._calls.setdefault(piece.index, _Call())
                 call.id = call.id or storable(str(piece.id or ""))
@@ -73,6 +81,11 @@ class Answer:
     @property
     def text(self) -> str:
         return storable("".join(self._text))
+
+    @property
+    def has_text(self) -> bool:
+        """Whether any text has come, even an empty piece."""
+        return bool(self._text)
 
     @property
     def is_empty(self) -> bool:
@@ -96,7 +109,7 @@ class Answer:
         self._keep(message, {"cut_off": why})
         return message
 
-    def void(self, why: str) -> Message:
+    def superseded(self, why: str) -> Message:
         """What had come before the model was asked again: on record for people, not for the model."""
         message = self._shell()
         self._keep(message, {"superseded": why})
@@ -111,7 +124,7 @@ class Answer:
     @staticmethod
     def _keep(message: Message, facts: dict[str, Any]) -> None:
         kept = cast("dict[str, Any]", message)
-        kept[PART] = {**kept.get(PART, {}), **facts}
+        kept[HOLDFAST_KEY] = {**kept.get(HOLDFAST_KEY, {}), **facts}
 
     def _tool_calls(self) -> list[ToolCall]:
         calls: list[ToolCall] = []

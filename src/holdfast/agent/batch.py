@@ -1,19 +1,20 @@
 """Runs the tool calls of one answer: in parallel, each with its own time, one failure hurting no other.
 
-`ToolBatch.run` yields events as they happen and stores each result as it comes, so a crash loses none
+`ToolBatch.run` emits events as they happen and stores each result as it comes, so a crash loses none
 that had come. Cancelling it cancels every call, and waits for them only as long as `GRACE`.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from holdfast.agent.presentable import BROKEN_ARGUMENTS, storable
-from holdfast.agent.turn_store import is_cancelled
+from holdfast.agent.message_repair import BROKEN_ARGUMENTS
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
-from holdfast.core.events import Event, ToolFinished, ToolStarted
+from holdfast.core.events import Emit, Event, ToolFinished, ToolStarted
+from holdfast.core.messages import HOLDFAST_KEY, storable
+from holdfast.process.cancellation import is_cancelled
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger(__name__)
@@ -25,49 +26,55 @@ Store = Callable[[Message], Awaitable[object]]
 
 
 class ToolBatch:
-    """The calls of one answer. `surroundings` makes a call's context; `store` keeps a result."""
+    """The calls of one answer. `make_context` makes a call's context; `store` keeps a result."""
 
     def __init__(
         self,
         calls: Sequence[ToolCall],
         tools: Mapping[str, Tool],
-        surroundings: Callable[[ToolCall, Callable[[Event], None]], ToolContext],
+        make_context: Callable[[ToolCall, Emit], ToolContext],
         store: Store,
         cut: Callable[[ToolCall, str], str],
+        emit: Emit,
     ) -> None:
         self._calls = calls
         self._tools = tools
-        self._surroundings = surroundings
+        self._make_context = make_context
         self._store = store
         self._cut = cut
-        self._shown: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._sink = emit
+        self._is_over = False
 
-    async def run(self) -> AsyncGenerator[Event, None]:
-        """Run every call; ends when each has its result stored."""
+    async def run(self) -> list[ToolFinished]:
+        """Run every call; returns how each ended once its result is stored."""
         running = [asyncio.create_task(self._one(call), name=f"tool {call['id']}") for call in self._calls]
-        ended = asyncio.gather(*running)
-        ended.add_done_callback(self._end_of_events)
+        for task in running:
+            task.add_done_callback(_note_failure)
         try:
-            while (event := await self._shown.get()) is not None:
-                yield event
-            await ended  # raises what is no tool's fault: the store failed
+            ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+            for task in ended:
+                task.result()  # raises what is no tool's fault: the store failed
+            return [task.result() for task in running]
         finally:
+            self._is_over = True
             await _stop([task for task in running if not task.done()])
 
-    def _end_of_events(self, ended: "asyncio.Future[list[None]]") -> None:
-        if not ended.cancelled():
-            ended.exception()  # seen, so asyncio does not warn of it, however late it comes
-        self._shown.put_nowait(None)
+    def _emit(self, event: Event) -> None:
+        # A call that is left behind has no part in the turn any more.
+        if not self._is_over:
+            self._sink(event)
 
-    async def _one(self, call: ToolCall) -> None:
+    async def _one(self, call: ToolCall) -> ToolFinished:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        context = self._surroundings(call, self._shown.put_nowait)
+        context = self._make_context(call, self._emit)
         where = {"session_id": context.session_id, "turn_id": context.turn_id, "call_id": call["id"]}
-        self._shown.put_nowait(ToolStarted(**where, name=name, arguments=arguments))
+        self._emit(ToolStarted(**where, name=name, arguments=arguments))
         result = await self._outcome(call, context)
         text = storable(self._cut(call, result.text)) or "(no output)"
         await self._store(tool_message(call, text, ok=result.ok))
-        self._shown.put_nowait(ToolFinished(**where, name=name, ok=result.ok, output=text))
+        finished = ToolFinished(**where, name=name, ok=result.ok, output=text)
+        self._emit(finished)
+        return finished
 
     async def _outcome(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """The call's result; whatever a tool raises becomes a failed one."""
@@ -102,7 +109,7 @@ def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:
     """A call's result as it is stored."""
     message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
     if not ok:
-        message["holdfast"] = {"failed": True}  # type: ignore[typeddict-unknown-key]
+        message[HOLDFAST_KEY] = {"failed": True}  # type: ignore[literal-required]
     return message
 
 
@@ -115,7 +122,12 @@ def _read_arguments(call: ToolCall) -> dict[str, object]:
     return dict(arguments)
 
 
-async def _stop(running: Sequence["asyncio.Task[None]"]) -> None:
+def _note_failure(task: "asyncio.Task[ToolFinished]") -> None:
+    if not task.cancelled():
+        task.exception()  # seen, so asyncio does not warn of it, however late it comes
+
+
+async def _stop(running: Sequence["asyncio.Task[ToolFinished]"]) -> None:
     if not running:
         return
     for task in running:

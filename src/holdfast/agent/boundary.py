@@ -1,29 +1,70 @@
 """`Boundary`: a boundary commit hands memory the turns of a conversation that none has covered yet."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
+from holdfast.process import process_identity
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Session
+from holdfast.sessions.leases import lease_name
+
+PURPOSE = "boundary"
 
 
 class Boundary:
-    """One agent's commits. It blocks: `SessionLifecycle` calls it on a thread of its own."""
+    """One agent's commits. It blocks: `SessionLifecycle` calls it on a thread of its own.
+
+    A conversation is committed under a lease of its own, which turns don't wait for: processes that reach
+    a boundary of it at once commit one after the other, each what the others have left.
+    """
 
     def __init__(self, db: SessionDB, memory: MemoryManager | None) -> None:
         self._db = db
         self._memory = memory
         self._handed_over: dict[str, int] = {}  # the generation up to which memory has each session
 
-    def commit(self, session_id: str) -> None:
+    def commit(self, session_id: str) -> bool:
         """Hand over what was said since the last commit, of every session of the conversation.
 
-        Raises when a provider failed; what was handed over before it is not handed over again.
+        Raises when a provider failed; what was handed over before it is not handed over again. False while
+        another process commits this conversation.
         """
-        if self._memory is None:
-            return
-        for each in self._db.lineage(session_id):
-            session = self._db.get_session(each)
-            if session is None or self._handed_over.get(each) == session.generation:
-                continue
-            # Through the generation that was read: a turn completed meanwhile is the next commit's.
-            messages = self._db.uncommitted_messages(each, through=session.generation)
-            self._memory.on_session_end(messages, session_id=each)
-            self._handed_over[each] = session.generation
+        if self._memory is None or not self._due(session_id):
+            return True
+        with self._held(session_id) as held:
+            if held:
+                for session in self._due(session_id):
+                    self._hand_over(self._memory, session)
+            return held
+
+    def _due(self, session_id: str) -> list[Session]:
+        """The sessions of the conversation with turns that no commit has covered."""
+        return [
+            session
+            for session in self._db.sessions.conversation(session_id)
+            if session.generation > session.committed_generation
+            and self._handed_over.get(session.id) != session.generation
+        ]
+
+    def _hand_over(self, memory: MemoryManager, session: Session) -> None:
+        # Through the generation that was read: a turn completed meanwhile is the next commit's.
+        messages = self._db.sessions.uncommitted_messages(session.id, through=session.generation)
+        memory.on_session_end(messages, session_id=session.id)
+        self._handed_over[session.id] = session.generation
+        # Under the lease: the process that has it next finds nothing of this left.
+        self._db.sessions.mark_committed(session.id, session.generation)
+
+    @contextmanager
+    def _held(self, session_id: str) -> Iterator[bool]:
+        name, holder = (
+            lease_name(PURPOSE, self._db.sessions.root(session_id)),
+            f"{process_identity()}:{new_id()}",
+        )
+        held = self._db.keeper.acquire(name, holder) is not None
+        try:
+            yield held
+        finally:
+            if held:
+                self._db.keeper.release(name, holder)

@@ -1,28 +1,30 @@
 """Compaction: a conversation that nears the model's window goes on in a child session, summarised.
 
 The order keeps every promise of C: take the lock in the store, summarise, then rotate in one transaction.
-Who loses the lock gets its messages back as they were and calls no summariser. If locking itself is
-broken, compaction goes on without it, and the store's constraint still allows one child only.
+A process that does not get the lock gets its messages back as they were and calls no summariser. If locking
+itself is broken, compaction goes on without it, and the store's constraint still allows one child only.
 """
 
 import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import Compressor
-from holdfast.agent.presentable import presentable
-from holdfast.agent.recollection import Recollection
+from holdfast.agent.message_repair import repaired
+from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import MechanicalCompressor
-from holdfast.agent.transcript import estimate_all
-from holdfast.agent.turn_store import is_cancelled, settled
+from holdfast.agent.system_text import with_system
+from holdfast.agent.transcript import Transcript, estimate_all
+from holdfast.agent.visible import visible
 from holdfast.core.contract import Message
 from holdfast.core.errors import AlreadyContinued, HoldfastError, LeaseLost
 from holdfast.core.ids import new_id
 from holdfast.process import DaemonPool, off_loop
+from holdfast.process.cancellation import finish_despite_cancel, is_cancelled
 from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import encode
 
@@ -35,6 +37,10 @@ WORTH_IT = 0.9
 """A compaction must bring the conversation below this share of its size."""
 GROWN = 1.1
 """After one that did not, the conversation must grow by this factor before another is tried."""
+WITHOUT_LOCK = (
+    "compaction.without_lock: this store's lock does not work, so compaction goes on without it. "
+    "Update Holdfast and what its store runs on, then restart it"
+)
 KEEP = 0.5
 """The share of the threshold, and of its own size, that a compacted conversation should fit."""
 
@@ -55,13 +61,15 @@ class Compaction:
         self,
         db: SessionDB,
         pool: DaemonPool,
-        recollection: Recollection,
+        memory: AgentMemory,
         compressor: Compressor,
         threshold: int,
+        retry: StoreRetry,
     ) -> None:
         self._db = db
         self._pool = pool
-        self._recollection = recollection
+        self._memory = memory
+        self._retry = retry
         self.compressor = compressor
         self.threshold = threshold
         self._not_before = 0
@@ -90,8 +98,7 @@ class Compaction:
             )
         finally:
             if locked:
-                with suppress(HoldfastError):  # the lease runs out by itself
-                    await settled(self._call(self._db.release_compression_lock, session_id, holder))
+                await self._unlock(session_id, holder)
 
     async def _given(self, session_id: str, messages: Sequence[Message] | None) -> list[Message]:
         return list(messages) if messages is not None else await self._call(self._db.get_messages, session_id)
@@ -99,13 +106,21 @@ class Compaction:
     async def _lock(self, session_id: str, holder: str) -> bool | None:
         """Whether the lock was taken; None when locking itself is broken."""
         try:
-            return await settled(self._call(self._take_lock, session_id, holder))
+            return await finish_despite_cancel(self._call(self._take_lock, session_id, holder))
         except Exception:
             # Without a lock the store's constraint still allows one child only.
             if not self._said_lockless:
                 self._said_lockless = True
-                logger.exception("compaction.without_lock", extra={"session": session_id})
+                logger.exception(WITHOUT_LOCK, extra={"session": session_id})
             return None
+
+    async def _unlock(self, session_id: str, holder: str) -> None:
+        """Let go of the lock. What became of the compaction stands, whatever a store raises here."""
+        try:
+            await finish_despite_cancel(self._call(self._db.release_compression_lock, session_id, holder))
+        except Exception:
+            # The lease runs out by itself.
+            logger.warning("compaction.lock_not_released", exc_info=True, extra={"session": session_id})
 
     def _take_lock(self, session_id: str, holder: str) -> bool:
         return self._db.try_acquire_compression_lock(session_id, holder)
@@ -121,38 +136,39 @@ class Compaction:
         session = await self._call(self._db.get_session, session_id)
         stored = await self._call(self._db.get_messages, session_id)
         messages = list(stored if given is None else given)
-        seen = [presentable(message) for message in messages]
+        seen = [message for _, message in visible(messages)]
         if session is not None and session.ended is not None:
             return Compacted(messages, session_id, "this session has been continued by another already")
-        notes = await self._recollection.before_compaction(session_id, seen)
+        notes = await self._memory.before_compaction(session_id, seen, self.threshold)
         shrunk, how = await self._shrink(seen, focus, notes)
+        shrunk = _with_system_of(seen, shrunk)
         before, after = estimate_all(seen), estimate_all(shrunk)
         # Until it has grown again, another attempt would end the same way.
         self._not_before = int(max(after, after * tokens / max(before, 1)) * GROWN)
-        if after >= WORTH_IT * before and len(shrunk) >= len(messages):
+        if after >= WORTH_IT * before and len(shrunk) >= len(seen):
             return Compacted(messages, session_id, f"{how} did not shrink the conversation")
-        known = [presentable(message) for message in stored]
-        plan = _Plan(session_id, known[: covered(known, seen)], shrunk, how)
-        return await settled(self._rotate(plan, messages, holder))
+        opening, carry_from = _opening(stored, seen, shrunk)
+        plan = _Plan(session_id, opening, carry_from, how)
+        return await self._retry.until_stored(lambda: self._rotate(plan, messages, holder))
 
     async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
         """The compressor's work, or the mechanical one when it fails."""
         # A server may have a smaller window than it says: what is compacted is halved at least.
         budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
-        wishes: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
+        hints: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
-            shrunk = _checked(await self._run(self.compressor, messages, wishes))
+            shrunk = _checked(await self._run(self.compressor, messages, hints))
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and is_cancelled():
                 raise
             logger.exception("compaction.summary_failed")
-            return MechanicalCompressor().compress(messages, **wishes), "the mechanical summary"
+            return MechanicalCompressor().compress(messages, **hints), "the mechanical summary"
         return shrunk, "the summary"
 
     async def _run(
-        self, compressor: Compressor, messages: list[Message], wishes: dict[str, Any]
+        self, compressor: Compressor, messages: list[Message], hints: dict[str, Any]
     ) -> list[Message]:
-        fitting = {name: wish for name, wish in wishes.items() if _takes(compressor.compress, name)}
+        fitting = {name: hint for name, hint in hints.items() if _takes(compressor.compress, name)}
         given = [message.copy() for message in messages]
         if inspect.iscoroutinefunction(compressor.compress):
             return list(await compressor.compress(given, **fitting))
@@ -161,23 +177,22 @@ class Compaction:
 
     async def _rotate(self, plan: "_Plan", messages: list[Message], holder: str | None) -> Compacted:
         """Move to the child. What the summary kept verbatim, and all that came since, is carried over."""
-        verbatim = common_tail(plan.stored, plan.shrunk)
         child_id, how = new_id(), plan.how
         try:
             await self._call(
                 self._db.rotate,
                 plan.session_id,
                 child_id,
-                plan.shrunk[: len(plan.shrunk) - verbatim],
-                carry_from=len(plan.stored) - verbatim,
+                plan.opening,
+                carry_from=plan.carry_from,
                 holder=holder,
             )
         except AlreadyContinued as winner:
-            child_id = await self._call(self._db.live_end, winner.child_id)
+            child_id = await self._call(self._db.sessions.live_end, winner.child_id)
             how = "another compaction came first; its summary"
         except LeaseLost:
             return Compacted(messages, plan.session_id, "the lock was lost while the summary was written")
-        await self._recollection.moved(plan.session_id, child_id)
+        self._memory.moved(plan.session_id, child_id)
         carried = await self._call(self._db.get_messages, child_id)
         return Compacted(carried, child_id, f"{how} took the place of the older messages")
 
@@ -188,10 +203,24 @@ class Compaction:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     session_id: str
-    stored: list[Message]
-    """The stored messages that the summary saw, as it saw them."""
-    shrunk: list[Message]
+    opening: list[Message]
+    carry_from: int
+    """The place of the first stored message that follows the opening."""
     how: str
+
+
+def _opening(
+    stored: Sequence[Message], seen: Sequence[Message], shrunk: list[Message]
+) -> tuple[list[Message], int]:
+    """What the child begins with, and from which place on it has the stored messages themselves."""
+    known = visible(stored)
+    reached = covered([message for _, message in known], seen)
+    # What models see changed is stored as they see it: a note left behind changes nothing any more.
+    unchanged = [message if repaired(stored[place]) == message else None for place, message in known]
+    verbatim = common_tail(unchanged[:reached], shrunk)
+    first = reached - verbatim
+    carry_from = known[first][0] if first < len(known) else len(stored)
+    return shrunk[: len(shrunk) - verbatim], carry_from
 
 
 def covered(stored: Sequence[Message], messages: Sequence[Message]) -> int:
@@ -206,12 +235,20 @@ def covered(stored: Sequence[Message], messages: Sequence[Message]) -> int:
     return max(ends, key=lambda end: (common_tail(stored[:end], messages), -end), default=len(stored))
 
 
-def common_tail(stored: Sequence[Message], shrunk: Sequence[Message]) -> int:
+def common_tail(stored: Sequence[Message | None], shrunk: Sequence[Message]) -> int:
     """How many messages at the end of both are the same."""
     same = 0
     while same < min(len(stored), len(shrunk)) and stored[-1 - same] == shrunk[-1 - same]:
         same += 1
     return same
+
+
+def _with_system_of(seen: Sequence[Message], shrunk: list[Message]) -> list[Message]:
+    """The shrunk messages; the session's system text goes on with the first when the summary lost it."""
+    system = Transcript(seen).system
+    if Transcript(shrunk).system == system:
+        return shrunk
+    return [with_system(shrunk[0], system), *shrunk[1:]]
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:
@@ -226,7 +263,7 @@ def _checked(messages: list[Any]) -> list[Message]:
     """What a compressor returned, if a conversation can go on with it."""
     if not messages or not all(isinstance(each, dict) and each.get("role") for each in messages):
         raise HoldfastError("the compressor returned something that is no list of messages")
-    whole = [presentable(message) for message in messages]
+    whole = [repaired(message) for message in messages]
     for message in whole:
         encode(message)  # raises what the store would refuse
     return whole

@@ -1,25 +1,30 @@
 """What an agent is made of and what a turn gives back. Read this first, then `turn.py`, the heart.
 
 `agent.py` is the public face; `transcript.py` keeps the conversation valid for every model API (what is
-wrong with a single message, `presentable.py` repairs), `batch.py` runs tools, `compaction.py` moves a
+wrong with a single message, `message_repair.py` repairs), `batch.py` runs tools, `compaction.py` moves a
 conversation that grew too long to a child session.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
-from holdfast.agent.system_texts import SystemTexts
+from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message, ToolCall
 from holdfast.core.events import Event
+from holdfast.core.own_files import OwnFiles
 from holdfast.models.contract import Model, Usage
 from holdfast.process import DaemonPool
-from holdfast.tools.contract import ApprovalRequest, Person
+from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person
 
-PART = "holdfast"
-"""The key of a stored message under which Holdfast keeps what no model API knows."""
+
+class EventIds(TypedDict):
+    """The ids that every event of a turn carries."""
+
+    session_id: str
+    turn_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Pools:
     def __init__(self) -> None:
         self.store = DaemonPool("store", workers=16, backlog=10_000)
         self.work = DaemonPool("work", workers=32, backlog=1_000)
-        self.system_texts = SystemTexts(self.work)
+        self.system_texts = SystemTextLoader(self.work)
 
     def close(self, timeout: float) -> list[str]:
         """Take no more work; returns what is still running."""
@@ -51,6 +56,8 @@ PersonFor = Callable[[str, str, str, Callable[[Event], None]], Person]
 
 class Nobody:
     """Stands in where no person can be asked: nothing is approved, no question is answered."""
+
+    refusal = NOBODY_THERE
 
     async def approve(self, request: ApprovalRequest) -> bool:  # noqa: ARG002
         return False
@@ -80,6 +87,10 @@ class AgentOptions:
     """How an agent behaves. Everything has a default that suits a person's assistant."""
 
     workspace: Path = field(default_factory=Path)
+    own_files: OwnFiles = field(default_factory=OwnFiles)
+    """The program's own files, which no tool touches unasked."""
+    trusted_workspace: bool = True
+    """False: every file is asked about, also in the workspace."""
     instructions: str = ""
     """Added to the built-in instructions."""
     source: str = "library"
@@ -88,6 +99,10 @@ class AgentOptions:
     compact_at: float = 0.8
     """The share of the model's window at which the conversation is compacted."""
     recall_seconds: float = 2.0
+    recall_tokens: int = 0
+    """How much a turn takes of what is remembered; 0: an eighth of the model's window, 8000 at most."""
+    store_seconds: float = 300.0
+    """How long a turn waits for a store that can't be written, before it fails."""
     ephemeral: bool = False
     """Turns that memory never hears of: a subagent's, a review's."""
     summary_model: Model | None = None

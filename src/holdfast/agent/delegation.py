@@ -2,8 +2,8 @@
 
 A subagent is a fresh `Agent` in a session of its own (relation `delegate`), with the tools it was given and
 nothing else: no memory, no history, no person unless that is allowed. Several run at once; the results come
-back in the order of the tasks, and one that fails hurts no other. How one of them lives and ends is in
-`subagent.py`.
+back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one
+of them and ends it.
 """
 
 import asyncio
@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, nobody
-from holdfast.agent.presentable import storable
 from holdfast.agent.prompt import fenced
-from holdfast.agent.subagent import Lives, Outcome, Subagent
+from holdfast.agent.subagent import Outcome, RunningTasks, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -31,6 +30,7 @@ from holdfast.core.events import (
     ToolStarted,
 )
 from holdfast.core.ids import new_id
+from holdfast.core.messages import storable
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -59,14 +59,14 @@ nothing of this conversation: say in the task and its context all that it needs.
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What an agent gives its subagents; whoever makes the agent makes this beside it."""
+    """What an agent gives its subagents. It is made together with the agent."""
 
     model: Model
     db: SessionDB
     tools: Sequence[Tool] = ()
     options: AgentOptions = field(default_factory=AgentOptions)
     memory: MemoryManager | None = None
-    """Hears what was delegated and what came of it; no subagent's own turn reaches it."""
+    """Is told what was delegated and what came of it; no subagent's own turn reaches it."""
     limits: Limits = SUBAGENT_LIMITS
     """Of each subagent's turn."""
     seconds: float = 600.0
@@ -81,7 +81,7 @@ class Offer:
     """Who decides when subagents may not ask: nobody, or a policy with no person behind it."""
 
     @property
-    def hands(self) -> dict[str, Tool]:
+    def tools_by_name(self) -> dict[str, Tool]:
         """The tools that a subagent may be given, by name."""
         shut = {DELEGATE} if self.may_ask else {DELEGATE, *self.asking}
         return {tool.name: tool for tool in self.tools if tool.name not in shut}
@@ -128,8 +128,8 @@ class _Delegation:
     def __init__(self, offer: Offer, depth: int) -> None:
         self._offer = offer
         self._depth = depth
-        self._lives: Lives = set()
-        self.names = (*offer.hands, *((DELEGATE,) if depth + 1 < DEEPEST else ()))
+        self._tasks: RunningTasks = set()
+        self.names = (*offer.tools_by_name, *((DELEGATE,) if depth + 1 < DEEPEST else ()))
 
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         tasks: list[_Task] = arguments["tasks"]
@@ -151,8 +151,8 @@ class _Delegation:
                 "child_session_id": child_id,
             }
             context.emit(DelegateStarted(**here, task=task.task))
-            begin = partial(self._child, context, task, child_id)
-            subagent = Subagent(begin, _relay(context, place), self._lives)
+            make_agent = partial(self._child, context, task, child_id)
+            subagent = Subagent(make_agent, _relay(context, place), self._tasks)
             outcome = await subagent.run(_message(task), self._offer.seconds)
             context.emit(DelegateFinished(**here, ok=outcome.ok))
             if self._offer.memory is not None:
@@ -182,15 +182,15 @@ class _Delegation:
             ephemeral=True,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
-        agent = Agent(offer.model, offer.db, child_id, tools=self._hands(task.tools), options=options)
+        agent = Agent(offer.model, offer.db, child_id, tools=self._tools_for(task.tools), options=options)
         try:
             yield agent
         finally:
             await agent.close()
 
-    def _hands(self, names: Sequence[str] | None) -> list[Tool]:
+    def _tools_for(self, names: Sequence[str] | None) -> list[Tool]:
         """The named tools, or all but `delegate`; a subagent can give its own no more than it has."""
-        on_offer = self._offer.hands
+        on_offer = self._offer.tools_by_name
         chosen = [tool for name, tool in on_offer.items() if names is None or name in names]
         if names is not None and DELEGATE in names:
             own = replace(self._offer, tools=chosen, memory=None)
@@ -201,13 +201,13 @@ class _Delegation:
 def _relay(context: ToolContext, place: int) -> Callable[[Event], None]:
     """What the caller's stream shows of a subagent: what it asks the person, and which tools it uses."""
 
-    def heard(event: Event) -> None:
+    def on_event(event: Event) -> None:
         if isinstance(event, ApprovalAsked | QuestionAsked | AskClosed):
             context.emit(event)
         elif isinstance(event, ToolStarted):
             context.say(f"[{place}] {event.name}\n")
 
-    return heard
+    return on_event
 
 
 def _message(task: _Task) -> str:
@@ -249,7 +249,7 @@ def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _parameters(names: tuple[str, ...]) -> Mapping[str, Any]:
-    # The same for all agents with these tools: whoever writes it as JSON does that once.
+    # The same object for all agents with these tools, so that it is written as JSON once.
     task = {
         "type": "object",
         "properties": {

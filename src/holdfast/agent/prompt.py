@@ -5,13 +5,16 @@ request stays the same and prompt caches hold. What is recalled for one turn goe
 """
 
 import logging
+import os
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from holdfast.core.content import Checked, check_content
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.core.own_files import OwnFiles
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class Prompt:
     workspace: Path | None = None
     skills: str = ""
     memory: str = ""
+    own_files: OwnFiles = field(default_factory=OwnFiles)
 
     def system(self) -> str:
         """The system text. Reads the project's files, so it is called off the loop."""
@@ -51,10 +55,19 @@ class Prompt:
         folder = self.workspace.absolute()
         blocks = [f"The workspace is {folder}."]
         for name in PROJECT_FILES:
-            text = _read(folder / name)
+            text = "" if self._leads_elsewhere(folder, name) else _read(folder / name)
             if text:
                 blocks.append(f"The project says in {name}:\n{fenced(name, text)}")
         return blocks
+
+    def _leads_elsewhere(self, folder: Path, name: str) -> bool:
+        """Whether a project's file is a link out of the project, or another name of a file of our own."""
+        path = Path(os.path.realpath(folder / name))
+        outside = not path.is_relative_to(os.path.realpath(folder))
+        if outside or self.own_files.reason_to_ask(path):
+            logger.warning("prompt.project_file_left_out", extra={"file": name, "at": str(path)})
+            return True
+        return False
 
 
 def _read(path: Path) -> str:
@@ -77,13 +90,13 @@ def fenced(name: str, text: str) -> str:
     return f"<{name}>\n{inner}\n</{name}>"
 
 
-def persons_message(text: object) -> Message:
+def checked_user_message(text: object) -> Checked:
     """What a person says, as a copy of the agent's own: what its owner changes later changes no record."""
-    if isinstance(text, str):
-        return {"role": "user", "content": text}
-    if not isinstance(text, dict) or text.get("role") in (None, "assistant", "tool"):
+    message = {"role": "user", "content": text} if isinstance(text, str) else text
+    if not isinstance(message, dict) or message.get("role") in (None, "assistant", "tool"):
         raise InvalidInput(f"a turn begins with a person's text or message, not {text!r:.80}")
-    return cast("Message", deepcopy(text))
+    check_content(message.get("content"))
+    return Checked(cast("Message", deepcopy(message)))
 
 
 def with_recalled(message: Message, recalled: str) -> Message:

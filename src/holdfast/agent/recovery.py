@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from holdfast.agent.answer import Answer
 from holdfast.agent.batch import tool_message
-from holdfast.agent.transcript import NO_RESULT, Transcript, text_of
+from holdfast.agent.transcript import NO_RESULT, Transcript
 from holdfast.core.contract import Message
+from holdfast.core.messages import text_of
 from holdfast.models.contract import TextPiece
-from holdfast.sessions.contract import Turn
+from holdfast.sessions.contract import TurnRecord
 from holdfast.sessions.journal import Journal
 
 CRASHED = "cut off by a crash"
@@ -30,40 +31,49 @@ class Unfinished:
     """Tools that were called and left no result; they may have taken effect."""
     partial: str
     """What had come of the answer that was being streamed."""
+    resumed: int = 0
+    """How often the turn was gone on with before, after its process had died."""
+    call_ids: tuple[str, ...] = ()
+    """The ids of the open calls, in the same order."""
+    changing_calls: tuple[tuple[str, str], ...] = ()
+    """Id and tool of those open calls that may change things, as an agent knows that has these tools."""
 
     @property
     def said(self) -> str:
         return text_of(self.message)
 
 
-def describe(turns: Journal, turn: Turn) -> Unfinished:
+def describe(turns: Journal, turn: TurnRecord) -> Unfinished:
     """The turn as it is on record. Reads the store, so async code calls it off the loop."""
     messages = turns.messages(turn.id)
     transcript = Transcript(messages)
     results = sum(message["role"] == "tool" for message in messages)
+    open_calls = transcript.unanswered
     return Unfinished(
         turn_id=turn.id,
         session_id=turn.session_id,
         message=messages[0],
         finished_calls=results,
-        open_calls=tuple(call["function"]["name"] for call in transcript.unanswered),
+        open_calls=tuple(call["function"]["name"] for call in open_calls),
+        call_ids=tuple(call["id"] for call in open_calls),
         partial=turns.partial(turn.id),
+        resumed=turns.resumed(turn.id),
     )
 
 
-def results(transcript: Transcript) -> list[Message]:
+def results(transcript: Transcript, said: str = NO_RESULT) -> list[Message]:
     """An honest result for each call that has none."""
-    return [tool_message(call, NO_RESULT, ok=False) for call in transcript.unanswered]
+    return [tool_message(call, said, ok=False) for call in transcript.unanswered]
 
 
-def going_on(transcript: Transcript, partial: str) -> list[Message]:
+def messages_to_resume(transcript: Transcript, partial: str) -> list[Message]:
     """What is stored before the turn goes on: a partial answer is on record, and is asked for anew."""
-    return [*results(transcript), *([_answer(partial).void(CRASHED)] if partial else [])]
+    return [*results(transcript), *([_answer(partial).superseded(CRASHED)] if partial else [])]
 
 
-def closing(transcript: Transcript, partial: str) -> list[Message]:
-    """What ends the record of the turn, so that the next one can follow."""
-    return [*results(transcript), _answer(partial).cut_off(CRASHED)]
+def messages_to_close(transcript: Transcript, partial: str, why: str) -> list[Message]:
+    """What ends the record of the turn, so that the next one can follow; it says why the turn ends here."""
+    return [*results(transcript), _answer(partial).cut_off(why)]
 
 
 def _answer(partial: str) -> Answer:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.agent.agent import Agent
+from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, both_ends, nobody
-from holdfast.agent.recollection import Recollection
-from holdfast.agent.subagent import Lives, Subagent
+from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.summary import tail_start
-from holdfast.agent.turn_store import settled
 from holdfast.core.contract import Message
 from holdfast.core.events import Event, ToolFinished
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.process import off_loop
+from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import SessionDB
 from holdfast.tools.contract import Tool
 
@@ -99,17 +99,15 @@ class Review:
             cut=both_ends,
             pools=self._pools,
         )
-        self._recollection = Recollection(
-            memory, self._pools.work, seconds=options.recall_seconds, ephemeral=True
-        )
+        self._memory = AgentMemory(memory, self._pools.work, seconds=options.recall_seconds, ephemeral=True)
         self._turns = 0
         self._closed = False
         self._task: asyncio.Task[None] | None = None
-        self._lives: Lives = set()
+        self._tasks: RunningTasks = set()
 
     @property
     def is_running(self) -> bool:
-        return bool(self._lives) or (self._task is not None and not self._task.done())
+        return bool(self._tasks) or (self._task is not None and not self._task.done())
 
     def turn_completed(self) -> bool:
         """Count a completed turn; whether a review is due now. One that still runs puts the next off."""
@@ -123,7 +121,7 @@ class Review:
         if self.is_running or self._closed or not end:
             return False
         self._turns = 0
-        self._task = asyncio.create_task(self._look_back(deepcopy(list(end))), name=REVIEW)
+        self._task = asyncio.create_task(self._run_review(deepcopy(list(end))), name=REVIEW)
         return True
 
     def stop(self) -> None:
@@ -135,25 +133,25 @@ class Review:
         """Start none any more, stop the one that runs, and wait so long at most; returns what still runs."""
         self._closed = True
         self.stop()
-        tasks = {task for task in (self._task, *self._lives) if task is not None and not task.done()}
+        tasks = {task for task in (self._task, *self._tasks) if task is not None and not task.done()}
         left = (await asyncio.wait(tasks, timeout=seconds))[1] if tasks else tasks
         if self._own_pools:
             self._pools.close(0)
         return ["a review of the conversation"] if left else []
 
-    async def _look_back(self, messages: list[Message]) -> None:
+    async def _run_review(self, messages: list[Message]) -> None:
         used: list[str] = []
 
-        def heard(event: Event) -> None:
+        def on_event(event: Event) -> None:
             if isinstance(event, ToolFinished) and event.ok:
                 used.append(event.name)
 
         try:
-            tools = await self._hands()
+            tools = await self._allowed_tools()
             if not tools:
                 logger.warning("review.without_tools", extra={"wanted": sorted(self._review.tools)})
                 return
-            subagent = Subagent(partial(self._fork, messages, tools), heard, self._lives)
+            subagent = Subagent(partial(self._fork, messages, tools), on_event, self._tasks)
             outcome = await subagent.run(REQUEST, self._review.seconds)
         except Exception:
             logger.exception("review.failed")
@@ -163,15 +161,18 @@ class Review:
         else:
             logger.warning("review.not_finished", extra={"tools_used": used, "why": outcome.text})
 
-    async def _hands(self) -> list[Tool]:
-        known = {tool.name: tool for tool in (*await self._recollection.tools(), *self._tools)}
+    async def _allowed_tools(self) -> list[Tool]:
+        offered, _ = await self._memory.tools(self._model.traits.context_window)
+        known = {tool.name: tool for tool in (*offered, *self._tools)}
         return [tool for name, tool in known.items() if name in self._review.tools]
 
     @asynccontextmanager
     async def _fork(self, messages: list[Message], tools: list[Tool]) -> AsyncGenerator[Agent, None]:
         """An agent on a copy of the conversation, in a store that is gone when it ends."""
         session_id = new_id()
-        db = await settled(off_loop(self._pools.store, SessionDB, MEMORY, clock=self._options.clock))
+        db = await finish_despite_cancel(
+            off_loop(self._pools.store, SessionDB, MEMORY, clock=self._options.clock)
+        )
         try:
             await off_loop(self._pools.store, _fill, db, session_id, messages)
             agent = Agent(self._model, db, session_id, tools=tools, options=self._options)
@@ -185,4 +186,4 @@ class Review:
 
 def _fill(db: SessionDB, session_id: str, messages: Sequence[Message]) -> None:
     db.create_session(session_id, source=REVIEW)
-    db.append_messages(session_id, messages)
+    db.sessions.append_messages(session_id, messages)

@@ -1,14 +1,14 @@
-"""`Subagent`: one message in the hands of a fresh agent, brought to an end that nothing can hold up.
+"""`Subagent`: one message for a fresh agent, with a deadline that always holds.
 
-The agent lives in a task of its own. Its end, its deadline and the cancellation of whoever waits for it all
-take effect in time: a turn that is told to stop keeps its partial work on record, and one that doesn't stop
-is left behind. `delegation.py` and `review.py` are built on it.
+The agent runs in a task of its own. Its deadline, and the cancellation of the task that waits for it, take
+effect in time: a turn that is interrupted keeps its partial work on record, and one that doesn't stop is left
+behind. `delegation.py` and `review.py` are built on it.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from holdfast.agent.agent import Agent
@@ -31,26 +31,26 @@ GRACE = 0.4
 PATIENCE = 5.0
 """How long a subagent past its deadline may take to stop before it is left behind."""
 
-Begin = Callable[[], AbstractAsyncContextManager[Agent]]
-"""Makes the agent, and lets go of it when its turn has ended."""
-Lives = set["asyncio.Task[None]"]
+MakeAgent = Callable[[], AbstractAsyncContextManager[Agent]]
+"""Makes the agent, and closes it when its turn has ended."""
+RunningTasks = set["asyncio.Task[None]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a subagent ended: its answer, or an honest word on why there is none."""
+    """How a subagent ended: its answer, or why there is none."""
 
     ok: bool
     text: str
 
 
 class Subagent:
-    """One turn of an agent that `begin` makes. `lives` holds its task for as long as it runs."""
+    """One turn of an agent that `make_agent` makes. `tasks` holds its task for as long as it runs."""
 
-    def __init__(self, begin: Begin, heard: Callable[[Event], None], lives: Lives) -> None:
-        self._begin = begin
-        self._heard = heard
-        self._lives = lives
+    def __init__(self, make_agent: MakeAgent, on_event: Callable[[Event], None], tasks: RunningTasks) -> None:
+        self._make_agent = make_agent
+        self._on_event = on_event
+        self._tasks = tasks
         self._agent: Agent | None = None
         self._said: list[str] = []  # finished answers, and last the one that is being said
         self._saying: list[str] = []
@@ -59,35 +59,36 @@ class Subagent:
 
     async def run(self, message: str, seconds: float) -> Outcome:
         """Run the turn, for so long at most. Cancelling this interrupts the turn."""
-        life = asyncio.create_task(self._live(message), name="subagent")
-        self._lives.add(life)
-        life.add_done_callback(self._lives.discard)
-        life.add_done_callback(_log_failure)
+        task = asyncio.create_task(self._run_turn(message), name="subagent")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_log_failure)
         try:
-            await asyncio.wait([life], timeout=seconds)
-            if life.done():
-                return self._outcome(life)
-            self._stop(life, f"it did not finish within {seconds:g} s")
-            await asyncio.wait([life], timeout=PATIENCE)
+            await asyncio.wait([task], timeout=seconds)
+            if task.done():
+                return self._outcome(task)
+            self._stop(task, f"it did not finish within {seconds:g} s")
+            await asyncio.wait([task], timeout=PATIENCE)
         except asyncio.CancelledError:
-            self._stop(life, "the turn that waits for it was interrupted")
-            await asyncio.wait([life], timeout=GRACE)
+            self._stop(task, "the turn that waits for it was interrupted")
+            await asyncio.wait([task], timeout=GRACE)
             raise
-        return self._late(life, seconds)
+        return self._late(task, seconds)
 
-    async def _live(self, message: str) -> None:
-        async with self._begin() as agent:
+    async def _run_turn(self, message: str) -> None:
+        async with self._make_agent() as agent:
             self._agent = agent
-            async with aclosing(agent.stream(message)) as events:
-                async for event in events:
-                    self._note(event)
-                    self._heard(event)
+            await agent.run_turn(self._emit, message)
 
-    def _stop(self, life: "asyncio.Task[None]", why: str) -> None:
+    def _emit(self, event: Event) -> None:
+        self._note(event)
+        self._on_event(event)
+
+    def _stop(self, task: "asyncio.Task[None]", why: str) -> None:
         if self._agent is not None and self._agent.running_turn is not None:
             self._agent.interrupt(reason=why)  # the turn keeps what it has, and its reader sees it end
         else:
-            life.cancel()
+            task.cancel()
 
     def _note(self, event: Event) -> None:
         match event:
@@ -107,16 +108,16 @@ class Subagent:
             case TurnFailed():
                 self._ended = self._without_answer(f"The subagent failed: {event.error}")
 
-    def _outcome(self, life: "asyncio.Task[None]") -> Outcome:
+    def _outcome(self, task: "asyncio.Task[None]") -> Outcome:
         if self._ended is not None:
             return self._ended
-        problem = None if life.cancelled() else life.exception()
+        problem = None if task.cancelled() else task.exception()
         return self._without_answer(f"The subagent could not do its task: {_said(problem)}")
 
-    def _late(self, life: "asyncio.Task[None]", seconds: float) -> Outcome:
+    def _late(self, task: "asyncio.Task[None]", seconds: float) -> Outcome:
         if self._ended is not None and self._ended.ok:
             return self._ended  # it completed in the moment it was told to stop
-        fate = " and was stopped" if life.done() else ", nor stop when told to; it is left behind"
+        fate = " and was stopped" if task.done() else ", nor stop when told to; it is left behind"
         return self._without_answer(f"The subagent did not finish within {seconds:g} s{fate}.")
 
     def _without_answer(self, why: str) -> Outcome:
@@ -132,7 +133,7 @@ def _said(problem: BaseException | None) -> str:
     return str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
 
 
-def _log_failure(life: "asyncio.Task[None]") -> None:
-    problem = None if life.cancelled() else life.exception()
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    problem = None if task.cancelled() else task.exception()
     if problem is not None and not isinstance(problem, HoldfastError):
         logger.error("subagent.failed", exc_info=problem)

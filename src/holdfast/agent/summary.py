@@ -6,15 +6,16 @@ the person's last message is kept too, word for word, whatever its length: it is
 """
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any
 
-from holdfast.agent.answer import Answer, pieces_of
-from holdfast.agent.contract import PART
+from holdfast.agent.answer import Answer, open_stream
 from holdfast.agent.prompt import fenced
-from holdfast.agent.transcript import estimate, estimate_all, part, text_of
+from holdfast.agent.refused_content import is_cut_off
+from holdfast.agent.summary_text import summary_text
+from holdfast.agent.transcript import estimate, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
+from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
 from holdfast.models.contract import Model, ModelRequest, Retrying
 
 TAIL_SHARE = 0.5
@@ -23,8 +24,6 @@ LEAST_BUDGET = 500
 SUMMARY_TOKENS = 4_000
 SNIPPET = 240
 BYTES_PER_TOKEN = 4
-
-HEADING = "Summary of the conversation so far. Its full text is kept and can be searched."
 
 TASK = """\
 The conversation above grows too long for the window and its older part is replaced by your summary. Write \
@@ -76,7 +75,7 @@ class SummaryCompressor:
             max_output_tokens=SUMMARY_TOKENS,
         )
         answer = Answer()
-        async with aclosing(pieces_of(self._model, request)) as pieces:
+        async with open_stream(self._model, request) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Retrying):
                     answer = Answer()
@@ -126,8 +125,8 @@ def summary_message(text: str) -> Message:
     """A summary as the child session's first message."""
     message: dict[str, Any] = {
         "role": "user",
-        "content": f"{HEADING}\n\n{fenced('summary', text)}",
-        PART: {"summary": True},
+        "content": summary_text(text),
+        HOLDFAST_KEY: {"summary": True},
     }
     return message  # type: ignore[return-value]
 
@@ -139,6 +138,8 @@ def division(messages: Sequence[Message], budget: int) -> tuple[list[Message], l
     if asked is None or asked >= cut:
         return list(messages[:cut]), list(messages[cut:])
     cut = tail_start(messages, max(0, budget - estimate(messages[asked])))
+    if cut == len(messages) and is_cut_off(messages[-1]):
+        cut -= 1  # without the end of its turn, the next words would be joined to these
     older = [*messages[:asked], *messages[asked + 1 : cut]]
     return older, [messages[asked], *messages[cut:]]
 
@@ -176,7 +177,7 @@ def _calls_of_results(messages: Sequence[Message]) -> dict[int, int]:
 def _last_words(messages: Sequence[Message]) -> int | None:
     """The place of the last message that a person said, which no summary is."""
     for place in range(len(messages) - 1, -1, -1):
-        if messages[place]["role"] == "user" and not part(messages[place]).get("summary"):
+        if messages[place]["role"] == "user" and not holdfast_data(messages[place]).get("summary"):
             return place
     return None
 

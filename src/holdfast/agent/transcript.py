@@ -7,13 +7,14 @@ After a crash the same fold over the stored messages yields the same valid list.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from holdfast.agent.contract import PART
-from holdfast.agent.presentable import AGAIN, presentable
+from holdfast.agent.message_repair import AGAIN, repaired
+from holdfast.agent.refused_content import omission_of
+from holdfast.agent.system_text import system_of
 from holdfast.core.contract import Message, ToolCall
+from holdfast.core.messages import holdfast_data, text_of
 from holdfast.models.contract import Usage
 
 NO_RESULT = (
@@ -44,6 +45,8 @@ class Transcript:
         self.messages.clear()
         self._open.clear()
         self._answered.clear()
+        self.system = ""
+        """The system text that the session's client gave last."""
         self._estimate = self._counted = self._counted_at = 0
         for message in messages:
             self.add(message)
@@ -63,17 +66,10 @@ class Transcript:
         """The calls that have no result yet, in order."""
         return [call for _, call in self._open.values()]
 
-    @contextmanager
-    def told(self, change: Callable[[Message], Message]) -> Iterator[None]:
-        """While the body runs the model sees the last message changed; the record doesn't."""
-        place = len(self.messages) - 1
-        said = self.messages[place]
-        told = self.messages[place] = change(said)
-        try:
-            yield
-        finally:
-            if place < len(self.messages) and self.messages[place] is told:
-                self.messages[place] = said
+    def replace_all(self, messages: Sequence[Message]) -> None:
+        """Put these in the places of the messages; there are as many."""
+        self._estimate += estimate_all(messages) - estimate_all(self.messages)
+        self.messages[:] = messages
 
     def counted(self, usage: Usage) -> None:
         """Take the model's own count of what it was sent, which is all that is here now; 0 is none."""
@@ -83,9 +79,13 @@ class Transcript:
 
     def add(self, message: Message) -> None:
         """Fold in the next stored message."""
+        if (omission := omission_of(message)) is not None:
+            # Models see a short text in the place of what is left out.
+            self.replace_all(omission.applied(self.messages))
         if superseded(message):
             return
-        message = presentable(message)
+        self.system = system_of(message) or self.system
+        message = repaired(message)
         role = message["role"]
         if role == "tool":
             self._add_result(message)
@@ -145,13 +145,7 @@ class Transcript:
 
 def superseded(message: Message) -> bool:
     """Whether a later attempt took this message's place; it stays on record for people."""
-    return bool(part(message).get("superseded"))
-
-
-def part(message: Message) -> dict[str, Any]:
-    """What Holdfast keeps with a message."""
-    kept = cast("dict[str, Any]", message).get(PART)
-    return kept if isinstance(kept, dict) else {}
+    return bool(holdfast_data(message).get("superseded"))
 
 
 def joined(first: Message, second: Message) -> Message:
@@ -171,15 +165,11 @@ def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return content
 
 
-def text_of(message: Message) -> str:
-    """The text of a message, whatever its shape."""
-    content: Any = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return json.dumps(content)
-    blocks = [block if isinstance(block, dict) else {"type": "text", "text": block} for block in content]
-    return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+def has_pictures(message: Message) -> bool:
+    content: Any = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") in PICTURES for block in content
+    )
 
 
 def estimate(message: Message) -> int:

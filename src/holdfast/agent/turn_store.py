@@ -2,25 +2,51 @@
 
 A step that is being stored is stored to its end even when the turn is cancelled; the cancellation takes
 effect right after it. So the record and the transcript never differ, and a turn that was completed in
-the same moment as it was interrupted is completed.
+the same moment as it was interrupted is completed. A store that can't be written just now is waited for
+(`store_retry.py`).
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
-from functools import partial
-from itertools import takewhile
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
+from holdfast.agent.contract import EventIds
+from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
 from holdfast.core.errors import HoldfastError, NotWaiting, OutcomeUnknown
 from holdfast.process import DaemonPool, off_loop
+from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import InboxMessage, Lease, Turn
+from holdfast.sessions.contract import InboxMessage, Operation, TurnRecord
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.turn_operations import (
+    TurnCompletion,
+    append_to_turn,
+    complete_turn,
+    complete_unless_steered,
+    end_turn,
+    join_turn,
+    open_turn,
+    resume_turn,
+    save_partial,
+    steers,
+    take_next,
+)
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What became of completing a turn: it is completed, or these messages want to join it first."""
+
+    steers: Sequence[InboxMessage] = ()
+
+    @property
+    def is_completed(self) -> bool:
+        return not self.steers
 
 
 class TurnStore:
@@ -32,11 +58,13 @@ class TurnStore:
         pool: DaemonPool,
         transcript: Transcript,
         turn_id: str,
-        lease: Lease | None = None,
+        lease: HeldLease | None = None,
+        retry: StoreRetry | None = None,
     ) -> None:
         self._db = db
-        # Under a lease each step is refused once it is lost.
-        self._journal = db.turns if lease is None else db.turns.under(lease)
+        self.retry = retry or StoreRetry(0)
+        # Under a lease each step is refused once another took it.
+        self._lease = lease
         self._pool = pool
         self._transcript = transcript
         self.turn_id = turn_id
@@ -46,38 +74,37 @@ class TurnStore:
         self.stored = 0
         self.moved_on = False
 
+    @property
+    def ids(self) -> EventIds:
+        """The ids that every event of this turn carries."""
+        return {"session_id": self.session_id, "turn_id": self.turn_id}
+
     async def open(self, session_id: str, first: Message | int) -> Message:
         """Open the turn with a message, or with one that waits in the inbox; returns the message."""
 
         async def work() -> Message:
             if isinstance(first, int):
-                # Noted in any case: a turn that is open on record is open here, whatever fails next.
-                turn, said = await self._visit(self._take, session_id, first)
-                self._note(turn)
-                message = said or (await self._call(self._journal.messages, self.turn_id))[0]
+                turn, message = await self._run(take_next, session_id, self.turn_id, first, lease=self._lease)
             else:
-                self._note(await self._visit(self._journal.open, session_id, first, turn_id=self.turn_id))
+                turn = await self._run(open_turn, session_id, self.turn_id, first, lease=self._lease)
                 message = first
+            self._note(turn)
             self._fold([message])
             return message
 
-        return await settled(work())
+        return await finish_despite_cancel(work())
 
-    def _take(self, session_id: str, inbox_id: int) -> tuple[Turn, Message | None]:
-        """Open the turn with a waiting message, as its last edit left it; None when it can't be read back."""
-        turn = self._journal.open(session_id, take=inbox_id, turn_id=self.turn_id)
-        try:
-            return turn, self._journal.messages(self.turn_id)[0]
-        except HoldfastError:
-            return turn, None
-
-    def hold(self, lease: Lease) -> None:
+    def hold(self, lease: HeldLease) -> None:
         """Go on under this lease: the one before it was let go or lost."""
-        self._journal = self._db.turns.under(lease)
+        self._lease = lease
 
-    def adopt(self, turn: Turn) -> None:
+    def adopt(self, turn: TurnRecord) -> None:
         """Go on with a turn that is open already, after a crash."""
         self._note(turn)
+
+    async def resume(self) -> None:
+        """Count on record that this turn is gone on with after a crash."""
+        await finish_despite_cancel(self._run(resume_turn, self.turn_id, lease=self._lease))
 
     def moved(self, session_id: str, messages: Sequence[Message]) -> None:
         """The conversation, and this turn with it, goes on in another session, as stored there."""
@@ -89,36 +116,34 @@ class TurnStore:
         """Store the next step."""
 
         async def work() -> None:
-            await self._visit(self._journal.append, self.turn_id, messages)
+            await self._run(append_to_turn, self.turn_id, messages, lease=self._lease)
             self._fold(messages)
 
-        await settled(work())
+        await self.retry.until_stored(work)
 
     async def save_partial(self, text: str) -> None:
         """Keep what has come of an answer that still streams."""
-        await settled(self._visit(self._journal.save_partial, self.turn_id, text))
+        await finish_despite_cancel(self._run(save_partial, self.turn_id, text, lease=self._lease))
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
-        return await self._call(self._steers)
+        return await self.retry.until_stored(lambda: self._call(self._steers))
 
     def _steers(self) -> list[InboxMessage]:
-        waiting = self._db.inbox.waiting(self.session_id)
-        # What came earlier is not overtaken.
-        return list(takewhile(lambda each: each.mode == "steer", waiting))
+        return steers(self._db.inbox.waiting(self.session_id))
 
     async def join(self, steer: InboxMessage) -> Message | None:
         """Let a waiting message join, as it is now; None when it was taken back meanwhile."""
 
         async def work() -> Message | None:
             try:
-                message = await self._visit(self._journal.join, self.turn_id, steer.id)
+                message = await self._run(join_turn, self.turn_id, steer.id, lease=self._lease)
             except NotWaiting:
                 return None
             self._fold([message])
             return message
 
-        return await settled(work())
+        return await self.retry.until_stored(work)
 
     async def complete(
         self,
@@ -128,47 +153,54 @@ class TurnStore:
         ephemeral: bool,
         account: str,
         unless_steered: bool = False,
-    ) -> list[InboxMessage]:
+    ) -> Completion:
         """End the turn with its final message; from here on it is owed to each provider.
 
-        With `unless_steered` the messages that want to join it are looked for first: when there are any they
-        are returned, and the turn is not ended.
+        With `unless_steered` the turn is not ended when messages want to join it: these are returned instead.
         """
+        ending = TurnCompletion(message, providers, ephemeral, account)
 
-        def attempt() -> Turn | list[InboxMessage]:
-            if unless_steered and (steers := self._steers()):
-                return steers
-            return self._journal.complete(
-                self.turn_id, message, providers=providers, ephemeral=ephemeral, account=account
-            )
+        async def attempt() -> TurnRecord | list[InboxMessage]:
+            if unless_steered:
+                return await self._run(complete_unless_steered, self.turn_id, ending, lease=self._lease)
+            return await self._run(complete_turn, self.turn_id, ending, lease=self._lease)
 
-        async def work() -> list[InboxMessage]:
+        async def work() -> Completion:
             try:
-                done = await self._visit(attempt)
+                done = await attempt()
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
             if isinstance(done, list):
-                return done
+                return Completion(done)
             self._note(done)
             self._fold([message])
-            return []
+            return Completion()
 
-        return await settled(work())
+        return await self.retry.until_stored(work)
 
-    async def end(self, state: str, reason: str, messages: Sequence[Message], *, account: str = "") -> None:
+    async def end(
+        self,
+        state: str,
+        reason: str,
+        messages: Sequence[Message],
+        *,
+        account: str = "",
+    ) -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
-        ending = self._journal.interrupt if state == "interrupted" else self._journal.fail
 
         async def work() -> None:
-            self._note(await self._visit(ending, self.turn_id, reason, messages, account=account or None))
+            ended = await self._run(
+                end_turn, self.turn_id, state, reason, messages, account=account or None, lease=self._lease
+            )
+            self._note(ended)
             self._fold(messages)
 
-        await settled(work())
+        await finish_despite_cancel(work())
 
-    async def _completed_after_all(self, unknown: OutcomeUnknown) -> Turn:
+    async def _completed_after_all(self, unknown: OutcomeUnknown) -> TurnRecord:
         """The turn, if its completion was stored before the connection broke."""
         try:
-            turn = await self._call(self._journal.get, self.turn_id)
+            turn = await self._call(self._db.turns.get, self.turn_id)
         except HoldfastError:
             raise unknown from None
         if turn is None or turn.state != "completed":
@@ -178,10 +210,10 @@ class TurnStore:
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._pool, fn, *args, **kwargs)
 
-    async def _visit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.visit(self._pool, partial(fn, *args, **kwargs))
+    async def _run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.run(self._pool, operation, *args, **kwargs)
 
-    def _note(self, turn: Turn) -> None:
+    def _note(self, turn: TurnRecord) -> None:
         # A rotation whose end was not heard of here has moved the turn all the same.
         self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
         self.state = turn.state
@@ -192,32 +224,3 @@ class TurnStore:
         self.stored += len(messages)
         for message in messages:
             self._transcript.add(message)
-
-
-async def settled(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work` to its end even when cancelled meanwhile; the cancellation is raised after it.
-
-    When `work` fails, its failure is raised, cancelled or not.
-    """
-    task = _Unstoppable(work, loop=asyncio.get_running_loop())
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        task.result()
-        raise
-
-
-class _Unstoppable(asyncio.Task[T]):
-    """A loop that closes cancels every task there is; it waits for this one instead."""
-
-    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ANN401, ARG002
-        return False
-
-
-def is_cancelled() -> bool:
-    """Whether somebody cancelled the task that asks; else a CancelledError is the fault of who raised it."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

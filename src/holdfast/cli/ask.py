@@ -1,6 +1,5 @@
 """`holdfast ask`: one question, one answer. Made for pipes."""
 
-import asyncio
 import json
 import sys
 from contextlib import aclosing
@@ -9,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from holdfast.core.errors import InvalidInput
+from holdfast.process import run
 
 
 def ask(
@@ -17,6 +17,7 @@ def ask(
     resume: Annotated[bool, Parameter(name=["--continue", "-c"], negative="")] = False,
     stdin: Annotated[bool, Parameter(name="--stdin", negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    workspace: Annotated[str, Parameter(name="--workspace")] = "",
 ) -> None:
     """Ask one question and print the answer. Text on standard input is added to the question.
 
@@ -29,54 +30,57 @@ def ask(
     resume
         Ask in the last conversation.
     stdin
-        Wait for standard input, however long it takes. Without, a pipe that stays empty for 3 s is left out.
+        Wait for standard input without a limit. By default a pipe that stays empty for 3 s is ignored.
     as_json
-        Print what happens as lines of JSON, one event each.
+        Print the events of the turn as lines of JSON.
+    workspace
+        The folder to work in; by default the current folder.
 
     """
     said = " ".join(words).strip()
     text = "\n\n".join(part for part in (said, _piped(wait=stdin or not said)) if part)
     if not text:
         raise InvalidInput('ask needs a question: holdfast ask "…", or text on standard input')
-    asyncio.run(_ask(text, session or ("1" if resume else ""), as_json))
+    run(_ask(text, session or ("1" if resume else ""), as_json, workspace))
 
 
 def _piped(*, wait: bool) -> str:
     from holdfast.cli.standard_input import (
         FIRST_WORD_SECONDS,
         LEFT_OUT,
+        has_data_within,
         is_piped,
         read_text,
-        something_comes,
     )
 
     if not is_piped():
         return ""
-    if not wait and not something_comes(FIRST_WORD_SECONDS):
+    if not wait and not has_data_within(FIRST_WORD_SECONDS):
         sys.stderr.write(f"{LEFT_OUT}\n")
         return ""
     return read_text()
 
 
-async def _ask(text: str, wanted: str, as_json: bool) -> None:
-    from holdfast.cli.finding import found_by
-    from holdfast.cli.lines import SOURCE, answer, notices, say
-    from holdfast.cli.one_turn import TurnUnsuccessful, turn_of
+async def _ask(text: str, wanted: str, as_json: bool, workspace: str) -> None:
+    from holdfast.cli.line_chat import SOURCE, answer, notices, say, turn_events
+    from holdfast.cli.session_lookup import find_on_host
     from holdfast.core.events import TurnFailed
+    from holdfast.host import turn_error
     from holdfast.wiring import load_settings
-    from holdfast.wiring.leaving import host_run
+    from holdfast.wiring.graceful_stop import open_host
+    from holdfast.wiring.workspace import with_workspace
 
-    settings = load_settings()
-    async with host_run(settings, source=SOURCE, say=say) as (host, leaving):
+    settings = with_workspace(load_settings(), workspace)
+    async with open_host(settings, source=SOURCE, say=say, attended=False) as (host, leaving):
         notices(host)
-        session_id = await found_by(host, wanted) if wanted else await host.new_session()
+        session_id = await find_on_host(host, wanted) if wanted else await host.new_session()
         if not as_json:
             await answer(host, session_id, text, leaving)
         else:
-            async with aclosing(turn_of(host, session_id, text, leaving)) as events:
+            async with aclosing(await turn_events(host, session_id, text, leaving)) as events:
                 async for event in events:
                     sys.stdout.write(json.dumps(event.to_json()) + "\n")
                     sys.stdout.flush()
                     if isinstance(event, TurnFailed):
-                        raise TurnUnsuccessful(event)
+                        raise turn_error(event)
     leaving.raise_signal()

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from holdfast.wiring import existing_store, load_settings
+from holdfast.core.errors import InvalidInput
+from holdfast.wiring import existing_store, has_store, load_settings
 
 
 def backup(target: Path) -> None:
     """Copy the conversations to a new file, consistent as of one moment.
 
-    Holdfast may be running meanwhile. The store is the one of HOLDFAST_STORE_URL, else the one in the
-    data folder.
+    Holdfast may run at the same time. HOLDFAST_STORE_URL names the store; by default it is in the data
+    folder.
 
     Parameters
     ----------
@@ -17,6 +18,9 @@ def backup(target: Path) -> None:
         The file to write; it must not exist yet.
 
     """
-    with existing_store(load_settings()) as db:
+    settings = load_settings()
+    if not has_store(settings):
+        raise InvalidInput("there are no conversations yet; nothing was copied")
+    with existing_store(settings) as db:
         db.backup(target)
         print(f"copied {db.location} to {target}")  # noqa: T201 - the result of the command

@@ -1,7 +1,7 @@
-"""Makes text of models, tools and strangers fit to be shown: nothing in it can command the terminal.
+"""Removes from text what could control the terminal; for text of models, tools and other people.
 
-Escape sequences and control characters go, line ends become one kind, and characters that reorder a line
-(which could show another command than the one that runs) go too.
+Escape sequences and control characters are removed. So are characters that reorder a line: they could show
+another command than the one that runs. All line ends become newlines.
 """
 
 import re
@@ -20,7 +20,7 @@ TAB = "    "
 
 
 def clean(text: str) -> str:
-    """The text as it may be shown."""
+    """The text, safe to show."""
     return UNSHOWN.sub("", LINE_ENDS.sub("\n", ESCAPES.sub("", text))).replace("\t", TAB)
 
 
@@ -28,7 +28,7 @@ def one_line(text: str, width: int, *, squeeze: bool = True) -> str:
     """The text in one line of at most `width` columns; `squeeze` makes one space of several."""
     from rich.cells import cell_len, set_cell_size
 
-    # Far more than fits; the rest of a megabyte need not be looked at.
+    # Far more than fits; the rest of a long text is not read.
     shown = clean(text[: 8 * width + 64])
     flat = " ".join(shown.split()) if squeeze else shown.replace("\n", " ")
     if cell_len(flat) <= width and len(text) <= 8 * width + 64:
@@ -37,7 +37,7 @@ def one_line(text: str, width: int, *, squeeze: bool = True) -> str:
 
 
 class CleanStream:
-    """Cleans text that comes in pieces: a sequence cut in two by the pieces goes whole."""
+    """Cleans text that comes in pieces, also when a piece ends inside an escape sequence."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -51,6 +51,6 @@ class CleanStream:
         return clean(text[:end])
 
     def close(self) -> str:
-        """What was held back."""
+        """The rest that was held back."""
         left, self._held = self._held, ""
         return clean(left)

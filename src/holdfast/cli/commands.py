@@ -1,4 +1,4 @@
-"""The list of commands, each from its own file, imported when it is run or its help is shown."""
+"""The list of commands. Each has its own file, which is imported when the command or its help runs."""
 
 from cyclopts import App
 
@@ -6,7 +6,7 @@ app = App(
     name="holdfast",
     help="An agent that keeps its word. Without a command: chat.",
     version_flags=["--version"],
-    # `main` says it, as it says every other end.
+    # `main` prints the message, as for every other end.
     suppress_keyboard_interrupt=False,
     help_epilogue="--debug with any command shows tracebacks and the log on standard error.",
 )
@@ -26,6 +26,6 @@ app.register_install_completion_command(name="completion", help="Install complet
 @app.default
 def chat_by_default() -> None:
     """Talk with the agent."""
-    from holdfast.cli.chatting import start_chat
+    from holdfast.cli.start_chat import start_chat
 
     start_chat()

@@ -1,18 +1,21 @@
-"""`holdfast config`: what is set, where, and how to change it."""
+"""`holdfast config`: shows and changes the settings."""
 
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cyclopts import App
 
-from holdfast.cli.printing import show
+from holdfast.cli.output import show
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import MASK, Secret
+from holdfast.core.setting_checks import split_list
 from holdfast.core.settings import Settings
 from holdfast.core.settings_file import line_of, parse_settings
 from holdfast.wiring import editor, load_settings, settings_path
@@ -24,7 +27,7 @@ EMPTY = "# Settings of Holdfast; docs/reference.md lists them.\n"
 
 @config.default
 def show_settings() -> None:
-    """Print every setting that counts now, secrets masked."""
+    """Print every setting in effect, secrets masked."""
     settings = load_settings()
     for section, key, shown in shown_settings(settings):
         show(f"{section}.{key} = {shown}")
@@ -34,7 +37,7 @@ config.command(show_settings, name="show")
 
 
 def shown_settings(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Section, key and value of each setting, fit to be shown."""
+    """Section, key and value of each setting, secrets masked."""
     for section, part in settings:
         for key, value in part:
             hidden = not type(part).model_fields[key].repr and not isinstance(value, str)
@@ -64,7 +67,7 @@ def set_setting(key: str, value: str, /) -> None:
     key
         SECTION.KEY, such as model.name.
     value
-        The new value; several, such as providers, with commas.
+        The new value; a list as JSON, such as '["command:ls *"]', or with commas. '[]' empties it.
 
     """
     change_settings({key: value})
@@ -72,7 +75,7 @@ def set_setting(key: str, value: str, /) -> None:
 
 
 def change_settings(changes: dict[str, str]) -> None:
-    """Write settings to the file, all or none; a wrong one changes nothing."""
+    """Write settings to the file, all or none; an invalid one changes nothing."""
     file = settings_path()
     try:
         text = file.read_text(encoding="utf-8-sig") if file.exists() else EMPTY
@@ -86,7 +89,7 @@ def change_settings(changes: dict[str, str]) -> None:
 
 def _replace(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    # It may hold a key, so only its owner may read it; renaming leaves the old one or the new one whole.
+    # The file may hold a key, so only its owner may read it. Renaming never leaves half a file.
     with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
         new.write(text)
     Path(new.name).replace(file)
@@ -101,7 +104,7 @@ def _changed(text: str, key: str, value: str) -> str:
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     at = line_of(text, [section, name])
     if at is not None:
-        lines[at - 1] = entry
+        lines[at - 1 : _entry_end(lines, at, key)] = [entry]
         return "\n".join(lines) + "\n"
     header = line_of(text, [section])
     if header is None:
@@ -110,10 +113,21 @@ def _changed(text: str, key: str, value: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _entry_end(lines: list[str], at: int, key: str) -> int:
+    """The last line, from 1, of the entry that begins at a line: a list may go on over several."""
+    if lines[at - 1].lstrip().startswith("["):
+        raise InvalidInput(f"{key} has sections of its own; change them with `holdfast config edit`")
+    for end in range(at, len(lines) + 1):
+        with suppress(tomllib.TOMLDecodeError):
+            tomllib.loads("\n".join(lines[at - 1 : end]))
+            return end
+    return at
+
+
 def _typed(default: object, value: str) -> object:
-    """The value as the setting's kind; what doesn't fit is named when the file is read."""
+    """The value in the type of the setting; reading the file refuses a value of the wrong type."""
     if isinstance(default, tuple):
-        return [each.strip() for each in value.split(",") if each.strip()]
+        return split_list(value)
     if isinstance(default, (str, Secret)):
         return value
     if value.lower() in ("true", "false"):
@@ -127,8 +141,12 @@ def _typed(default: object, value: str) -> object:
 def _toml(value: object) -> str:
     import json
 
-    # The strings, numbers, booleans and lists of JSON are those of TOML.
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False, default=str)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # The strings, numbers and booleans of JSON are those of TOML.
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 @config.command

@@ -1,10 +1,16 @@
-"""What a shell gets from the command: results on stdout, diagnostics on stderr, and an exit code.
+"""The `holdfast` command: what a shell gets from it, and where its parts are. Read `main.py` next.
 
-One table maps errors to exit codes; the first class that fits counts.
+A shell gets results on standard output, diagnostics on standard error, and an exit code from the table
+below; the first class that fits counts.
+
+`main.py` is the entry point; `commands.py` lists the commands, each in a file of its own that is imported
+when the command runs. A chat starts in `start_chat.py`: on a terminal it is `terminal/` (read
+`terminal/chat.py` first), without one it is `line_chat.py`, which answers each line. `ask.py` answers one
+question. Text of models, tools and strangers is cleaned by `clean_text.py` before it reaches a terminal.
 """
 
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelFailure, Refused, Retryable, StoreFailure
-from holdfast.core.stopping import Stopped
+from holdfast.core.stop_signal import StoppedBySignal
 
 EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (InvalidInput, 2),
@@ -20,7 +26,7 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 def exit_code(error: BaseException) -> int:
     """The exit code for what went wrong."""
-    if isinstance(error, Stopped):
+    if isinstance(error, StoppedBySignal):
         # As a shell shows a process that the signal ended.
         return 128 + error.signal
     # A turn that failed carries the class of its error: the error itself stayed with the turn.

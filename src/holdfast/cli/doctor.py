@@ -1,31 +1,34 @@
-"""`holdfast doctor`: looks at everything Holdfast stands on and says what to do about what is wrong."""
+"""`holdfast doctor`: checks everything Holdfast depends on and says how to repair it."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, ProviderUnavailable
 from holdfast.core.settings import Settings
+from holdfast.memory.provider_gate import GatedProvider
+from holdfast.process import run
 
 State = Literal["ok", "note", "wrong"]
 MARKS = {"ok": "✓", "note": "·", "wrong": "✗"}
+SHOWN_FILES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     about: str
     state: State
     text: str
 
 
-class SomethingWrong(HoldfastError):
-    """The doctor found what keeps Holdfast from working."""
+class ProblemsFound(HoldfastError):
+    """A check failed."""
 
 
 def doctor(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = False) -> None:
@@ -37,7 +40,7 @@ def doctor(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
         Print JSON.
 
     """
-    from holdfast.cli.printing import show, show_json
+    from holdfast.cli.output import show, show_json
 
     findings = list(look())
     if as_json:
@@ -47,11 +50,11 @@ def doctor(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
             show(f"{MARKS[each.state]} {each.about}: {each.text}")
     wrong = [each.about for each in findings if each.state == "wrong"]
     if wrong:
-        raise SomethingWrong(f"something is wrong with: {', '.join(wrong)}")
+        raise ProblemsFound(f"something is wrong with: {', '.join(wrong)}")
 
 
 def look() -> Iterator[Finding]:
-    """Every finding, in the order in which one thing stands on another."""
+    """Every finding; a check comes after the ones it depends on."""
     from holdfast.wiring import load_settings, settings_path
 
     place = settings_path()
@@ -62,6 +65,9 @@ def look() -> Iterator[Finding]:
         return
     yield Finding("settings", "ok", str(place) if place.exists() else f"none in {place}; the defaults count")
     yield _log()
+    yield from _guarded("files", _rights, settings)
+    yield from _guarded("workspace", _workspace, settings)
+    yield _sandbox(settings)
     for about, check in (("store", _store), ("model", _model), ("embedded model", _embedded)):
         yield from _guarded(about, check, settings)
     yield from _guarded("memory", _memory, settings)
@@ -84,10 +90,43 @@ def _log() -> Finding:
     return Finding("log", "ok", str(log_file(log_folder())))
 
 
-def _store(settings: Settings) -> Iterator[Finding]:
-    from holdfast.wiring import data_folder, open_store
+def _rights(settings: Settings) -> Iterator[Finding]:
+    from holdfast.wiring import config_store, settings_path
+    from holdfast.wiring.file_rights import MAX_FILES, code_files, odd_rights
+    from holdfast.wiring.memory_setup import plugins_folder
 
-    if not settings.store.url and not (data_folder() / "holdfast.db").exists():
+    files = (settings_path(), config_store().settings, config_store().secrets)
+    plugins = islice(code_files(plugins_folder(settings)), MAX_FILES)
+    odd = [problem for file in (*files, *plugins) if (problem := odd_rights(file))]
+    for problem in odd[:SHOWN_FILES]:
+        yield Finding("files", "note", problem)
+    if len(odd) > SHOWN_FILES:
+        yield Finding("files", "note", f"{len(odd) - SHOWN_FILES} more files are like that")
+
+
+def _workspace(settings: Settings) -> Iterator[Finding]:
+    from holdfast.wiring.workspace import workspace_of
+
+    found = workspace_of(settings)
+    yield Finding(
+        "workspace", "note" if found.warning else "ok", " ".join(found.notes()) or str(found.folder)
+    )
+
+
+def _sandbox(settings: Settings) -> Finding:
+    from holdfast.tools.sandbox import SandboxOptions
+    from holdfast.tools.sandbox_choice import probe_sandbox
+    from holdfast.wiring.workspace import workspace_of
+
+    state = probe_sandbox(settings.tools, SandboxOptions(workspace=workspace_of(settings).label))
+    fine: State = "note" if state.kind == "off" else "ok"
+    return Finding("sandbox", "wrong" if state.refusing else fine, state.text)
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    from holdfast.wiring import data_folder, has_store, open_store
+
+    if not has_store(settings):
         yield Finding("store", "note", f"none yet; the first conversation makes it in {data_folder()}")
         return
     with open_store(settings, create=False) as db:
@@ -98,9 +137,8 @@ def _store(settings: Settings) -> Iterator[Finding]:
         yield Finding("store", "ok", f"{db.location} is sound, its schema is current")
         unfinished, waiting = db.turns.unfinished(), db.inbox.sessions()
         if unfinished or waiting:
-            text = (
-                f"{len(unfinished)} turns cut off or running, words waiting in {len(waiting)} conversations"
-            )
+            cut_off = f"{len(unfinished)} turns cut off or running"
+            text = f"{cut_off}, messages waiting in {len(waiting)} conversations"
             yield Finding("conversations", "note", f"{text}; `holdfast chat` asks about them")
         for provider in settings.memory.providers:
             backlog = db.outbox.backlog(provider)
@@ -121,7 +159,7 @@ def _model(settings: Settings) -> Iterator[Finding]:
             return Finding("model", "note", f"{text}. {traits.notice}")
         return Finding("model", "ok", f"{text}; `holdfast model test` asks it")
 
-    yield asyncio.run(opened())
+    yield run(opened())
 
 
 def _embedded(_: Settings) -> Iterator[Finding]:
@@ -133,29 +171,32 @@ def _embedded(_: Settings) -> Iterator[Finding]:
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
-    from holdfast.memory.contract import Browsable
-    from holdfast.memory.providers.local import LocalMemory
+    from holdfast.memory.provider_check import shut_down_provider
     from holdfast.wiring import load_providers_of
 
     loaded = load_providers_of(settings)
-    for problem in loaded.problems:
-        yield Finding("memory", "wrong", str(problem))
-    for provider in loaded.providers:
-        if isinstance(provider, LocalMemory):
-            described = provider.describe()
-            yield Finding(f"memory {provider.name}", "ok" if described.embeddings else "note", str(described))
-        elif isinstance(provider, Browsable):
-            yield Finding(f"memory {provider.name}", "ok", str(provider.describe()))
-        else:
-            ready = provider.is_available()
-            yield Finding(
-                f"memory {provider.name}",
-                "ok" if ready else "wrong",
-                "can work here" if ready else "can't work here",
-            )
-        provider.shutdown()
-    if not loaded.providers and not loaded.problems:
+    for problem in loaded.left_out:
+        yield Finding("memory", "wrong", problem)
+    for ready in loaded.ready:
+        yield _provider(ready.gated)
+        if problem := shut_down_provider(ready.gated):
+            yield Finding(f"memory {ready.gated.name}", "wrong", problem)
+    if not loaded.ready and not loaded.left_out:
         yield Finding("memory", "note", "no provider is used; HOLDFAST_MEMORY_PROVIDERS names them")
+
+
+def _provider(gated: GatedProvider) -> Finding:
+    from holdfast.memory.contract import Browsable
+
+    named, provider = f"memory {gated.name}", gated.provider
+    try:
+        if isinstance(provider, Browsable):
+            described = gated.answer("describe", provider.describe)
+            return Finding(named, "note" if getattr(described, "is_limited", False) else "ok", str(described))
+        ready = gated.answer("is_available", provider.is_available)
+    except ProviderUnavailable as late:
+        return Finding(named, "wrong", str(late))
+    return Finding(named, "ok" if ready else "wrong", "can work here" if ready else "can't work here")
 
 
 def _terminal() -> Finding:

@@ -1,6 +1,7 @@
-"""The log file: what happened, for a person who looks for a cause. Nothing is logged to the terminal."""
+"""The log file. Nothing is logged to the terminal, unless --debug asks for it."""
 
 import logging
+import os
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -8,13 +9,13 @@ from pathlib import Path
 BYTES = 2_000_000
 KEPT = 3
 LOOK_EVERY = 50
-"""Lines between two looks at the file's size."""
-# What a record has by itself; all else came as `extra`.
+"""How many lines are written between two checks of the file's size."""
+# The attributes of every record; all others came as `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class Facts(logging.Formatter):
-    """The event's name and its facts."""
+class FactsFormatter(logging.Formatter):
+    """Formats the event's name and its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{key}={value!r}" for key, value in vars(record).items() if key not in KNOWN)
@@ -23,8 +24,8 @@ class Facts(logging.Formatter):
         return f"{head} {facts}{newline}{rest}" if facts else line
 
 
-class Rolling(RotatingFileHandler):
-    """Looks now and then whether the file is full: to ask at every line took as long as to write it."""
+class LogFileHandler(RotatingFileHandler):
+    """Checks only now and then whether the file is full: a check takes as long as writing a line."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
@@ -32,34 +33,59 @@ class Rolling(RotatingFileHandler):
 
     def shouldRollover(self, record: logging.LogRecord) -> int:  # noqa: N802 - its name in the library
         self._lines += 1
-        return int(self._lines % LOOK_EVERY == 1 and super().shouldRollover(record))
+        if self._lines % LOOK_EVERY != 1:
+            return 0
+        self._follow_the_name()
+        return int(super().shouldRollover(record))
+
+    def _follow_the_name(self) -> None:
+        """Open a new file when the current one was deleted or moved away."""
+        if self.stream is not None:
+            try:
+                there = Path(self.baseFilename).stat()
+                moved = not os.path.samestat(there, os.fstat(self.stream.fileno()))
+            except OSError:
+                moved = True
+            if moved:
+                self.stream.close()
+                self.stream = self._open()
 
 
-class OnScreen(logging.Handler):
-    """Standard error as it is at each moment: a prompt puts itself in front of it."""
+class StderrHandler(logging.Handler):
+    """Writes to the current `sys.stderr`, which a prompt replaces while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{self.format(record)}\n")
 
 
 def log_file(folder: Path) -> Path:
-    """Where the log is."""
+    """The path of the log file."""
     return folder / "holdfast.log"
 
 
 def start_log(folder: Path, *, debug: bool) -> None:
-    """Write the log; to standard error as well when debugging. Without a place for it, there is none."""
+    """Begin the log, with `debug` also on standard error; without a folder nothing is logged."""
     root = logging.getLogger()
     root.setLevel(logging.DEBUG if debug else logging.INFO)
-    for noisy in ("asyncio", "httpx", "httpcore", "openai", "anthropic", "mcp", "markdown_it"):
+    for noisy in (
+        "asyncio",
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "openai",
+        "anthropic",
+        "mcp",
+        "markdown_it",
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    formatter = Facts("%(asctime)s %(levelname)s %(process)d %(name)s %(message)s")
+    formatter = FactsFormatter("%(asctime)s %(levelname)s %(process)d %(name)s %(message)s")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file: logging.Handler = Rolling(log_file(folder))
+        file: logging.Handler = LogFileHandler(log_file(folder))
     except OSError:
         file = logging.NullHandler()
-    handlers: list[logging.Handler] = [file, OnScreen()] if debug else [file]
+    handlers: list[logging.Handler] = [file, StderrHandler()] if debug else [file]
     for handler in handlers:
         handler.setFormatter(formatter)
         root.addHandler(handler)

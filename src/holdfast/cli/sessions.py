@@ -1,4 +1,4 @@
-"""`holdfast sessions`: the conversations on record."""
+"""`holdfast sessions`: the stored conversations."""
 
 import sys
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from holdfast.cli.clean_text import clean, one_line
-from holdfast.cli.finding import day, found, listed_line
-from holdfast.cli.printing import show, show_json, width, write_lines
-from holdfast.cli.sessions_order import Conversation, archive, delete, pin, rename, unarchive, unpin
+from holdfast.cli.output import show, show_json, width, write_lines
+from holdfast.cli.session_changes import SessionName, archive, delete, pin, rename, unarchive, unpin
+from holdfast.cli.session_lookup import day, find_in_store, listed_line
 from holdfast.core.errors import InvalidInput
 from holdfast.wiring import existing_store, load_settings, open_store
 
@@ -21,12 +21,12 @@ sessions = App(name="sessions", help="List, show, search, move, set in order and
 
 @sessions.default
 def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = False) -> None:
-    """List conversations, the one last spoken in first.
+    """List conversations, the most recent first.
 
     Parameters
     ----------
     archived
-        List those that are archived, and no others.
+        List only archived ones.
     limit
         How many.
     as_json
@@ -34,7 +34,7 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
 
     """
     with existing_store(load_settings()) as db:
-        listed = db.list_sessions(archived=archived, limit=limit)
+        listed = db.conversations.list(archived=archived, limit=limit)
     if as_json:
         show_json(
             [
@@ -62,15 +62,17 @@ sessions.command(list_sessions, name="list")
 for change in (rename, pin, archive, delete):
     sessions.command(change)
 for back in (unpin, unarchive):
-    sessions.command(back, show=False)  # named by what they take back, so that the help fits a screen
+    sessions.command(
+        back, show=False
+    )  # the help of pin and archive names them, so that the list fits a screen
 
 
 @sessions.command(name="show")
-def show_session(session: Conversation, /) -> None:
+def show_session(session: SessionName, /) -> None:
     """Print a conversation."""
     with existing_store(load_settings()) as db:
-        for session_id in db.lineage(found(db, session)):
-            for stored in db.read_messages(session_id):
+        for session_id in db.sessions.lineage(find_in_store(db, session)):
+            for stored in db.sessions.read(session_id):
                 if stored.carried:
                     continue
                 content = stored.message.get("content")
@@ -102,7 +104,7 @@ def search(*words: str, limit: int = 20) -> None:
 
 
 @sessions.command
-def resume(session: Conversation, /) -> None:
+def resume(session: SessionName, /) -> None:
     """Go on with a conversation: the same as `holdfast chat --session`."""
     from holdfast.cli.chat import chat
 
@@ -110,8 +112,8 @@ def resume(session: Conversation, /) -> None:
 
 
 @sessions.command
-def export(session: Conversation, target: Path | None = None, /) -> None:
-    """Write a conversation as lines of JSON, to a file or to be piped.
+def export(session: SessionName, target: Path | None = None, /) -> None:
+    """Write a conversation as lines of JSON, to a file or to the screen.
 
     Parameters
     ----------
@@ -120,7 +122,7 @@ def export(session: Conversation, target: Path | None = None, /) -> None:
 
     """
     with existing_store(load_settings()) as db:
-        lines = db.export_session(found(db, session))
+        lines = db.export_session(find_in_store(db, session))
     if target is None:
         # Lines of JSON hold no raw control characters.
         sys.stdout.writelines(f"{line}\n" for line in lines)
@@ -148,9 +150,9 @@ def import_session(source: Path | None = None, /) -> None:
 
 
 @sessions.command
-def end(session: Conversation, /) -> None:
-    """End a conversation. What was said stays on record."""
+def end(session: SessionName, /) -> None:
+    """End a conversation. Its messages are kept."""
     with existing_store(load_settings()) as db:
-        session_id = db.live_end(found(db, session))
-        db.end_session(session_id, "ended by the person")
+        session_id = db.sessions.live_end(find_in_store(db, session))
+        db.sessions.end(session_id, "ended by the person")
     show(f"ended {session_id}")

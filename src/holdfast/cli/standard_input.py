@@ -1,7 +1,7 @@
-"""Text on standard input that goes with a question, without waiting for ever on a pipe that nobody writes to.
+"""Reads text that belongs to a question from standard input, but does not wait for an empty pipe.
 
-A file, or a pipe that ends, is read whole. A pipe that stays open and empty is common where no person is:
-under a scheduler, in a container, behind a supervisor.
+A file, or a pipe that ends, is read whole. A pipe that stays open and empty is common without a person: under
+a scheduler, in a container, behind a supervisor.
 """
 
 import os
@@ -9,17 +9,19 @@ import select
 import stat
 import sys
 
+from holdfast.cli.closed_streams import ClosedInput
+
 FIRST_WORD_SECONDS = 3.0
-"""How long a pipe may stay empty before a question that was given in words goes on without it."""
+"""How long a pipe may stay empty before the question is sent without it."""
 LEFT_OUT = "standard input is open and empty, so the question goes without it; --stdin waits for it"
 
 
 def is_piped() -> bool:
-    """Whether something may come on standard input; a process may be started without any."""
-    return sys.stdin is not None and not sys.stdin.isatty()
+    """Whether standard input is a file or a pipe."""
+    return not isinstance(sys.stdin, ClosedInput) and not sys.stdin.isatty()
 
 
-def something_comes(seconds: float) -> bool:
+def has_data_within(seconds: float) -> bool:
     """Whether standard input has data, or its end, within so many seconds; a file always has."""
     descriptor = sys.stdin.fileno()
     kind = os.fstat(descriptor).st_mode

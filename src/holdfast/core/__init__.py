@@ -1,6 +1,6 @@
-"""The words every other room speaks: messages, events, states, ids, errors, time, secrets.
+"""What every other room uses: messages, events, states, ids, errors, time, secrets, settings.
 
-Imports nothing of the rest. Read `contract.py` first.
+It imports no other room. Read `contract.py` first.
 """
 
 from holdfast.core.clock import SystemClock

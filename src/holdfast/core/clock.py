@@ -1,6 +1,6 @@
-"""The clock adapter: the one place that reads the machine's time.
+"""The clock adapter: the only module that reads the machine's time.
 
-Everything else receives a `Clock`, so that tests can advance time instead of waiting for it.
+All other code receives a `Clock`, so that tests can advance time instead of waiting.
 """
 
 import threading
@@ -8,7 +8,7 @@ import time
 
 
 class SystemClock:
-    """Time as the machine tells it."""
+    """The machine's clock."""
 
     def now(self) -> float:
         return time.time()

@@ -1,7 +1,7 @@
-"""What the whole house agrees on: the shape of a message and the shape of a clock.
+"""The contract of all rooms: the shape of a message, and the clock.
 
-A message is a plain dictionary in the OpenAI chat shape, because that is what models, providers and
-stored transcripts all speak. Events are in `events.py`, state machines in `states.py`.
+A message is a plain dictionary in the shape of OpenAI's chat API, because models, memory providers and stored
+transcripts all use that shape. Events are in `events.py`, state machines in `states.py`.
 """
 
 import threading
@@ -11,14 +11,14 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class FunctionCall(TypedDict):
-    """The function a model wants called; `arguments` is JSON text exactly as the model wrote it."""
+    """The function that a model wants to call; `arguments` is JSON text exactly as the model wrote it."""
 
     name: str
     arguments: str
 
 
 class ToolCall(TypedDict):
-    """One call in an assistant message; a later `tool` message answers it by its id."""
+    """One call in an assistant message. A later `tool` message with the same id has the result."""
 
     id: str
     type: Literal["function"]
@@ -26,7 +26,7 @@ class ToolCall(TypedDict):
 
 
 class Message(TypedDict):
-    """One entry of a transcript. Keys beyond these are kept word for word by the store."""
+    """One entry of a transcript. The store keeps other keys unchanged."""
 
     role: str
     content: NotRequired[str | list[dict[str, Any]] | None]

@@ -1,9 +1,10 @@
-"""What happens in a turn, as typed events. Every surface renders this one stream.
+"""The events of a turn and of a session, as types. Every surface renders the same stream of events.
 
 An event belongs to a session and, while a turn runs, to that turn. `to_json` and `event_from_json` carry
-events across processes; the `kind` in the JSON is the class's name.
+events between processes; `kind` in the JSON is the name of the class.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,10 @@ class Event:
         return {"kind": type(self).__name__, **vars(self)}
 
 
+Emit = Callable[[Event], None]
+"""Takes the events as they happen. It must not wait."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MessageAccepted(Event):
     """A user's message is stored in the inbox."""
@@ -31,14 +36,14 @@ class MessageAccepted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSnapshot(Event):
-    """Where the session stands, for a reader that comes late: the running turn and its partial answer.
+    """The state of the session for a reader that joins late: the running turn and its partial answer.
 
-    The events up to `number` are in it; what was stored before is in the transcript.
+    It includes the events up to `number`. Earlier messages are in the transcript.
     """
 
     number: int
     turn_id: str
-    said: str
+    user_text: str
     text: str
     reasoning: str
     tools: tuple[str, ...]
@@ -47,14 +52,14 @@ class SessionSnapshot(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionMoved(Event):
-    """Another process runs this session now (`elsewhere`), or none does any more."""
+    """Another process runs this session now (`elsewhere`), or no process does any more."""
 
     elsewhere: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionTrouble(Event):
-    """Something keeps the session from going on; its messages wait."""
+    """A problem stops the session for now. Its messages wait."""
 
     error: str
 
@@ -76,25 +81,34 @@ class TurnStarted(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnUnfinished(TurnEvent):
-    """A crash cut this turn off: it can be resumed, retried or dropped."""
+    """A crash ended this turn early. It can be resumed, retried or dropped."""
 
     text: str
     open_calls: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TurnResumed(TurnEvent):
+    """A turn that a crash ended continues from its stored steps. `text` is the message that opened it."""
+
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class RecalledFrom:
-    """What one memory provider recalled for a message; an empty text is nothing."""
+    """The text that one memory provider recalled for a message; it may be empty."""
 
     provider: str
     outcome: str
     """`answered`, `late` (an answer that came too late for an earlier turn), `missed` or `failed`."""
     text: str
+    cut: int = 0
+    """Characters that were left out because they do not fit memory's share of the prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recalled(TurnEvent):
-    """Memory was asked about the person's message, and waited for no longer than agreed."""
+    """The memory providers were asked about the user's message, within the time limit for recall."""
 
     seconds: float
     providers: tuple[RecalledFrom, ...]
@@ -146,7 +160,7 @@ class ToolFinished(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalAsked(TurnEvent):
-    """The turn waits for a person to allow something; unanswered in `seconds` means no."""
+    """The turn waits for a person to allow something. No answer within `seconds` means no."""
 
     ask_id: str
     call_id: str
@@ -155,11 +169,13 @@ class ApprovalAsked(TurnEvent):
     reason: str
     destructive: bool
     seconds: float
+    decisions: tuple[str, ...] = ("yes", "always", "no")
+    """The possible answers. "always" is one of them only where it has an effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionAsked(TurnEvent):
-    """The turn waits for a person's answer to its own question."""
+    """The agent asks the person a question, and the turn waits for the answer."""
 
     ask_id: str
     call_id: str
@@ -170,7 +186,7 @@ class QuestionAsked(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class AskClosed(TurnEvent):
-    """An approval or a question is settled; `outcome` says how, and no later answer counts."""
+    """An approval or a question is closed; `outcome` says how. Later answers have no effect."""
 
     ask_id: str
     outcome: str
@@ -188,7 +204,7 @@ class MessageJoined(TurnEvent):
 class ModelRetrying(TurnEvent):
     """A request to the model failed and is sent again after `delay` seconds.
 
-    What the answer had streamed so far is void; `partial` of it is kept on record.
+    The text that was streamed so far is void; `partial` says whether it is kept on record.
     """
 
     attempt: int
@@ -211,14 +227,14 @@ class StepFinished(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionStarted(TurnEvent):
-    """The context nears the model's window and is being summarised."""
+    """The context is close to the model's window and is being summarised."""
 
     tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionFinished(TurnEvent):
-    """A compaction ended; `outcome` says in words what became of it."""
+    """A compaction ended; `outcome` describes the result."""
 
     outcome: str
     tokens_before: int
@@ -236,7 +252,7 @@ class DelegateStarted(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class DelegateFinished(TurnEvent):
-    """A subagent ended; its result is in the tool's."""
+    """A subagent ended; its answer is the result of the tool call."""
 
     call_id: str
     child_session_id: str
@@ -245,7 +261,7 @@ class DelegateFinished(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Notice(TurnEvent):
-    """Something a person should know that stopped nothing."""
+    """Something that a person should know. The turn continues."""
 
     text: str
 
@@ -259,25 +275,27 @@ class SessionRotated(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnCompleted(TurnEvent):
-    """The answer is stored together with what is owed to memory; the session is idle."""
+    """The answer and the deliveries to memory are stored; the session is idle."""
 
     final_response: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnInterrupted(TurnEvent):
-    """The turn was stopped; what it had produced is kept."""
+    """The turn was stopped. Its messages so far are kept."""
 
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnFailed(TurnEvent):
-    """The turn ended with an error; what it had produced is kept."""
+    """The turn ended with an error. Its messages so far are kept."""
 
     error: str
     failure: str = ""
-    """The name of the error's class, as in `core/errors/`; empty when only the words are known."""
+    """The name of the error's class, as in `core/errors/`; empty when only the message is known."""
+    retry_after: float = 0.0
+    """Seconds after which the model's server wants to be asked again; 0 when it did not say."""
 
 
 KINDS: dict[str, type[Event]] = {
@@ -289,6 +307,7 @@ KINDS: dict[str, type[Event]] = {
         SessionTrouble,
         TurnStarted,
         TurnUnfinished,
+        TurnResumed,
         Recalled,
         TextDelta,
         ReasoningDelta,

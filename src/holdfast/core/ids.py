@@ -6,6 +6,7 @@ one `IdFactory` in the same millisecond still sort in the order they were made.
 
 import os
 import threading
+from hashlib import sha256
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
@@ -35,8 +36,8 @@ class IdFactory:
         moment = int(self._clock.now() * 1000)
         with self._lock:
             chance = self._random()
-            # A clock that stands still or steps back yields a successor of the last id instead: a random
-            # one, since a forked process goes on from the same last id.
+            # When the clock stands still or steps back, the id follows the last one by a random distance,
+            # because a forked process continues from the same last id.
             if moment <= self._last >> RANDOM_BITS:
                 self._last += 1 + (chance & STRIDE)
             else:
@@ -44,7 +45,7 @@ class IdFactory:
             return encode(self._last)
 
     def _random(self) -> int:
-        """Fresh random bits, asked of the system for many ids at once; a forked child asks for its own."""
+        """Random bits. The system is asked for many ids at once, and a forked child asks again."""
         if self._used == len(self._pool) or self._process != os.getpid():
             self._pool, self._used, self._process = os.urandom(POOL), 0, os.getpid()
         self._used += RANDOM_BYTES
@@ -54,6 +55,12 @@ class IdFactory:
 def encode(number: int) -> str:
     """Write a number of up to 130 bits as 26 base-32 digits."""
     return "".join([PAIRS[number >> shift & 1023] for shift in SHIFTS])
+
+
+def id_for(*parts: str) -> str:
+    """An id that is always the same for the same texts, so that a repeated request makes nothing twice."""
+    digest = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    return encode(int.from_bytes(digest) & (1 << 128) - 1)
 
 
 new_id = IdFactory(SystemClock())

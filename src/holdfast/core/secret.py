@@ -1,12 +1,14 @@
-"""A secret that can't be shown by accident.
+"""`Secret`: a value that can't be shown by accident.
 
-Logs, events, errors and the database only ever see the mask; the value is taken out on purpose, with
-`reveal()`, at the one place that sends it.
+Logs, events, errors and the database see only the mask. The code that sends the value calls `reveal()`.
 """
 
 from typing import NoReturn
 
 MASK = "••••••"
+MIN_MASKED_LENGTH = 8
+"""Shorter values are not searched for in texts. Local servers accept any key, such as `x`, and every x would
+be masked; servers on the internet never give out such short keys."""
 
 
 class Secret:
@@ -20,6 +22,14 @@ class Secret:
     def reveal(self) -> str:
         """The value itself, for the call that needs it."""
         return self._value
+
+    def is_in(self, text: str) -> bool:
+        """Whether the text contains the value."""
+        return len(self._value) >= MIN_MASKED_LENGTH and self._value in text
+
+    def masked_in(self, text: str) -> str:
+        """The text with the mask in place of the value."""
+        return text.replace(self._value, MASK) if self.is_in(text) else text
 
     def __repr__(self) -> str:
         return f"Secret({MASK})"

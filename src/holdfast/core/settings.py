@@ -1,9 +1,11 @@
-"""The settings, as one frozen tree. `wiring/basics.py` parses it once; a class receives only its slice.
+"""The settings, as one frozen tree. A class receives only the section that it needs.
 
-Unknown keys fail with the key's name. `settings_file.py` reads the tree from a file.
+`wiring/settings_loader.py` reads the tree once, `settings_file.py` parses the file. An unknown key is an
+error that names the key.
 """
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -16,13 +18,25 @@ from pydantic import (
     model_validator,
 )
 
-from holdfast.core.address import address_problem
 from holdfast.core.secret import Secret
+from holdfast.core.server_url import server_url_problem
+from holdfast.core.setting_checks import (
+    allow_rule,
+    host_name,
+    listening_address,
+    network,
+    origin,
+    path_prefix,
+    printable,
+    provider_name,
+    split_list,
+    store_url,
+)
 
 Provider = Literal[
     "", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded", "scripted"
 ]
-LONGEST_S = 86_400
+DAY_S = 86_400
 
 
 def _secret(value: object) -> Secret:
@@ -30,12 +44,12 @@ def _secret(value: object) -> Secret:
         return value
     if not isinstance(value, str):
         raise ValueError("must be a text")  # noqa: TRY004 - pydantic reports a ValueError
-    # Whitespace around a key comes from copying it; no key has any.
+    # Whitespace around a key comes from copying; no key contains it.
     return Secret(value.strip())
 
 
 def _usable(url: str) -> str:
-    if url and (problem := address_problem(url)):
+    if url and (problem := server_url_problem(url)):
         raise ValueError(problem)
     return url
 
@@ -47,20 +61,23 @@ def _thinking(text: str) -> str:
 
 
 def _names(given: object) -> object:
-    """A variable holds the names in one text, with commas."""
-    if not isinstance(given, str):
-        return given
-    return tuple(name for each in given.split(",") if (name := each.strip()))
+    """Split a list of names that an environment variable holds as one text, with commas or as JSON."""
+    return tuple(split_list(given)) if isinstance(given, str) else given
+
+
+def _each(check: Callable[[str], str]) -> AfterValidator:
+    return AfterValidator(lambda values: tuple(check(value) for value in values))
 
 
 SecretText = Annotated[Secret, PlainValidator(_secret)]
 Address = Annotated[str, AfterValidator(_usable)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Line = Annotated[str, AfterValidator(printable)]
 Price = Annotated[float | None, Field(ge=0, allow_inf_nan=False)]
 
 
 class Slice(BaseModel):
-    """A part of the settings: frozen, and nothing unknown in it."""
+    """A section of the settings: frozen, with unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,15 +85,15 @@ class Slice(BaseModel):
 class StoreSettings(Slice):
     """Where conversations are kept."""
 
-    url: str = Field(
+    url: Annotated[str, AfterValidator(store_url)] = Field(
         default="",
         repr=False,  # it may hold a password
         description="sqlite:///PATH or postgresql://HOST/DATABASE; empty: in the data folder",
     )
-    patience_s: float = Field(
+    busy_timeout_s: float = Field(
         default=30.0,
         gt=0,
-        le=86_400,
+        le=DAY_S,
         description="how long a call waits for another process that holds the store",
     )
 
@@ -85,40 +102,61 @@ class ExitSettings(Slice):
     """How the program ends."""
 
     watchdog_s: float = Field(
-        default=30.0, gt=0, le=86_400, description="how long clean-up may take before the process is ended"
+        default=30.0, gt=0, le=DAY_S, description="how long clean-up may take before the process is ended"
     )
 
 
 class MemorySettings(Slice):
-    """What is remembered in essence, and by whom."""
+    """The memory providers, and their time limits."""
 
-    providers: Names = Field(
+    providers: Annotated[Names, _each(provider_name)] = Field(
         default=("local",),
         description="names of installed providers or module:Class, with commas; empty: none",
     )
-    plugins: str = Field(
+    plugins: Line = Field(
         default="", description="a folder with more providers; empty: memory_providers in the data folder"
     )
     drain_s: float = Field(
-        default=5.0, ge=0, le=86_400, description="how long all providers together may take at the end"
+        default=5.0, ge=0, le=DAY_S, description="how long all providers together may take at the end"
     )
     recall_s: float = Field(
-        default=2.0, ge=0, le=86_400, description="how long a turn waits for what is remembered"
+        default=2.0, ge=0, le=DAY_S, description="how long a turn waits for recalled memories"
     )
-
+    recall_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="tokens of recalled memories in a turn, from all providers together;"
+        " 0: an eighth of the model's window, 8000 at most",
+    )
+    start_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=DAY_S,
+        description="how long the start waits for providers; a late one is added when it answers",
+    )
     review_every: int = Field(
-        default=0, ge=0, description="completed turns from one look back for notes to the next; 0: never"
+        default=0, ge=0, description="completed turns between two reviews of a conversation; 0: no reviews"
     )
 
 
 def _from_json(value: Any) -> Any:  # noqa: ANN401 - whatever a setting was given
-    """A list in an environment variable is written as JSON."""
+    """Parse a list that an environment variable holds as JSON."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value) if value.strip() else ()
     except ValueError as cause:
         raise ValueError(f"it must be a list as JSON: {cause}") from None
+
+
+def _whole(path: str) -> str:
+    if not path.startswith(("/", "~/")) or "\0" in path:
+        raise ValueError("must be a whole path, from / or ~/ on")
+    return path
+
+
+FolderName = Annotated[str, AfterValidator(_whole)]
 
 
 class McpServerSettings(Slice):
@@ -131,7 +169,7 @@ class McpServerSettings(Slice):
     url: str = Field(default="", repr=False)
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     trusted: bool = Field(default=False, description="whether its tools run without asking")
-    seconds: float = Field(default=120.0, gt=0, le=86_400, description="how long a call may take")
+    seconds: float = Field(default=120.0, gt=0, le=DAY_S, description="how long a call may take")
 
     @model_validator(mode="after")
     def _one_way_to_it(self) -> Self:
@@ -141,19 +179,19 @@ class McpServerSettings(Slice):
 
 
 class ToolSettings(Slice):
-    """What the agent may do, and what it must ask for."""
+    """What the agent may do, and when it must ask."""
 
-    workspace: str = Field(
+    workspace: Line = Field(
         default="", description="the folder in which tools work; empty: where the program was started"
     )
     approval: Literal["ask", "never-ask", "always-refuse"] = Field(
-        default="ask", description="what becomes of what needs a person's approval"
+        default="ask", description="what to do with requests that need a person's approval"
     )
-    allow: Annotated[tuple[str, ...], BeforeValidator(_from_json)] = Field(
+    allow: Annotated[tuple[str, ...], BeforeValidator(_from_json), _each(allow_rule)] = Field(
         default=(), description="what needs no approval, as KIND:PATTERN"
     )
     approval_timeout_s: float = Field(
-        default=600.0, gt=0, le=86_400, description="how long an ask stays open; unanswered means no"
+        default=600.0, gt=0, le=DAY_S, description="how long a question stays open; no answer means no"
     )
     result_characters: int = Field(
         default=30_000, ge=1000, le=1_000_000, description="how much of a result the model reads at once"
@@ -161,14 +199,42 @@ class ToolSettings(Slice):
     mcp_servers: Annotated[tuple[McpServerSettings, ...], BeforeValidator(_from_json)] = Field(
         default=(), repr=False, description="MCP servers whose tools are offered"
     )
-    skills_folder: str = Field(default="", description="where skills are; empty: in the data folder")
+    skills_folder: Line = Field(default="", description="where skills are; empty: in the data folder")
+    sandbox: Literal["auto", "bubblewrap", "docker", "podman", "off"] = Field(
+        default="auto",
+        description="what commands run in; auto: bubblewrap where it works, else nothing",
+    )
+    sandbox_network: bool = Field(default=True, description="whether commands in a sandbox have the network")
+    sandbox_image: Line = Field(
+        default="docker.io/library/debian:stable-slim",
+        min_length=1,
+        pattern=r"^[A-Za-z0-9]",
+        description="the image for docker and podman",
+    )
+    sandbox_readable: Annotated[tuple[FolderName, ...], BeforeValidator(_from_json)] = Field(
+        default=(), description="more files and folders that a sandbox shows, read-only"
+    )
+    sandbox_writable: Annotated[tuple[FolderName, ...], BeforeValidator(_from_json)] = Field(
+        default=(), description="more files and folders that commands in a sandbox may write"
+    )
+    sandbox_memory_mb: int = Field(
+        default=8192, ge=0, description="megabytes of memory for each process in a sandbox; 0: no limit"
+    )
+    sandbox_processes: int = Field(
+        default=1024, ge=0, description="processes of one command in a sandbox; 0: no limit"
+    )
+    sandbox_cpu_s: int = Field(
+        default=14_400, ge=0, description="seconds of computing for each process in a sandbox; 0: no limit"
+    )
 
 
 class ModelSettings(Slice):
-    """Which language model answers. Everything empty: whatever is there is used."""
+    """The language model. With everything empty, Holdfast looks for a key or a local server."""
 
-    provider: Provider = Field(default="", description="who offers the model; empty: found by what is there")
-    name: str = Field(default="", description="the model's name; for gguf the path of its file")
+    provider: Provider = Field(
+        default="", description="who offers the model; empty: found by the keys and servers"
+    )
+    name: Line = Field(default="", description="the model's name; for gguf the path of its file")
     base_url: Address = Field(
         default="",
         repr=False,  # it may hold a password
@@ -185,21 +251,23 @@ class ModelSettings(Slice):
         default="", description="with Anthropic: off, adaptive or a number of tokens"
     )
     connect_timeout_s: float = Field(
-        default=10.0, gt=0, le=LONGEST_S, description="how long connecting to the server may take"
+        default=10.0, gt=0, le=DAY_S, description="how long connecting to the server may take"
     )
     stall_timeout_s: float = Field(
-        default=300.0, gt=0, le=LONGEST_S, description="how long the server may be silent within an answer"
+        default=300.0, gt=0, le=DAY_S, description="how long the server may be silent within an answer"
     )
     attempts: int = Field(default=6, ge=1, le=100, description="requests in all when the server fails")
-    patience_s: float = Field(
-        default=300.0, gt=0, le=LONGEST_S, description="how long a failing server is tried again"
+    retry_timeout_s: float = Field(
+        default=300.0, gt=0, le=DAY_S, description="how long a failing server is tried again"
     )
 
 
 class WebSettings(Slice):
     """The web page and the HTTP API."""
 
-    host: str = Field(default="127.0.0.1", description="the address to listen on")
+    host: Annotated[str, AfterValidator(listening_address)] = Field(
+        default="127.0.0.1", description="the address to listen on"
+    )
     port: int = Field(default=8484, ge=0, le=65_535, description="the port to listen on; 0: a free one")
     authentication: Literal["", "token", "none"] = Field(
         default="",
@@ -207,13 +275,20 @@ class WebSettings(Slice):
     )
     token: SecretText = Field(
         default=Secret(""),
-        description="what a client must show; empty: made at first start, kept in the data folder",
+        description="the token of clients; empty: created at the first start, kept in the data folder",
     )
-    allowed_hosts: Names = Field(
+    allowed_hosts: Annotated[Names, _each(host_name)] = Field(
         default=(), description="more names under which the server may be called, with commas"
     )
-    allowed_origins: Names = Field(
+    allowed_origins: Annotated[Names, _each(origin)] = Field(
         default=(), description="origins of other pages that may call the API, with commas"
+    )
+    trusted_proxies: Annotated[Names, _each(network)] = Field(
+        default=(),
+        description="addresses and networks of proxies whose headers are believed, with commas",
+    )
+    root_path: Annotated[str, AfterValidator(path_prefix)] = Field(
+        default="", description="what a proxy puts before every path, such as /holdfast"
     )
     requests_per_s: float = Field(
         default=200.0,
@@ -221,21 +296,35 @@ class WebSettings(Slice):
         le=1_000_000,
         description="requests of one client in the long run; ten seconds' worth at once",
     )
-    streams: int = Field(default=4000, ge=1, le=1_000_000, description="event streams open at once")
-    patience_s: float = Field(
+    streams: int = Field(
+        default=4000,
+        ge=1,
+        le=1_000_000,
+        description="event streams open at once; fewer where the limit of open files is low",
+    )
+    client_timeout_s: float = Field(
         default=20.0,
         gt=0,
-        le=LONGEST_S,
-        description="how long a client may take to say what it wants, or to take what it gets",
+        le=DAY_S,
+        description="how long a client may take to send its request, or to read its answer",
     )
 
 
 class LimitsSettings(Slice):
-    """Where a turn ends with an explanation instead of going on."""
+    """Limits of one turn. A turn that reaches one ends with an explanation."""
 
     max_steps: int = Field(default=50, ge=1, description="requests to the model in one turn")
-    max_seconds: float = Field(default=1800.0, gt=0, le=LONGEST_S, description="how long a turn may take")
+    max_seconds: float = Field(default=1800.0, gt=0, le=DAY_S, description="how long a turn may take")
     max_cost: Price = Field(default=None, description="dollars that a turn may cost; needs known prices")
+
+
+class HostSettings(Slice):
+    """How conversations are run."""
+
+    after_crash: Literal["", "resume", "close", "ask"] = Field(
+        default="",
+        description="what to do with a turn that a crash ended; empty: resume in a server, ask elsewhere",
+    )
 
 
 class Settings(Slice):
@@ -248,3 +337,4 @@ class Settings(Slice):
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()
     web: WebSettings = WebSettings()
+    host: HostSettings = HostSettings()

@@ -1,7 +1,7 @@
 """Reads `settings.toml`: sections and keys are those of `settings.py`.
 
-What is wrong is named by the file, the line and the key. `tomllib` gives no lines for keys, so a small scan
-finds them. No file is opened here: `wiring/basics.py` reads it.
+Errors name the file, the line and the key. `tomllib` gives no line numbers for keys, so a small scan finds
+them. `wiring/settings_loader.py` opens the file.
 """
 
 import difflib
@@ -24,7 +24,7 @@ QUOTES = re.compile(r"[\"'\s]")
 
 
 def parse_settings(name: str, content: bytes) -> Tree:
-    """The settings of a file called `name`, checked; raises `SettingsInvalid` with every problem in it."""
+    """Parse and check the content of the file `name`; raises `SettingsInvalid` with all problems."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         tree = tomllib.loads(text)
@@ -42,7 +42,7 @@ def parse_settings(name: str, content: bytes) -> Tree:
 
 
 def expected(found: ErrorDetails) -> str:
-    """What is wrong with a value, in words."""
+    """The problem with a value, for a person to read."""
     if found["type"] == "extra_forbidden":
         return "there is no such setting" + _meant(found["loc"])
     if found["type"] == "model_type":
@@ -51,7 +51,7 @@ def expected(found: ErrorDetails) -> str:
 
 
 def line_of(text: str, path: Sequence[str]) -> int | None:
-    """The line, from 1, where the key or section stands; None when the scan doesn't find it."""
+    """The line number of a key or section, from 1; None when the scan doesn't find it."""
     section: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
         if header := HEADER.match(line):
@@ -67,10 +67,10 @@ def line_of(text: str, path: Sequence[str]) -> int | None:
 
 
 def _with_tuples(value: Any) -> Any:  # noqa: ANN401 - whatever TOML holds
-    """The same, with tuples for lists: the strict check takes nothing else for them."""
+    """The same value with tuples instead of lists, because the strict check accepts only tuples."""
     if isinstance(value, dict):
         return {name: _with_tuples(inner) for name, inner in value.items()}
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
 
 
 def _names(dotted: str) -> tuple[str, ...]:

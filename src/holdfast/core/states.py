@@ -1,20 +1,24 @@
 """The state machines, each as one table: from a state, by an event, to a state.
 
-The store's `check` constraints and guarded updates follow these tables, and the diagrams in
-`docs/architecture.md` are made from them (`python -m tools.diagrams`).
+The `check` constraints and guarded updates of the store follow these tables. `python -m tools.diagrams` draws
+them for `docs/`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from holdfast.core.errors import IllegalTransition
 
 
 @dataclass(frozen=True)
 class StateMachine:
-    """States with their transitions. A state with no way out is final."""
+    """States with their transitions. A state without outgoing transitions is final."""
 
     name: str
     start: str
     transitions: Mapping[tuple[str, str], str]
+    always: Mapping[str, str] = field(default_factory=dict)
+    """Events that lead to one state from every state that is not final and has no row of its own for them."""
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -22,12 +26,28 @@ class StateMachine:
         names = [self.start]
         for (source, _), target in self.transitions.items():
             names += [source, target]
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys([*names, *self.always.values()]))
 
     @property
     def final(self) -> tuple[str, ...]:
         sources = {source for source, _ in self.transitions}
         return tuple(state for state in self.states if state not in sources)
+
+    @property
+    def moves(self) -> Mapping[tuple[str, str], str]:
+        """The transitions with those that are always there, written out."""
+        living = [state for state in self.states if state not in self.final]
+        everywhere = {(state, event): to for state in living for event, to in self.always.items()}
+        return {**everywhere, **self.transitions}
+
+    def after(self, state: str, event: str) -> str:
+        """The state that follows; raises `IllegalTransition` for an event that the table does not have."""
+        target = self.transitions.get((state, event))
+        if target is None and state not in self.final:
+            target = self.always.get(event)
+        if target is None:
+            raise IllegalTransition(self.name, state, event)
+        return target
 
 
 TURN = StateMachine(
@@ -73,4 +93,61 @@ ASK = StateMachine(
     },
 )
 
-MACHINES = (TURN, INBOX, ASK, DELIVERY)
+RUNNER = StateMachine(
+    name="runner",
+    start="idle",
+    transitions={
+        ("idle", "call"): "claiming",
+        ("idle", "look"): "following",
+        ("idle", "close"): "closed",
+        ("claiming", "call"): "claiming",
+        ("claiming", "hold"): "serving",
+        ("claiming", "find it held"): "waiting",
+        ("claiming", "lose"): "waiting",
+        ("claiming", "fail"): "retrying",
+        ("serving", "call"): "serving",
+        ("serving", "check"): "checking",
+        ("serving", "lose"): "waiting",
+        ("serving", "fail"): "retrying",
+        ("checking", "call"): "recalled",
+        ("checking", "find work"): "serving",
+        ("checking", "release"): "resting",
+        ("checking", "lose"): "waiting",
+        ("checking", "fail"): "retrying",
+        ("recalled", "call"): "recalled",
+        ("recalled", "find work"): "serving",
+        ("recalled", "release"): "claiming",
+        ("recalled", "lose"): "waiting",
+        ("recalled", "fail"): "retrying",
+        ("resting", "call"): "claiming",
+        ("resting", "follow"): "following",
+        ("resting", "leave"): "idle",
+        ("following", "call"): "claiming",
+        ("following", "take"): "claiming",
+        ("following", "lose"): "following",
+        ("following", "fail"): "following",
+        ("following", "leave"): "idle",
+        ("waiting", "call"): "claiming",
+        ("waiting", "try again"): "claiming",
+        ("waiting", "lose"): "waiting",
+        ("waiting", "fail"): "retrying",
+        ("waiting", "give up"): "following",
+        ("retrying", "call"): "claiming",
+        ("retrying", "try again"): "claiming",
+        ("closing", "call"): "closing",
+        ("closing", "stop"): "closed",
+    },
+    always={"stop": "idle", "close": "closing", "delete": "deleted"},
+)
+"""What a conversation's runner does in one process (`host/conversation.py`).
+
+A call is something to be done here: a message, a command, a turn that a dead process left. The lease is held
+while the runner is serving, checking or recalled. Checking asks the store whether anything is left to do, and
+lets the lease go if not; a call in that moment is not forgotten (recalled). Waiting is for a lease that
+another process holds; following shows what other processes do to readers here.
+"""
+
+STORED = (TURN, INBOX, ASK, DELIVERY)
+"""Those whose states are columns of the store."""
+
+MACHINES = (*STORED, RUNNER)

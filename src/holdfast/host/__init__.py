@@ -1,35 +1,42 @@
 """Runs sessions for every surface. Read `contract.py` first, then `host.py`."""
 
+from holdfast.host.ask import AskOptions, AskResult, TurnHandle, turn_error
 from holdfast.host.contract import (
     Accepted,
+    AfterCrash,
     Beginning,
     CompactedStretch,
+    ContextSize,
     ContextView,
+    ConversationStatus,
     HostOptions,
     HostParts,
     HostStatus,
     Numbered,
     OpenAsk,
-    SessionChange,
-    SessionStatus,
-    Span,
-    TurnView,
+    SpanView,
+    TurnDetails,
 )
 from holdfast.host.host import Host
 
 __all__ = [
     "Accepted",
+    "AfterCrash",
+    "AskOptions",
+    "AskResult",
     "Beginning",
     "CompactedStretch",
+    "ContextSize",
     "ContextView",
+    "ConversationStatus",
     "Host",
     "HostOptions",
     "HostParts",
     "HostStatus",
     "Numbered",
     "OpenAsk",
-    "SessionChange",
-    "SessionStatus",
-    "Span",
-    "TurnView",
+    "SpanView",
+    "TurnDetails",
+    "TurnHandle",
+    "turn_error",
 ]

@@ -1,20 +1,21 @@
 """How a person's answer reaches a turn from any process: through a row of the store for each ask.
 
-`AskRecord` writes down what this process's turns ask. Whoever answers, here or elsewhere, changes the row
-first; the first answer counts. An answer that was accepted and that the turn never took in, because it was
+`AskRecord` stores what this process's turns ask. An answer, given here or elsewhere, changes the row first;
+the first answer counts. An answer that was accepted and that the turn never took in, because it was
 cut off in that moment, becomes the next message (I5).
 """
 
 from collections.abc import Sequence
 
-from holdfast.agent.contract import PART
 from holdfast.core.contract import Message
 from holdfast.core.errors import LeaseLost
 from holdfast.core.events import ApprovalAsked, QuestionAsked, event_from_json
+from holdfast.core.messages import HOLDFAST_KEY
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Ask, InboxMessage, Lease
-from holdfast.tools.asking import Asked, approval_word, chosen
+from holdfast.sessions.contract import Ask, InboxMessage
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.tools.open_questions import AskEvent, is_answer, match_choice
 
 
 class AskRecord:
@@ -23,12 +24,12 @@ class AskRecord:
     def __init__(self, db: SessionDB, pool: DaemonPool) -> None:
         self._db = db
         self._pool = pool
-        self.lease: Lease | None = None
+        self.lease: HeldLease | None = None
         """The conversation's lease, while this process holds it."""
         self.unsettled: set[str] = set()
         """Turns that have asked something and whose asks are still on record."""
 
-    async def opened(self, asked: Asked) -> None:
+    async def opened(self, asked: AskEvent) -> None:
         """Write an ask down before anybody is shown it."""
         if self.lease is None:
             raise LeaseLost(asked.session_id, "this process")
@@ -41,22 +42,32 @@ class AskRecord:
         """Its time ran out; an answer that came before that is returned, and counts."""
         return await off_loop(self._pool, self._db.asks.close, ask_id)
 
+    async def of_turn(self, turn_id: str) -> list[Ask]:
+        """All that is on record of what the turn asked."""
+        return await off_loop(self._pool, self._db.asks.of_turn, turn_id)
+
     async def settle(self, turn_id: str) -> list[InboxMessage]:
         """The turn has ended, or goes on after a crash: what it asked is over. Returns what waits now."""
-        waiting = await off_loop(self._pool, self._db.asks.settle, turn_id, unheard)
+        waiting = await off_loop(self._pool, self._db.asks.settle, turn_id, unread_answers)
         self.unsettled.discard(turn_id)
         return waiting
 
 
-def answer_ask(db: SessionDB, ask_id: str, text: str, lease_name: str) -> bool:
-    """Answer an ask of the conversation that is run under this lease; False when the text doesn't count."""
+def answer_ask(db: SessionDB, ask_id: str, text: str, lease_name: str, key: str | None = None) -> bool:
+    """Answer an ask of the conversation that is run under this lease; False when the text doesn't count.
+
+    Raises `InvalidInput` for an "always" where a person is asked each time.
+    """
+    if key is not None and db.inbox.by_key(key) is not None:
+        return True  # it counted when it came first
     ask = db.asks.get(ask_id)
-    if ask is None or (isinstance(shown(ask), ApprovalAsked) and approval_word(text) is None):
+    asked = None if ask is None else shown(ask)
+    if ask is None or (asked is not None and ask.state == "open" and not is_answer(asked, text)):
         return False
-    return db.asks.answer(ask_id, text, lease_name=lease_name)
+    return db.asks.answer(ask_id, text, lease_name=lease_name, key=key)
 
 
-def shown(ask: Ask) -> Asked | None:
+def shown(ask: Ask) -> AskEvent | None:
     """The ask as the event that every surface shows; None when this release can't read it."""
     event = event_from_json(ask.asked)
     return event if isinstance(event, (ApprovalAsked, QuestionAsked)) else None
@@ -69,12 +80,14 @@ def outcome(ask: Ask | None) -> str:
     return "no answer in time" if ask is not None and ask.state == "closed" else "over"
 
 
-def unheard(asks: Sequence[Ask], messages: Sequence[Message]) -> list[Message]:
+def unread_answers(asks: Sequence[Ask], messages: Sequence[Message]) -> list[Message]:
     """Answers to questions whose call has no result on record: the model has not seen them."""
-    heard = {each.get("tool_call_id") for each in messages if each["role"] == "tool" and PART not in each}
+    received = {
+        each.get("tool_call_id") for each in messages if each["role"] == "tool" and HOLDFAST_KEY not in each
+    }
     words: list[Message] = []
     for ask in asks:
         asked = shown(ask)
-        if isinstance(asked, QuestionAsked) and ask.answer is not None and asked.call_id not in heard:
-            words.append({"role": "user", "content": chosen(ask.answer, asked.choices)})
+        if isinstance(asked, QuestionAsked) and ask.answer is not None and asked.call_id not in received:
+            words.append({"role": "user", "content": match_choice(ask.answer, asked.choices)})
     return words

@@ -1,4 +1,4 @@
-"""What the host is made of and what it answers. Read this first, then `host.py`.
+"""The parts that a host is built from, and the data that it returns. Read this first, then `host.py`.
 
 A conversation is a session with all its continuations, known by its first session's id; one process at a
 time runs it, under a lease. `streams.py` numbers its events, `conversation.py` runs its turns, `agents.py`
@@ -10,16 +10,20 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
 from holdfast.agent import Agent, Pools
-from holdfast.agent.context import ContextPart
+from holdfast.agent.context_use import ContextPart
 from holdfast.agent.review import Review
 from holdfast.core.clock import SystemClock
+from holdfast.core.content import Checked
 from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event, RecalledFrom
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
-from holdfast.tools.asking import OpenQuestions
+from holdfast.tools.open_questions import OpenQuestions
+from holdfast.tools.sandbox_choice import SandboxState
+
+AfterCrash = Literal["resume", "close", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,12 @@ class HostOptions:
 
     source: str = "host"
     """Recorded with sessions that begin here."""
+    attended: bool = True
+    """Whether a person can be asked on this surface, for what is said at the start."""
     agents: int = 64
     """How many agents are kept warm."""
+    conversations: int = 256
+    """How many conversations that nobody uses keep their events, for readers that come back."""
     idle_seconds: float = 1800.0
     """How long an agent may stay unused before it is evicted."""
     context_tokens: int = 20_000_000
@@ -41,17 +49,28 @@ class HostOptions:
     sweep_seconds: float = 30.0
     """How often agents and conversations that are long unused are let go."""
     patience_seconds: float = 2.0
-    """How long a wish (compact, clear, resume, drop) waits for another process that holds the session."""
+    """How long a command (compact, clear, resume, drop) waits for another process that holds the session."""
     shutdown_seconds: float = 5.0
-    take_over: bool = False
-    """Whether messages left behind by another life or process are run at once, or when a person says so."""
+    after_crash: AfterCrash = "ask"
+    """What happens to the work of a process that died: a turn that was cut off, and messages that wait.
+
+    `resume` and `close` take it over unasked, whichever process of the store has left it. A cut-off turn is
+    gone on with where no open call may have changed something and else closed (`resume`), or closed in any
+    case (`close`); then the waiting messages run, in order. With `ask` both wait until a person decides, or
+    speaks there: then the turn is closed first.
+    """
+
+    @property
+    def recovers(self) -> bool:
+        """Whether what others left is taken over unasked."""
+        return self.after_crash != "ask"
 
 
 async def _nothing() -> None:
     pass
 
 
-class Models(Protocol):
+class ModelCatalog(Protocol):
     """The models that a host can change to."""
 
     async def names(self) -> tuple[str, list[str]]:
@@ -68,7 +87,7 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelList:
+class AvailableModels:
     """Which model answers now, and which others there are."""
 
     current: ModelTraits | None
@@ -77,9 +96,14 @@ class ModelList:
     names: list[str]
 
 
+async def no_sandbox() -> SandboxState:
+    """For a host whose tools run no commands of their own."""
+    return SandboxState("off", "none: no tool here runs commands")
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
-    """The concrete objects, built in `wiring/hosting.py`."""
+    """The concrete objects, built in `wiring/settings_host.py`."""
 
     db: SessionDB
     memory: MemoryManager
@@ -93,12 +117,18 @@ class HostParts:
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
     """The model as surfaces show it, at the start."""
-    models: Models | None = None
+    models: ModelCatalog | None = None
     """Other models to change to; None: there is one model, and it stays."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
     problems: tuple[str, ...] = ()
     """What was left out at the start and why, for a person to read."""
+    sandbox: Callable[[], Awaitable[SandboxState]] = no_sandbox
+    """Tells the sandbox that commands run in; the first call tries it out."""
+    workspace: str = "none"
+    """Where tools work, in words."""
+    approval: str = "ask"
+    """How approvals are decided, as the settings say it: `ask`, `never-ask` or `always-refuse`."""
     forget_outputs: Callable[[str], None] = lambda _: None
     """Removes what is kept of a deleted session's tool outputs; may block."""
     release: Callable[[], Awaitable[None]] = _nothing
@@ -130,10 +160,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a session begins with beside its first message."""
+    """How a session begins, beside its first message."""
 
-    history: Sequence[Message] = ()
-    """What was said elsewhere before it, for which no memory is owed."""
+    history: Sequence[Message | Checked] = ()
+    """Earlier messages from elsewhere; no memory is owed for them."""
     source: str | None = None
     """None: the host's own."""
     title: str | None = None
@@ -143,45 +173,43 @@ class Beginning:
     """Used before, it begins nothing: the answer names the session that was begun with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStatus:
-    """How a conversation stands."""
-
-    session_id: str
-    state: str
-    """One of `STATES`."""
-    turn_id: str | None
-    waiting: int
-    context_tokens: int
-    context_window: int
-    asking: int
-    """How many approvals and questions of it wait for a person here."""
-
-
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
 STATES: tuple[State, ...] = get_args(State)
-"""Running here, run by another process, cut off by a crash, or over for good."""
+"""Idle, running here, run by another process, cut off by a crash, or over for good."""
 
 
 @dataclass(frozen=True, slots=True)
-class SessionChange:
-    """A conversation as it stands now, because something about it changed."""
+class ConversationStatus:
+    """How a conversation stands now, in the store and in this process."""
 
     root_id: str
     session_id: str
     """Where it goes on."""
     state: State
     turn_id: str | None
+    """The turn that is open, in whichever process."""
     waiting: int
+    """How many messages wait."""
     asking: int
+    """How many approvals and questions wait for a person."""
     title: str | None
     pinned: bool
     archived: bool
     deleted: bool = False
+    trouble: str = ""
+    """What keeps it from going on in this process, such as a full disk; empty when nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ContextSize:
+    """How many tokens a conversation takes of the model's window."""
+
+    tokens: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
     """A stretch of a turn's time: `recall`, `model`, `tool`, `compaction`, `storing` or `delivery`."""
 
     kind: str
@@ -198,8 +226,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnView:
-    """One turn, as people look at it: how its time went, what memory recalled for it, what it cost."""
+class TurnDetails:
+    """One turn in detail: how its time was spent, what memory recalled for it, how many tokens it used."""
 
     turn_id: str
     session_id: str
@@ -209,7 +237,7 @@ class TurnView:
     started_ms: int
     ended_ms: int | None
     model: str
-    spans: tuple[Span, ...]
+    spans: tuple[SpanView, ...]
     recalled: tuple[RecalledFrom, ...]
     input_tokens: int
     output_tokens: int
@@ -228,7 +256,7 @@ class CompactedStretch:
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """What a conversation takes of the model's window, and the compactions behind it, oldest first."""
+    """How a conversation fills the model's window, and its compactions, oldest first."""
 
     session_id: str
     window: int
@@ -250,6 +278,7 @@ class OpenAsk:
     subject_kind: str = ""
     reason: str = ""
     destructive: bool = False
+    decisions: tuple[str, ...] = ()
     question: str = ""
     choices: tuple[str, ...] = ()
 
@@ -264,3 +293,11 @@ class HostStatus:
     unfinished: list[str]
     memory: list[ProviderStatus]
     recovering: bool
+    sandbox: str
+    """The sandbox of commands and what they can write, in words."""
+    workspace: str
+    """Where tools work, in words."""
+    approval: str
+    """`ask`, `never-ask` or `always-refuse`."""
+    troubles: dict[str, str] = field(default_factory=dict)
+    """The trouble of each conversation that can't go on here, by its live session."""

@@ -1,30 +1,32 @@
 """`Conversations`: the conversations that this process has opened, and the agents it keeps for them."""
 
-import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
+from weakref import WeakValueDictionary
 
 from holdfast.agent import Agent
-from holdfast.core.errors import HostClosed, SessionElsewhere, SessionExists, TurnAlreadyRunning
-from holdfast.host.agents import AgentCache
-from holdfast.host.changes import Changes
-from holdfast.host.contract import HostParts, SessionChange
+from holdfast.core.errors import (
+    HoldfastError,
+    HostClosed,
+    SessionElsewhere,
+    SessionExists,
+    TurnAlreadyRunning,
+)
+from holdfast.host.agent_cache import AgentCache
+from holdfast.host.contract import ConversationStatus, HostParts
 from holdfast.host.conversation import Conversation
-from holdfast.host.ears import Ears
-from holdfast.host.holders import holder_name, living_holder
-from holdfast.host.pulse import Pulse
-from holdfast.host.standing import asked_elsewhere, change_of, gone
+from holdfast.host.conversation_status import ObservingHost, asks_elsewhere, deleted_status, status_of
+from holdfast.host.holders import host_lease, living_holder
+from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_calls import StoreCalls
-from holdfast.process import off_loop
-from holdfast.sessions import News, Standing
+from holdfast.host.store_watcher import StoreWatcher
+from holdfast.process import holder_name, off_loop
+from holdfast.sessions import StoredStatus
 
 logger = logging.getLogger(__name__)
-
-LOOKS = 4
-"""How many of a host's polls pass between looks at all conversations, while somebody listens."""
 
 
 class Conversations:
@@ -34,12 +36,22 @@ class Conversations:
         self._parts = parts
         self._db = parts.db
         self._call = call
-        self._opened: dict[str, Conversation] = {}
+        # One that is still in use (it runs, or a message is on its way) is found here, also when not kept.
+        self._opened: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
+        self._kept: dict[str, Conversation] = {}
+        self._crowded_at = parts.options.conversations
         self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
-        poll = parts.options.poll_seconds
-        self._ears = Ears(parts.db, parts.pools.store, poll)
-        self.changes = Changes(self.standing, self._news, LOOKS * poll, Pulse(self._news, poll))
+        self._watcher = StoreWatcher(parts.db, parts.pools.store, parts.options.poll_seconds)
+        self.changes = StatusFeed(self.statuses, self._busy, self._watcher)
+
+    async def begin(self) -> None:
+        """Let other processes know, from now on, that this one lives."""
+        try:
+            await self._call(self._db.keeper.acquire, host_lease(self.holder), self.holder)
+        except HoldfastError:
+            # A store in trouble keeps no host from starting: what it does is refused by name.
+            logger.warning("host.not_announced", exc_info=True)
 
     @property
     def opened(self) -> Mapping[str, Conversation]:
@@ -51,38 +63,48 @@ class Conversations:
         root_id, live, last = await self._call(self._place, session_id, create)
         if self._call.closed:
             raise HostClosed
-        if root_id in self._opened:
-            return self._opened[root_id]
+        if (found := self._find(root_id)) is not None:
+            return found
         opened = self._add(root_id, live)
-        if not self._parts.options.take_over:
-            # What waits before anybody has spoken here was left behind by another life.
+        if not self._parts.options.recovers:
+            # Messages that waited before anybody spoke here were left behind by an earlier process.
             opened.park(last)
         return opened
 
     async def opened_or_open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The same, and one that is open here is not looked for: who writes to it hears if it is gone."""
-        if session_id in self._opened and not self._call.closed:
-            return self._opened[session_id]
+        """The same, but one that is open here is not looked up: a write to it fails if it is gone."""
+        found = self._find(session_id)
+        if found is not None and not self._call.closed:
+            return found
         return await self.open(session_id, create=create)
 
     def begun(self, session_id: str) -> Conversation:
         """A session has just been made here: it is its own conversation."""
         if self._call.closed:
             raise HostClosed
-        return self._opened.get(session_id) or self._add(session_id, session_id)
+        return self._find(session_id) or self._add(session_id, session_id)
+
+    def _find(self, root_id: str) -> Conversation | None:
+        """The conversation, if it is open here; it is kept from now on."""
+        found = self._opened.get(root_id)
+        if found is not None:
+            self._kept[root_id] = found
+        return found
 
     def _add(self, root_id: str, live: str) -> Conversation:
-        opened = self._opened[root_id] = Conversation(
-            root_id, self._parts, self.agents, self.holder, self.changes, self._ears
+        opened = self._opened[root_id] = self._kept[root_id] = Conversation(
+            root_id, self._parts, self.agents, self.holder, self.changes, self._watcher
         )
         opened.stream.session_id = live
+        if len(self._kept) >= self._crowded_at:
+            self._close_least_used()
         return opened
 
     def forget(self, conversation: Conversation) -> None:
         """Another process has deleted it."""
         conversation.retire()
         if self._opened.get(conversation.root_id) is conversation:
-            del self._opened[conversation.root_id]
+            self._let_go(conversation.root_id)
             self.agents.drop(conversation.root_id)
 
     def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
@@ -90,43 +112,45 @@ class Conversations:
         if create and self._db.get_session(session_id) is None:
             with suppress(SessionExists):
                 self._db.create_session(session_id, source=self._parts.options.source)
-        lineage = self._db.lineage(session_id)
+        lineage = self._db.sessions.lineage(session_id)
         waiting = self._db.inbox.waiting(lineage[-1])
         return lineage[0], lineage[-1], waiting[-1].id if waiting else 0
 
     async def idle(self, session_id: str) -> Conversation:
         """The conversation, while no turn of it runs anywhere."""
         conversation = await self.open(session_id)
+        holder = await self._call(living_holder, self._db, conversation.root_id)
+        # Last: while the store was asked, a turn may have begun here.
         if conversation.running_turn is not None:
             raise TurnAlreadyRunning(conversation.session_id, conversation.running_turn)
-        holder = await self._call(living_holder, self._db, conversation.root_id)
         if holder not in (None, self.holder):
-            raise SessionElsewhere(conversation.session_id, holder)
+            raise SessionElsewhere(conversation.session_id)
         return conversation
 
-    async def standing(self, roots: Collection[str]) -> list[SessionChange]:
+    async def statuses(self, roots: Collection[str]) -> list[ConversationStatus]:
         """How conversations stand, named by their roots, in one read; one that is not there is deleted."""
-        standings, asked = await self._call(self._living, list(roots))
-        found = {each.root_id: each for each in standings}
+        stored, asked = await self._call(self._living, list(roots))
+        found = {each.root_id: each for each in stored}
+        here = ObservingHost(self.holder, self._parts.options.recovers)
         return [
-            change_of(found[root], self._opened.get(root), self.holder, asked.get(root, 0))
+            status_of(found[root], self._opened.get(root), here, asked.get(root, 0))
             if root in found
-            else gone(root)
+            else deleted_status(root)
             for root in roots
         ]
 
-    def _living(self, roots: list[str]) -> tuple[list[Standing], dict[str, int]]:
+    def _living(self, roots: list[str]) -> tuple[list[StoredStatus], dict[str, int]]:
         """As the store has them, and what others ask there; a holder that is provably gone holds nothing."""
-        standings = [
+        stored = [
             each
             if each.holder in (None, self.holder)
             else replace(each, holder=living_holder(self._db, each.root_id))
-            for each in self._db.standings(roots)
+            for each in self._db.statuses.of(roots)
         ]
-        return standings, asked_elsewhere(self._db, standings, self.holder)
+        return stored, asks_elsewhere(self._db, stored, self.holder)
 
-    async def _news(self, since: int | None) -> News:
-        return await self._call(self._db.news, since)
+    async def _busy(self) -> Collection[str]:
+        return (await self._call(self._db.activity.read)).busy
 
     def agent_of(self, conversation: Conversation) -> Agent:
         """The agent that is warm, or a fresh one that nobody keeps."""
@@ -138,7 +162,7 @@ class Conversations:
         """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
         async with self.agents.boundaries:
             agent = self.agent_of(conversation)
-            for session_id in await self._call(self._db.lineage, conversation.root_id):
+            for session_id in await self._call(self._db.sessions.lineage, conversation.root_id):
                 await off_loop(
                     self._parts.pools.work,
                     self._parts.lifecycle.commit_session_memory,
@@ -163,8 +187,8 @@ class Conversations:
             sessions.extend(deleted.sessions)
             conversation.retire()
 
-        await conversation.wish(remove)
-        self._opened.pop(conversation.root_id, None)
+        await conversation.run_command(remove, only_idle=True)
+        self._let_go(conversation.root_id)
         self.agents.drop(conversation.root_id)
         self._parts.lifecycle.forget(*sessions)
         self.changes.touched(conversation.root_id)
@@ -175,7 +199,7 @@ class Conversations:
         """Let go of what is long unused, now and then."""
         options = self._parts.options
         while True:
-            await asyncio.sleep(options.sweep_seconds)
+            await self.agents.until_due()
             try:
                 await self.agents.sweep()
                 if self._parts.models is not None:
@@ -183,10 +207,33 @@ class Conversations:
             except Exception:
                 logger.exception("host.sweep_failed")
             self._close_unused(options.idle_seconds)
+            self._close_least_used()
 
     def _close_unused(self, seconds: float) -> None:
         """Let go of conversations that nobody has used for so long."""
         unused_since = self._parts.clock.monotonic() - seconds
-        for root_id, each in list(self._opened.items()):
-            if each.is_unused and root_id not in self.agents and each.used <= unused_since:
-                del self._opened[root_id]
+        for root_id, each in self._unused():
+            if each.used <= unused_since:
+                del self._kept[root_id]
+
+    def _close_least_used(self) -> None:
+        """Let go of those that are too many. A reader that comes back to one gets a snapshot of it."""
+        limit = self._parts.options.conversations
+        unused = sorted(self._unused(), key=lambda one: one[1].used)
+        for root_id, _ in unused[: max(0, len(unused) - limit)]:
+            del self._kept[root_id]
+        # The next look at all of them is worth it when there are a quarter more again.
+        self._crowded_at = len(self._kept) + max(16, limit // 4)
+
+    def _let_go(self, root_id: str) -> None:
+        """It is deleted: nobody finds it here any more."""
+        self._opened.pop(root_id, None)
+        self._kept.pop(root_id, None)
+
+    def _unused(self) -> list[tuple[str, Conversation]]:
+        """The conversations that nobody uses, and whose agent is not kept warm."""
+        return [
+            (root_id, each)
+            for root_id, each in self._kept.items()
+            if each.is_unused and root_id not in self.agents
+        ]

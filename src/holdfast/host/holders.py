@@ -1,33 +1,122 @@
-"""Who holds a conversation: HOST:PID:START:PLACE:ID. A holder that is provably gone holds nothing.
+"""Finds the process that holds a conversation, and whether one whose lease ran out may still go on.
 
 A lease runs out by itself some seconds after its process died. On this machine the death can be seen, so
-nobody has to wait: the dead holder's lease is released, guarded by its fencing token.
+nobody has to wait: the dead holder's lease is released, guarded by its fencing token. A lease also runs out
+when its process stood still (a laptop's sleep, a store locked by another program), and is taken up again.
+
+A conversation that rests is held by nobody, but the process that ran its last turns still uses it: what is
+not committed to memory is for its own boundary. So each host holds a lease that says that it lives.
 """
 
 import logging
-import socket
+import math
+import threading
 
-from holdfast.core.ids import new_id
-from holdfast.process import is_gone, process_mark
-from holdfast.sessions import SessionDB
-from holdfast.sessions.leases import session_lease
+from holdfast.core.contract import Clock
+from holdfast.core.errors import StoreFailure
+from holdfast.process import is_alive_here, is_provably_gone
+from holdfast.sessions import Lease, SessionDB
+from holdfast.sessions.leases import lease_name, session_lease
 
 logger = logging.getLogger(__name__)
 
 
-def holder_name() -> str:
-    """A name for a host in this process; no two have the same."""
-    return f"{socket.gethostname()}:{process_mark()}:{new_id()}"
+def host_lease(holder: str) -> str:
+    """The name of the lease that a host holds for as long as it lives."""
+    return lease_name("host", holder)
+
+
+def is_used(db: SessionDB, root_id: str, *, by_others_than: str) -> bool:
+    """Whether another living process runs the conversation, or ran turns that it has yet to commit."""
+    if living_holder(db, root_id) not in (None, by_others_than):
+        return True
+    users = db.sessions.uncommitted_holders(root_id)
+    return any(_lives(db, each) for each in users if each != by_others_than)
+
+
+def _lives(db: SessionDB, holder: str) -> bool:
+    return db.leases.current(host_lease(holder)) is not None and not is_provably_gone(holder)
 
 
 def living_holder(db: SessionDB, session_id: str) -> str | None:
-    """Who runs the conversation; one that is provably dead is let go of and does not count."""
-    lease = db.leases.current(session_lease(db.root(session_id)))
+    """The holder that runs the conversation; the lease of one that is provably dead is released.
+
+    This very process may have stood still until its lease ran out: it takes the lease up again.
+    """
+    name = session_lease(db.sessions.root(session_id))
+    lease = db.leases.current(name)
     if lease is None:
-        return None
-    machine, _, rest = lease.holder.partition(":")
-    if machine != socket.gethostname() or not is_gone(rest.rpartition(":")[0]):
+        return db.keeper.holder_of(name)
+    if not is_provably_gone(lease.holder):
         return lease.holder
     if db.leases.release(lease):
         logger.info("host.dead_holder", extra={"lease": lease.name, "holder": lease.holder})
     return None
+
+
+class ExpiredLeases:
+    """Tells how long a lease that ran out is left to its holder, which may only have stood still.
+
+    A holder that lives on this machine has the time of one more lease, from when this process first saw that
+    it ran out and could be renewed. One of another machine has none. But when this process itself has stood
+    still, or the store was locked, the others may have stood still too: they have the time of two renewals.
+    """
+
+    def __init__(self, db: SessionDB, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._lock = threading.Lock()  # guards _seen
+        self._seen: dict[str, tuple[int, float]] = {}  # the token that ran out, and when that was first seen
+        self._looked: float | None = None
+        self._woke = -math.inf
+
+    def note_look(self) -> None:
+        """To be called at each look, of which there are several in the time of a lease."""
+        now, before = self._clock.now(), self._looked
+        self._looked = now
+        # A shorter pause lets no lease run out. The time of day goes on while a machine sleeps.
+        if before is not None and now - before > self._db.lease_seconds / 2:
+            self._woke = self._clock.monotonic()
+            with self._lock:
+                self._seen.clear()
+
+    def holder_of(self, session_id: str) -> str | None:
+        """To whom the conversation, whose lease is not in force, is still left; on a thread."""
+        lease = self._db.leases.last(session_lease(self._db.sessions.root(session_id)))
+        return lease.holder if lease is not None and self._may_be_taken_up(lease) else None
+
+    def _may_be_taken_up(self, lease: Lease) -> bool:
+        if is_provably_gone(lease.holder):
+            return False
+        if self._seen_since(lease) is None and not self._can_be_renewed():
+            return True  # the time it is given begins when it can be
+        since = self._note_seen(lease)
+        now = self._clock.monotonic()
+        if is_alive_here(lease.holder):
+            return now - since < self._db.lease_seconds
+        return now - self._woke < self._db.lease_seconds / 2
+
+    def _seen_since(self, lease: Lease) -> float | None:
+        token, since = self._seen.get(lease.name, (0, 0.0))
+        return since if token == lease.token else None
+
+    def _note_seen(self, lease: Lease) -> float:
+        """Another look may have seen it while this one waited for the store: the first one counts."""
+        with self._lock:
+            since = self._seen_since(lease)
+            if since is None:
+                since = self._clock.monotonic()
+                self._seen[lease.name] = lease.token, since
+            return since
+
+    def _can_be_renewed(self) -> bool:
+        """Whether leases can be written. A store that was locked until now let every holder stand still."""
+        began = self._clock.monotonic()
+        try:
+            self._db.leases.require_writable()
+        except StoreFailure:
+            self._woke = self._clock.monotonic()
+            return False
+        if self._clock.monotonic() - began > self._db.lease_seconds / 4:
+            self._woke = self._clock.monotonic()
+        return True

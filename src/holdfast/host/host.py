@@ -6,49 +6,58 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from holdfast.agent import Agent, Unfinished
-from holdfast.agent.turn_store import settled
+from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
-    HoldfastError,
+    HostNotStarted,
     InvalidInput,
     SessionNotFound,
 )
-from holdfast.core.events import Event
-from holdfast.core.ids import new_id
+from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.ids import id_for
+from holdfast.host.after_crash import INTERRUPTED
+from holdfast.host.ask import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
     Accepted,
+    AvailableModels,
     Beginning,
     HostParts,
     HostStatus,
-    ModelList,
     Numbered,
 )
-from holdfast.host.conversation import INTERRUPTED, Conversation
-from holdfast.host.looks import Held, keep, take_hold
-from holdfast.host.memory_desk import MemoryDesk
+from holdfast.host.conversation import Conversation
+from holdfast.host.memory_admin import MemoryAdmin
+from holdfast.host.message_intake import accepted, read_event_batches, reading
 from holdfast.host.overview import Overview
-from holdfast.host.recovery import Recovery, cut_off
+from holdfast.host.recovery import Recovery
+from holdfast.host.remote_interrupt import request_interrupt
+from holdfast.host.runner_store import begin
 from holdfast.host.shutdown import shut_down
-from holdfast.host.stopping import ask_to_stop
-from holdfast.host.talking import accepted, batches_of, persons, put
+from holdfast.host.turn_end import end_event_on_record
+from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
 from holdfast.process import ShutdownBudget
+from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
-from holdfast.sessions.contract import Mode, NewSession
+from holdfast.sessions.contract import Mode, SessionStart
+from holdfast.sessions.conversation_operations import send_message
 from holdfast.sessions.leases import session_lease
-from holdfast.tools.asking import approval_word
+from holdfast.sessions.transcripts import create_session
+from holdfast.tools.open_questions import parse_approval
 
 logger = logging.getLogger(__name__)
 
 PLAINLY = Beginning()
+ASK = AskOptions()
 
 
 class Host(Overview):
@@ -58,13 +67,19 @@ class Host(Overview):
         super().__init__(parts)
         self._background: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.Task[list[str]] | None = None
-        conversations = self._conversations
-        self._recovery = Recovery(
-            parts, conversations.open, conversations.commit, conversations.agents.__contains__
-        )
-        self.memory = MemoryDesk(parts, self._call)
+        self._recovery = Recovery(parts, self._conversations)
+        self.memory = MemoryAdmin(parts, self._call)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            # Some hosts get their parts when they are entered; until then none of them is there.
+            if "_parts" not in vars(self):
+                raise HostNotStarted
+            raise AttributeError(f"a host has no {name!r}")
 
     async def __aenter__(self) -> Self:
+        await self._conversations.begin()
         self._in_background(self._recovery.run())
         self._in_background(self._conversations.sweep())
         return self
@@ -83,10 +98,42 @@ class Host(Overview):
 
     # talking
 
+    async def ask(
+        self, session_id: str, text: str | Message | Checked, options: AskOptions = ASK
+    ) -> AskResult:
+        """Send a message and wait for its answer; a session that is not there begins with it.
+
+        Raises `TurnError` when the turn fails. A task that is cancelled here stops the turn.
+        """
+        return await (await self.start_turn(session_id, text, options)).result()
+
+    async def start_turn(
+        self, session_id: str, text: str | Message | Checked, options: AskOptions = ASK
+    ) -> TurnHandle:
+        """Send a message as `ask` does, and follow its turn: the handle has the turn's events."""
+        return await start_turn(self, session_id, text, options, self._in_background)
+
+    async def follow(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Event, None]:
+        """What happens in a conversation: where it stands (`SessionSnapshot`), then each event as it comes.
+
+        With a number, the events after it come first, and no snapshot.
+        """
+        async with aclosing(await self.event_batches(session_id, after=after)) as batches:
+            async for batch in batches:
+                for numbered in batch:
+                    yield numbered.event
+
+    async def checked(
+        self, message: Message, history: Sequence[Message] = ()
+    ) -> tuple[Checked, list[Checked]]:
+        """A message and what was said before it, for `send` or `begin`; raises why they would refuse it."""
+        said = await checked_history(history, self._call)
+        return await user_message(message, self.model, self._call), said
+
     async def send(
         self,
         session_id: str,
-        text: str | Message,
+        text: str | Message | Checked,
         mode: Mode = "queue",
         *,
         key: str | None = None,
@@ -97,59 +144,60 @@ class Host(Overview):
         Once this returns the message is not lost. A `key` makes the call idempotent. A session that is not
         there begins with this message or, without `create`, is refused (`SessionNotFound`).
         """
-        message = persons(text)
-        # What is stored here is run here, also when its sender has left meanwhile.
-        return await settled(self._send(session_id, message, mode, key, create))
+        message = await user_message(text, self.model, self._call)
+        # A message that is stored here runs here, even if its sender leaves in the meantime.
+        return await finish_despite_cancel(self._send(session_id, message, mode, key, create))
 
     async def _send(
-        self, session_id: str, message: Message, mode: Mode, key: str | None, create: bool
+        self, session_id: str, message: Checked, mode: Mode, key: str | None, create: bool
     ) -> Accepted:
         conversation = await self._conversations.opened_or_open(session_id, create=create)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
-            stored = await self._call.visit(partial(put, self._db, conversation.root_id, message, mode, key))
+            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
             conversation = await self._conversations.open(session_id, create=create)
             running = None
-            stored = await self._call.visit(partial(put, self._db, conversation.root_id, message, mode, key))
+            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
         return accepted(conversation, stored, running)
 
     async def begin(
-        self, session_id: str, text: str | Message, how: Beginning = PLAINLY
+        self, session_id: str, text: str | Message | Checked, how: Beginning = PLAINLY
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         """Begin a session with a message, both or neither.
 
         Returns what follows as well, from the first event on, as `event_batches` does.
         """
-        message, left = persons(text), how.prev_session_id
+        message, left = await user_message(text, self.model, self._call), how.prev_session_id
+        how = replace(how, history=await checked_history(how.history, self._call))
         before = await self._conversations.open(left) if left else None
-        # What is stored here is run here, also when its sender has left meanwhile.
-        return await settled(self._begin(session_id, message, how, before))
+        # A message that is stored here runs here, even if its sender leaves in the meantime.
+        return await finish_despite_cancel(self._begin(session_id, message, how, before))
 
     async def _begin(
-        self, session_id: str, message: Message, how: Beginning, before: Conversation | None
+        self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
-        stored, held = await self._call.visit(
-            partial(self._begun, session_id, message, how), lambda begun: keep(self._db, begun[1])
-        )
+        session = SessionStart(session_id, how.source or self.source, how.title)
+        stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
             conversation = self._conversations.begun(session_id)
             if held[0] is not None:
                 conversation.held(held)
-            self._told(session_id)
+            self._notify(session_id)
             if before is not None:
                 self._in_background(self._conversations.commit(before))
-        return accepted(conversation, stored, None), batches_of(conversation, 0)
+        return accepted(conversation, stored, None), read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        async with aclosing(await self.event_batches(session_id, after=after)) as batches:
-            async for batch in batches:
+        with reading(await self._readable(session_id)) as stream:
+            while batch := await stream.next_batch(after):
+                after = batch[-1].number
                 for numbered in batch:
                     yield numbered
 
@@ -164,39 +212,56 @@ class Host(Overview):
         if from_now:
             conversation = await self._conversations.opened_or_open(session_id)
             after = conversation.stream.number
-        elif (here := self._conversations.opened.get(session_id)) is not None and here.is_wanted:
-            conversation = here  # it is about to run here, or runs: so it is there
         else:
-            conversation = await self._conversations.open(session_id)
-        return batches_of(conversation, after)
+            conversation = await self._readable(session_id)
+        return read_event_batches(conversation, after)
+
+    async def _readable(self, session_id: str) -> Conversation:
+        here = self._conversations.opened.get(session_id)
+        if here is not None and here.is_wanted:
+            return here  # it is about to run here, or runs: so it is there
+        return await self._conversations.open(session_id)
+
+    async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
+        """How a turn ended, as the store has it; None while it goes on."""
+        return await self._call(end_event_on_record, self._db, turn_id)
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
-        self._conversations.changes.watch(watcher)
+        self._conversations.changes.observe(watcher)
 
-    async def interrupt(self, session_id: str, text: str = "") -> bool:
-        """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs."""
+    async def interrupt(
+        self, session_id: str, text: str = "", *, key: str | None = None, turn_id: str | None = None
+    ) -> bool:
+        """Stop the running turn, in whichever process; a text becomes the next one. False: nothing runs.
+
+        A `key` makes a call with a text idempotent, as with `send`. Without a text `turn_id` names the turn
+        that is meant: no later one is stopped.
+        """
         if text:
-            return (await self.send(session_id, text, "interrupt")).interrupts is not None
+            return (await self.send(session_id, text, "interrupt", key=key)).interrupts is not None
         conversation = await self._conversations.open(session_id)
         if conversation.is_served:
-            return conversation.interrupt(None, INTERRUPTED)
-        return await self._call(ask_to_stop, self._db, conversation.root_id, self._conversations.holder)
+            return conversation.interrupt(turn_id, INTERRUPTED)
+        holder = self._conversations.holder
+        return await self._call(request_interrupt, self._db, conversation.root_id, holder, turn_id)
 
-    async def answer(self, session_id: str, ask_id: str, text: str) -> bool:
+    async def answer(self, session_id: str, ask_id: str, text: str, *, key: str | None = None) -> bool:
         """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
 
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
-        only a yes or no to an approval. True when the answer counted.
+        only a yes or no to an approval. True when the answer counted. The same `key` again changes nothing
+        and answers the same.
         """
         conversation = await self._conversations.open(session_id)
         lease_name = session_lease(conversation.root_id)
-        if await self._call(answer_ask, self._db, ask_id, text, lease_name):
+        counted, parked = (None, None) if key is None else (id_for("answer", key), id_for("parked", key))
+        if await self._call(answer_ask, self._db, ask_id, text, lease_name, counted):
             # Asked here, it is heard at once; a turn in another process looks at the store.
             conversation.questions.answer(ask_id, text)
             return True
-        if approval_word(text) is None:
-            await self.send(session_id, text)
+        if parse_approval(text) is None:
+            await self.send(session_id, text, key=parked)
         return False
 
     async def approve(self, session_id: str, ask_id: str, decision: str) -> bool:
@@ -206,81 +271,114 @@ class Host(Overview):
     # sessions
 
     async def new_session(
-        self, prev_session_id: str | None = None, *, session_id: str | None = None, title: str | None = None
+        self,
+        prev_session_id: str | None = None,
+        *,
+        session_id: str | None = None,
+        title: str | None = None,
+        key: str | None = None,
     ) -> str:
-        """Begin a session. The one before it reaches a boundary: its memory is committed, in background."""
+        """Begin a session. The one before it reaches a boundary: its memory is committed, in background.
+
+        The same `key` again begins no other: the answer is where the first one goes on.
+        """
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
-        fresh = session_id or new_id()
-        await self._call.visit(partial(self._db.create_session, fresh, source=self.source, title=title))
+        made_id, made = await self._made_by("new_session", "", key)
+        if made is not None:
+            return made
+        fresh = session_id or made_id
+        await self._call.run(create_session, fresh, source=self.source, title=title)
         self._conversations.begun(fresh)
-        self._told(fresh)
+        self._notify(fresh)
         if before is not None:
             self._in_background(self._conversations.commit(before))
         return fresh
 
-    async def clear(self, session_id: str) -> str:
-        """End a conversation and begin an empty one. What was said stays on record."""
+    async def clear(self, session_id: str, *, key: str | None = None) -> str:
+        """End a conversation and begin an empty one. What was said stays on record; `key` as in `branch`."""
+        fresh_id, made = await self._made_by("clear", session_id, key)
+        if made is not None:
+            return made
         conversation = await self._conversations.open(session_id)
 
         async def end(agent: Agent) -> None:
             if await agent.unfinished() is not None:
-                await conversation.showing.drop(agent)
-            await self._call(self._db.end_session, agent.session_id, "cleared")
+                await conversation.publisher.drop(agent)
+            await self._call(self._db.sessions.end, agent.session_id, "cleared")
 
-        await conversation.wish(end)
-        self._told(conversation.root_id)
-        fresh = await self.new_session()
+        await conversation.run_command(end)
+        self._notify(conversation.root_id)
+        fresh = await self.new_session(session_id=fresh_id)
         self._in_background(self._conversations.part_with(conversation))
         return fresh
 
-    async def truncate(self, session_id: str, *, before: int) -> str:
-        """Go on as if nothing from a message on had been said, in a branch; the original stays on record."""
+    async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
+        """Go on as if nothing from a message on had been said, in a branch; the original stays on record.
+
+        `key` as with `branch`.
+        """
         conversation = await self._conversations.idle(session_id)
-        branch = await self.branch(session_id, before=before)
+        # A key of a branch that was asked for as such is another one.
+        own = None if key is None else id_for("truncate", key)
+        branch = await self.branch(session_id, before=before, key=own)
         self._in_background(self._conversations.commit(conversation))
         return branch
 
-    async def retry(self, session_id: str) -> str:
-        """Say the last message again, as if it had not been answered; returns the session it is in."""
+    async def retry(self, session_id: str, *, key: str | None = None) -> str:
+        """Say the last message again, as if it had not been answered; returns the session it is in.
+
+        The same `key` again says nothing more.
+        """
+        said_with = None if key is None else id_for("retry", session_id, key)
+        if said_with is not None and (said := await self._call(self._db.inbox.by_key, said_with)) is not None:
+            return await self._call(self._db.sessions.live_end, said.session_id)
         conversation = await self._conversations.idle(session_id)
-        unfinished = await self.unfinished(session_id)
+        unfinished = await self._cut_off_in(conversation)
         if unfinished is not None:
-            await conversation.wish(conversation.showing.drop)
-            await self.send(session_id, unfinished.message)
+            await conversation.run_command(conversation.publisher.drop)
+            await self.send(session_id, unfinished.message, key=said_with)
             return conversation.session_id
         stored = await self.messages(session_id)
         last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
         first = next((each for each in stored if each.turn_id == last and last is not None), None)
         if first is None or first.message["role"] != "user":
             raise InvalidInput("there is nothing to say again in this session")
-        branch = await self.truncate(session_id, before=first.seq)
-        await self.send(branch, first.message)
+        branch = await self.truncate(session_id, before=first.seq, key=said_with)
+        await self.send(branch, first.message, key=said_with)
         return branch
 
     async def unfinished(self, session_id: str) -> Unfinished | None:
-        """The turn that a crash cut off here, to be resumed, retried or dropped."""
+        """The turn that a crash cut off here, to be resumed, retried or dropped.
+
+        None on a host that recovers by itself (`HostOptions.after_crash`): there nobody has to decide.
+        """
         conversation = await self._conversations.open(session_id)
+        return None if self._parts.options.recovers else await self._cut_off_in(conversation)
+
+    async def _cut_off_in(self, conversation: Conversation) -> Unfinished | None:
         if conversation.is_served:
             return None
-        return await self._call(cut_off, self._db, conversation.root_id)
+        return await self._call(self._recovery.cut_off, conversation.root_id)
 
     async def resume(self, session_id: str) -> None:
-        """Go on with the unfinished turn; ends when that turn has ended."""
+        """Go on with the unfinished turn, then with what waits behind it; ends when that turn has ended."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(conversation.showing.resume)
+        conversation.unpark()
+        await conversation.run_command(conversation.publisher.resume)
 
     async def drop(self, session_id: str) -> None:
-        """End the unfinished turn; what it had produced stays on record."""
+        """End the unfinished turn; what it had produced stays on record. What waits behind it runs."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(conversation.showing.drop)
+        conversation.unpark()
+        await conversation.run_command(conversation.publisher.drop)
 
     async def compact(self, session_id: str, focus: str = "") -> str:
         """Compact the conversation now; returns the session in which it goes on."""
         conversation = await self._conversations.open(session_id)
-        await conversation.wish(
-            lambda agent: conversation.showing.show(agent, agent.stream_compaction(focus))
+        await conversation.run_command(
+            lambda agent: conversation.publisher.show(agent, partial(agent.compact, focus=focus))
         )
-        return await self._call(self._db.live_end, session_id)
+        return await self._call(self._db.sessions.live_end, session_id)
 
     async def run_waiting(self, session_id: str) -> None:
         """Run the messages that waited here when the host started."""
@@ -290,13 +388,13 @@ class Host(Overview):
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
     ) -> InboxMessage:
         """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
-        message = persons(text)
+        message = await user_message(text, self.model, self._call)
         changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
         conversation = await self._conversations.open(changed.session_id)
         if mode == "interrupt" and changed.addressed_to is not None:
             conversation.interrupt(changed.addressed_to, INTERRUPTED)
-        conversation.poke()
-        self._told(conversation.root_id)
+        conversation.wake()
+        self._notify(conversation.root_id)
         return changed
 
     async def delete(self, session_id: str, *, force: bool = False) -> None:
@@ -313,10 +411,10 @@ class Host(Overview):
 
     # knowing
 
-    async def models(self) -> ModelList:
+    async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
         where, names = await self._parts.models.names() if self._parts.models else ("", [])
-        return ModelList(self.model, where, names)
+        return AvailableModels(self.model, where, names)
 
     async def switch_model(self, name: str) -> ModelTraits:
         """Use another model, in this process, from each conversation's next turn on.
@@ -338,6 +436,12 @@ class Host(Overview):
             unfinished=await self._call(self._cut_off),
             memory=await self._call(self._parts.memory.status),
             recovering=not self._recovery.done,
+            sandbox=(await self._parts.sandbox()).text,
+            workspace=self._parts.workspace,
+            approval=self._parts.approval,
+            troubles={
+                each.session_id: each.trouble for each in self._conversations.opened.values() if each.trouble
+            },
         )
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
@@ -348,7 +452,7 @@ class Host(Overview):
             spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
             self._call.closed = True
             self._ending = asyncio.create_task(self._shut_down(spent))
-        # Who is cancelled while waiting stops waiting; the end goes on.
+        # A caller that is cancelled stops waiting; the shutdown goes on.
         return await asyncio.shield(self._ending)
 
     async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
@@ -370,19 +474,7 @@ class Host(Overview):
     def _cut_off(self) -> list[str]:
         """The sessions whose turn lost its process."""
         sessions = [turn.session_id for turn in self._db.turns.unfinished()]
-        return [each for each in sessions if cut_off(self._db, each) is not None]
-
-    def _begun(self, session_id: str, message: Message, how: Beginning) -> tuple[InboxMessage, Held]:
-        """The session, its message, and the lease under which this process goes on with it."""
-        session = NewSession(session_id, how.source or self.source, how.title)
-        stored = self._db.inbox.begin(session, message, history=how.history, key=how.key)
-        held: Held = None, None
-        if stored.session_id != session_id:
-            return stored, held
-        # Where each step is a transaction, the message is stored by now: the runner tries again.
-        with suppress(HoldfastError):
-            held = take_hold(self._db, session_id, self._conversations.holder)
-        return stored, held
+        return [each for each in sessions if self._recovery.cut_off(each) is not None]
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)

@@ -1,23 +1,29 @@
 """`Overview`: what people ask a host about conversations, as they are on record and as they run here."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Collection
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import pairwise
 
+from holdfast.agent.transcript import Transcript
 from holdfast.host.contract import (
     CompactedStretch,
+    ContextSize,
     ContextView,
+    ConversationStatus,
     HostParts,
     OpenAsk,
-    SessionChange,
-    SessionStatus,
-    TurnView,
+    TurnDetails,
 )
+from holdfast.host.conversation import Conversation
+from holdfast.host.conversation_status import open_asks
 from holdfast.host.conversations import Conversations
 from holdfast.host.records import Records
-from holdfast.host.standing import open_asks
 from holdfast.host.store_calls import StoreCalls
-from holdfast.host.timeline import MS, turn_view
+from holdfast.host.timeline import MS, turn_details
+
+MEMORY_SECONDS = 1.0
+"""How long memory may take to say what it adds to a prompt, when only its size is asked for."""
 
 
 class Overview(Records):
@@ -30,55 +36,67 @@ class Overview(Records):
         self.source = parts.options.source
         self.model = parts.model
         self.tools = parts.tools
-        self.problems = parts.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Problems for a person to read: what was left out at the start, what is wrong with memory now."""
+        return (*self._parts.problems, *self._parts.memory.problems())
 
     async def asks(self, session_id: str) -> list[OpenAsk]:
         """The approvals and questions of this conversation that wait for a person, in whichever process."""
-        live = await self._call(self._db.live_end, session_id)
+        live = await self._call(self._db.sessions.live_end, session_id)
         return open_asks(await self._call(self._db.asks.open, live), self._parts.clock.now())
 
-    async def standing(self, root_ids: Collection[str]) -> list[SessionChange]:
+    async def statuses(self, root_ids: Collection[str]) -> list[ConversationStatus]:
         """How these conversations stand now, each named by its first session; one read for all of them."""
-        return await self._conversations.standing(root_ids)
+        return await self._conversations.statuses(root_ids)
 
-    async def changes(self) -> AsyncGenerator[SessionChange, None]:
+    async def changes(self) -> AsyncGenerator[ConversationStatus, None]:
         """Every conversation that is not idle, then each whenever it changes, here or in another process."""
         async with aclosing(self._conversations.changes.listen()) as changes:
             async for change in changes:
                 yield change
 
-    async def session_status(self, session_id: str) -> SessionStatus:
+    async def session_status(self, session_id: str) -> ConversationStatus:
         """How one conversation stands."""
         conversation = await self._conversations.open(session_id)
-        agent = self._conversations.agents.get(conversation.root_id)
-        [now] = await self._conversations.standing([conversation.root_id])
-        return SessionStatus(
-            session_id=now.session_id,
-            state=now.state,
-            turn_id=conversation.running_turn,
-            waiting=now.waiting,
-            context_tokens=agent.context_tokens if agent else 0,
-            context_window=self.model.context_window if self.model else 0,
-            asking=now.asking,
-        )
+        [now] = await self._conversations.statuses([conversation.root_id])
+        return now
+
+    async def context_size(self, session_id: str) -> ContextSize:
+        """How full the model's window is with this conversation."""
+        conversation = await self._conversations.open(session_id)
+        window = self.model.context_window if self.model else 0
+        return ContextSize(await self._context_tokens(conversation), window)
+
+    async def _context_tokens(self, conversation: Conversation) -> int:
+        """The size of the prompt; what memory adds to it is left out when memory takes too long."""
+        agent = self._conversations.agent_of(conversation)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MEMORY_SECONDS):
+                return (await agent.context()).tokens
+        messages = await self._call(self._db.get_messages, conversation.session_id)
+        return Transcript(messages).tokens
 
     async def context(self, session_id: str) -> ContextView:
-        """What the conversation takes of the model's window, and the compactions behind it."""
+        """How the conversation fills the model's window, and its compactions."""
         conversation = await self._conversations.open(session_id)
         used = await self._conversations.agent_of(conversation).context()
         compactions = await self._call(self._compactions, conversation.root_id)
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 
     def _compactions(self, root_id: str) -> list[CompactedStretch]:
-        line = self._db.conversation(root_id)
+        line = self._db.sessions.conversation(root_id)
         return [
-            CompactedStretch(ended.id, child.id, child.started // MS, self._db.message_count(ended.id))
+            CompactedStretch(
+                ended.id, child.id, child.started // MS, self._db.sessions.message_count(ended.id)
+            )
             for ended, child in pairwise(line)
         ]
 
-    async def turn(self, turn_id: str) -> TurnView:
+    async def turn(self, turn_id: str) -> TurnDetails:
         """One turn as a timeline, with what memory recalled for it and how its deliveries stand."""
         record = await self._call(self._db.turns.look, turn_id)
         agent = self._conversations.agents.get(record.root_id)
         runs_here = agent is not None and agent.running_turn == turn_id
-        return turn_view(record, agent.account if agent is not None and runs_here else None)
+        return turn_details(record, agent.timeline if agent is not None and runs_here else None)

@@ -1,29 +1,33 @@
 """`Records`: what a host answers and does with the store alone, whether a conversation runs or not.
 
-`Host` adds to this what needs a conversation's runner. Each change is told to those who listen to
-`Host.changes`.
+`Host` adds to this what needs a conversation's runner. Listeners of `Host.changes` are told of each change.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
-from holdfast.core.errors import InvalidInput
-from holdfast.core.ids import new_id
+from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.ids import id_for, new_id
 from holdfast.host.contract import HostParts
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
-from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, Turn
-from holdfast.sessions.listing import Listed
+from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
+from holdfast.sessions.conversation_list import ListedConversation
 
 
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, call: StoreCalls, told: Callable[[str], None]) -> None:
-        """`told` hears the root of each conversation that is changed here."""
+    def __init__(self, parts: HostParts, call: StoreCalls, notify: Callable[[str], None]) -> None:
+        """`notify` hears the root of each conversation that is changed here."""
         self._parts = parts
         self._db: SessionDB = parts.db
         self._call = call
-        self._told = told
+        self._notify = notify
+
+    async def require_store(self) -> None:
+        """Raises what keeps the store from being written: it is gone, locked, or out of reach."""
+        await self._call(self._db.leases.require_writable)
 
     # finding
 
@@ -35,10 +39,10 @@ class Records:
         pinned: bool | None = None,
         limit: int = 50,
         offset: int = 0,
-    ) -> list[Listed]:
+    ) -> list[ListedConversation]:
         """The conversations, the one last spoken in first; `archived` and `pinned` None: any."""
         return await self._call(
-            self._db.list_sessions,
+            self._db.conversations.list,
             source=source,
             archived=archived,
             pinned=pinned,
@@ -46,13 +50,13 @@ class Records:
             offset=offset,
         )
 
-    async def session(self, session_id: str) -> Listed:
+    async def session(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
-        return await self._call(self._db.listed, session_id)
+        return await self._call(self._db.conversations.find, session_id)
 
     async def lineage(self, session_id: str) -> list[Session]:
         """Every session of the conversation, oldest first; each but the last was ended by a compaction."""
-        return await self._call(self._db.conversation, session_id)
+        return await self._call(self._db.sessions.conversation, session_id)
 
     async def search(self, query: str, *, filters: Filters | None = None, limit: int = 20) -> list[SearchHit]:
         """Messages that hold every word of the query."""
@@ -77,19 +81,19 @@ class Records:
 
         def read() -> list[StoredMessage]:
             # Looked up in any case: a session that does not exist has no empty transcript.
-            live = self._db.live_end(session_id)
+            live = self._db.sessions.live_end(session_id)
             where = session_id if exact else live
             if after is not None:
-                return self._db.read_messages(where, start=after + 1, limit=limit)
-            return self._db.read_messages_before(where, before, limit=limit)
+                return self._db.sessions.read(where, start=after + 1, limit=limit)
+            return self._db.sessions.read_before(where, before, limit=limit)
 
         return await self._call(read)
 
-    async def failed(self, session_id: str) -> Turn | None:
+    async def failed(self, session_id: str) -> TurnRecord | None:
         """The last turn of the conversation, when it failed and nothing was said since."""
 
-        def read() -> Turn | None:
-            last = self._db.read_messages_before(self._db.live_end(session_id), None, limit=1)
+        def read() -> TurnRecord | None:
+            last = self._db.sessions.read_before(self._db.sessions.live_end(session_id), None, limit=1)
             # A copy in a continuation or a branch tells of a turn that ended elsewhere.
             if not last or last[0].turn_id is None or last[0].carried:
                 return None
@@ -108,7 +112,7 @@ class Records:
 
     async def waiting(self, session_id: str) -> list[InboxMessage]:
         """The messages that wait in this conversation, oldest first."""
-        return await self._call(lambda: self._db.inbox.waiting(self._db.live_end(session_id)))
+        return await self._call(lambda: self._db.inbox.waiting(self._db.sessions.live_end(session_id)))
 
     async def sent(self, inbox_id: int) -> InboxMessage | None:
         """A message that was sent, whatever became of it: whether it waits, and which turn took it."""
@@ -118,54 +122,71 @@ class Records:
 
     async def rename(self, session_id: str, title: str | None) -> None:
         """Give the conversation a title; None or an empty one takes it away."""
-        await self._change(session_id, lambda: self._db.set_title(session_id, title or None))
+        await self._change(session_id, lambda: self._db.conversations.set_title(session_id, title or None))
 
     async def pin(self, session_id: str, pinned: bool) -> None:
-        await self._change(session_id, lambda: self._db.set_pinned(session_id, pinned))
+        await self._change(session_id, lambda: self._db.conversations.set_pinned(session_id, pinned))
 
     async def archive(self, session_id: str, archived: bool) -> None:
         """Put the conversation out of sight, or back; nothing else changes."""
-        await self._change(session_id, lambda: self._db.set_archived(session_id, archived))
+        await self._change(session_id, lambda: self._db.conversations.set_archived(session_id, archived))
 
-    async def branch(self, session_id: str, *, before: int | None = None, exact: bool = False) -> str:
+    async def branch(
+        self, session_id: str, *, before: int | None = None, exact: bool = False, key: str | None = None
+    ) -> str:
         """A new session that begins with what was said before a message.
 
-        Of the conversation's live session or, `exact`, of the very one that is named.
+        Of the conversation's live session or, `exact`, of the very one that is named. The same `key` again
+        makes no other: the answer is where the first one goes on.
         """
-        fresh = new_id()
+        fresh, made = await self._made_by("branch", session_id, key)
+        if made is not None:
+            return made
 
         def work() -> None:
-            live = self._db.live_end(session_id)
-            self._db.branch(session_id if exact else live, fresh, before=before)
+            live = self._db.sessions.live_end(session_id)
+            with suppress(SessionExists):  # two calls with one key at once
+                self._db.conversations.branch(session_id if exact else live, fresh, before=before)
 
         await self._call(work)
-        self._told(fresh)
+        self._notify(fresh)
         return fresh
 
     async def import_session(self, lines: Iterable[str]) -> str:
         """Store an exported conversation, all or nothing; returns the session in which it goes on."""
         ids = await self._call(self._db.import_session, lines)
-        self._told(ids[0])
+        self._notify(ids[0])
         return ids[-1]
 
     async def withdraw(self, inbox_id: int) -> None:
         """Take back a message that still waits; it stays on record."""
         await self._call(self._db.inbox.withdraw, inbox_id)
-        await self._told_of(inbox_id)
+        await self._notify_about(inbox_id)
 
     # inside
+
+    async def _made_by(self, call: str, session_id: str, key: str | None) -> tuple[str, str | None]:
+        """The id of the session that a call makes and, when its key was used before, where that goes on."""
+        if key is None:
+            return new_id(), None
+        fresh = id_for(call, session_id, key)
+
+        def made() -> str | None:
+            return None if self._db.get_session(fresh) is None else self._db.sessions.live_end(fresh)
+
+        return fresh, await self._call(made)
 
     async def _change(self, session_id: str, change: Callable[[], None]) -> None:
         def work() -> str:
             change()
-            return self._db.root(session_id)
+            return self._db.sessions.root(session_id)
 
-        self._told(await self._call(work))
+        self._notify(await self._call(work))
 
-    async def _told_of(self, inbox_id: int) -> None:
+    async def _notify_about(self, inbox_id: int) -> None:
         def root() -> str | None:
             message = self._db.inbox.get(inbox_id)
-            return None if message is None else self._db.root(message.session_id)
+            return None if message is None else self._db.sessions.root(message.session_id)
 
         if (found := await self._call(root)) is not None:
-            self._told(found)
+            self._notify(found)

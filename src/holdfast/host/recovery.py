@@ -1,6 +1,6 @@
-"""What a new start finds of earlier lives: owed deliveries, uncommitted memory, cut-off turns, waiting words.
+"""`Recovery`: at the start, takes care of what earlier processes left: uncommitted memory and cut-off turns.
 
-All of it is looked after in the background; none of it delays the first prompt. Deliveries need nothing
+It works in the background and does not delay the first prompt. Deliveries need nothing
 here: a provider's lane finds what it is owed by itself.
 """
 
@@ -12,38 +12,34 @@ from typing import ParamSpec, TypeVar
 from holdfast.agent import Unfinished
 from holdfast.agent.recovery import describe
 from holdfast.core.events import TurnUnfinished
-from holdfast.host.asks import unheard
+from holdfast.host.asks import unread_answers
 from holdfast.host.contract import HostParts
-from holdfast.host.conversation import Conversation
-from holdfast.host.holders import living_holder
+from holdfast.host.conversations import Conversations
+from holdfast.host.holders import ExpiredLeases, is_used, living_holder
+from holdfast.host.subagents import close_subagent, open_subagents
+from holdfast.host.takeover import Takeover
 from holdfast.process import off_loop
-from holdfast.sessions import SessionDB
+from holdfast.sessions.leases import session_lease
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-WATCH_SECONDS = 5.0
-"""How often a host that takes over looks for what a dead process left."""
-
 LONGEST_PAUSE = 300.0
-
-Open = Callable[[str], Awaitable[Conversation]]
-Commit = Callable[[Conversation], Awaitable[None]]
 
 
 class Recovery:
     """The look at what others left."""
 
-    def __init__(
-        self, parts: HostParts, open_one: Open, commit: Commit, is_ours: Callable[[str], bool]
-    ) -> None:
-        """`is_ours` says of a conversation, by its root, whether this process has an agent for it."""
+    def __init__(self, parts: HostParts, conversations: Conversations) -> None:
         self._parts = parts
-        self._open = open_one
-        self._commit = commit
-        self._is_ours = is_ours
+        self._open = conversations.open
+        self._commit = conversations.commit
+        self._holder = conversations.holder
+        self._is_ours = conversations.agents.__contains__
+        self._takeover = Takeover(parts, conversations) if parts.options.recovers else None
+        self._expired = ExpiredLeases(parts.db, parts.clock)
         self._offered: set[str] = set()
         self.done = False
 
@@ -51,7 +47,7 @@ class Recovery:
         """Look at once, and again at what a process that died a moment ago still seems to hold."""
         left = await self._look(None)
         self.done = True
-        watching = asyncio.create_task(self._watch()) if self._parts.options.take_over else None
+        watching = None if self._takeover is None else asyncio.create_task(self._takeover.watch())
         try:
             pause = self._parts.db.lease_seconds
             while left:
@@ -64,18 +60,15 @@ class Recovery:
             if watching is not None:
                 watching.cancel()
 
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(min(WATCH_SECONDS, self._parts.db.lease_seconds))
-            await self._guarded(self._unfinished)
-            await self._guarded(self._waiting)
-
     async def _look(self, only: set[str] | None) -> set[str]:
         """All there is, or only these conversations; returns those to be looked at again."""
         if only is None:
             await self._guarded(self._asks)
-            await self._guarded(self._waiting)
-        held = await self._guarded(self._unfinished) or set()
+        held = await self._guarded(self._end_subagents) or set()
+        if self._takeover is not None:
+            await self._guarded(self._takeover.look)
+        else:
+            held |= await self._guarded(self._unfinished) or set()
         if only is not None:
             held &= only
         return held | (await self._guarded(lambda: self._uncommitted(only)) or set())
@@ -89,16 +82,13 @@ class Recovery:
             return None
 
     async def _unfinished(self) -> set[str]:
+        """Offer each turn that was cut off, once; returns the conversations that somebody seems to run."""
         held: set[str] = set()
         for turn in await self._call(self._parts.db.turns.unfinished):
-            serves = await self._call(self._serves, turn.session_id)
-            if await self._call(living_holder, self._parts.db, serves) is not None:
-                held.add(await self._root(serves))  # it runs, or its process died a moment ago
+            if await self._call(self._is_held, turn.session_id):
+                held.add(await self._root(turn.session_id))  # it runs, or its process died a moment ago
                 continue
-            if serves != turn.session_id:
-                await self._end_subagent(turn.session_id)
-                continue
-            found = await self._call(cut_off, self._parts.db, turn.session_id)
+            found = await self._call(self.cut_off, turn.session_id)
             if found is None or found.turn_id in self._offered:
                 continue
             self._offered.add(found.turn_id)
@@ -113,39 +103,30 @@ class Recovery:
             )
         return held
 
-    def _serves(self, session_id: str) -> str:
-        """The conversation a session works for: its own, or the one that delegated to it."""
-        root = self._parts.db.get_session(self._parts.db.lineage(session_id)[0])
-        while root is not None and root.relation == "delegate" and root.parent is not None:
-            session_id = root.parent
-            root = self._parts.db.get_session(self._parts.db.lineage(session_id)[0])
-        return session_id
-
-    async def _end_subagent(self, session_id: str) -> None:
-        """A subagent ended with its parent's process. Nobody resumes it; its record is closed."""
-        conversation = await self._open(session_id)
-        await self._parts.make_agent(session_id, conversation.questions).drop()
+    async def _end_subagents(self) -> set[str]:
+        """End those whose process died; returns the conversations of the others."""
+        held: set[str] = set()
+        for session_id, served in await self._call(open_subagents, self._parts.db):
+            if await self._call(self._is_held, served):
+                held.add(served)
+            else:
+                await close_subagent(self._parts, session_id)
+        return held
 
     async def _asks(self) -> None:
-        """What was answered to a turn in the moment its process died waits as a message."""
+        """An answer that came in the moment when its turn's process died becomes a waiting message."""
         for turn_id in await self._call(self._parts.db.asks.left_behind):
-            await self._call(self._parts.db.asks.settle, turn_id, unheard)
-
-    async def _waiting(self) -> None:
-        for session_id in await self._call(self._parts.db.inbox.sessions):
-            conversation = await self._open(session_id)
-            if self._parts.options.take_over:
-                conversation.poke()
+            await self._call(self._parts.db.asks.settle, turn_id, unread_answers)
 
     async def _uncommitted(self, only: set[str] | None) -> set[str]:
         left: set[str] = set()
         roots = await self._dirty()
         # A conversation is committed as a whole, whichever of its sessions are dirty.
         for root_id in dict.fromkeys(roots):
-            # One that goes on here has a boundary of its own to come, which commits all of it.
+            # A conversation that goes on here is committed as a whole at its own next boundary.
             if self._is_ours(root_id) or (only is not None and root_id not in only):
                 continue
-            if await self._call(living_holder, self._parts.db, root_id) is not None:
+            if not await self._call(self._is_abandoned, root_id):
                 left.add(root_id)  # its own process commits it, if it lives
                 continue
             await self._commit(await self._open(root_id))
@@ -153,22 +134,50 @@ class Recovery:
                 left.add(root_id)  # a provider could not take it yet
         return left
 
+    def _is_abandoned(self, root_id: str) -> bool:
+        """Whether no living process uses the conversation; looked at under its lease, so nobody begins to.
+
+        The lease is let go before the commit, which takes as long as a provider does: no turn waits for that.
+        """
+        db = self._parts.db
+        if is_used(db, root_id, by_others_than=self._holder):
+            return False
+        lease = db.leases.acquire(session_lease(root_id), self._holder, ttl_seconds=db.lease_seconds)
+        if lease is None:
+            return False
+        try:
+            return not is_used(db, root_id, by_others_than=self._holder)
+        finally:
+            db.leases.release(lease)
+
     async def _dirty(self) -> list[str]:
         return [await self._root(each) for each in await self._call(self._parts.lifecycle.recover)]
 
     async def _root(self, session_id: str) -> str:
-        return (await self._call(self._parts.db.lineage, session_id))[0]
+        return (await self._call(self._parts.db.sessions.lineage, session_id))[0]
 
     async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await off_loop(self._parts.pools.store, fn, *args, **kwargs)
 
+    def cut_off(self, session_id: str) -> Unfinished | None:
+        """The turn of this conversation whose process is gone; None when none is open, or somebody runs it.
 
-def cut_off(db: SessionDB, session_id: str) -> Unfinished | None:
-    """The turn of this conversation whose process is gone; None when none is open, or somebody runs it."""
-    turn = db.turns.running(db.live_end(session_id))
-    if turn is None or living_holder(db, session_id) is not None:
-        return None
-    found = describe(db.turns, turn)
-    # It may have ended between the looks.
-    still = db.turns.get(turn.id)
-    return found if still is not None and still.state == "running" else None
+        On a thread.
+        """
+        db = self._parts.db
+        root = db.get_session(db.sessions.root(session_id))
+        if root is not None and root.relation == "delegate":
+            return None  # a subagent's turn ends with its caller's
+        turn = db.turns.running(db.sessions.live_end(session_id))
+        if turn is None or self._is_held(session_id):
+            return None
+        found = describe(db.turns, turn)
+        # It may have ended between the looks.
+        still = db.turns.get(turn.id)
+        return found if still is not None and still.state == "running" else None
+
+    def _is_held(self, session_id: str) -> bool:
+        """Whether somebody runs the conversation, or may be about to take it up again; on a thread."""
+        if living_holder(self._parts.db, session_id) is not None:
+            return True
+        return self._expired.holder_of(session_id) is not None

@@ -14,10 +14,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ENDING = "the program is ending"
-# What is stuck in one stage leaves the later ones this much of what is left.
+# A stage that is stuck leaves this share of the remaining time to the later ones.
 SHARE = 0.5
 LAST_MOMENT = 0.5
-"""What letting go of the store, of processes and connections may take when the budget is used up."""
+"""Seconds for closing the store, processes and connections when the budget is used up."""
 
 
 async def shut_down(
@@ -56,7 +56,7 @@ async def _stop_turns(conversations: Sequence[Conversation], seconds: float) -> 
         return []
     _, stuck = await asyncio.wait(stopping, timeout=seconds)
     for task in stuck:
-        task.cancel()  # its readers and those who wait for a wish are told
+        task.cancel()  # its readers and the callers of commands are told
     await asyncio.wait(stopping)
     if not stuck:
         return []
@@ -65,7 +65,7 @@ async def _stop_turns(conversations: Sequence[Conversation], seconds: float) -> 
 
 
 async def _in_time(work: Awaitable[T], seconds: float) -> T | None:
-    """What came of it; None when it takes longer and is left behind on its daemon thread."""
+    """The result; None when it takes longer and is left behind on its daemon thread."""
     try:
         async with asyncio.timeout(seconds):
             return await work

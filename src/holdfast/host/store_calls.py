@@ -6,13 +6,14 @@ from typing import ParamSpec, TypeVar
 from holdfast.core.errors import HostClosed
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Operation
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class StoreCalls:
-    """One for a host and all its parts: closing it closes the door for each of them."""
+    """Shared by a host and all its parts: once it is closed, none of them reaches the store."""
 
     def __init__(self, db: SessionDB, pool: DaemonPool) -> None:
         self._db = db
@@ -24,8 +25,8 @@ class StoreCalls:
             raise HostClosed
         return await off_loop(self._pool, fn, *args, **kwargs)
 
-    async def visit(self, call: Callable[[], T], then: Callable[[T], object] = lambda _: None) -> T:
-        """For short calls that change nothing but the store: `SessionDB.visit`."""
+    async def run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """For a named operation: `SessionDB.run`."""
         if self.closed:
             raise HostClosed
-        return await self._db.visit(self._pool, call, then)
+        return await self._db.run(self._pool, operation, *args, **kwargs)

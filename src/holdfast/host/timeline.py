@@ -1,4 +1,4 @@
-"""A turn as a timeline: what is on record of it, told in stretches of time. Read `Account` in the agent.
+"""A turn as a timeline: what is on record of it, told in stretches of time. Read `TurnTimeline` in the agent.
 
 A turn that ended says itself how its time went. Where it can't (a crash cut it off, it ran in an earlier
 life), its messages and their times do.
@@ -9,13 +9,14 @@ from typing import Any
 
 from holdfast.agent.transcript import superseded
 from holdfast.core.events import RecalledFrom
-from holdfast.host.contract import Span, TurnView
-from holdfast.sessions import Delivery, StoredMessage, Turn, TurnRecord
+from holdfast.core.messages import HOLDFAST_KEY
+from holdfast.host.contract import SpanView, TurnDetails
+from holdfast.sessions import Delivery, StoredMessage, TurnHistory, TurnRecord
 
 MS = 1000
 
 
-def turn_view(record: TurnRecord, so_far: dict[str, Any] | None = None) -> TurnView:
+def turn_details(record: TurnHistory, so_far: dict[str, Any] | None = None) -> TurnDetails:
     """The turn as people look at it; `so_far` is the account of one that runs in this process."""
     account: dict[str, Any] = record.account or so_far or {}
     turn = record.turn
@@ -25,10 +26,10 @@ def turn_view(record: TurnRecord, so_far: dict[str, Any] | None = None) -> TurnV
     spans = [*_read_off(record, until=begun), *told]
     if turn.ended is not None and account:
         last = max((each.ended_ms or 0 for each in spans), default=turn.started // MS)
-        spans.append(Span("storing", "", min(last, turn.ended // MS), turn.ended // MS, ok=True))
+        spans.append(SpanView("storing", "", min(last, turn.ended // MS), turn.ended // MS, ok=True))
     spans += [_delivery(each) for each in record.deliveries]
     tokens = account.get("tokens") or (0, 0, 0)
-    return TurnView(
+    return TurnDetails(
         turn_id=turn.id,
         session_id=turn.session_id,
         root_id=record.root_id,
@@ -45,39 +46,39 @@ def turn_view(record: TurnRecord, so_far: dict[str, Any] | None = None) -> TurnV
     )
 
 
-def _told(turn: Turn, span: list[Any]) -> Span:
+def _told(turn: TurnRecord, span: list[Any]) -> SpanView:
     kind, name, start, end, ok = span
-    return Span(kind, name, (turn.started + start) // MS, (turn.started + end) // MS, ok=ok)
+    return SpanView(kind, name, (turn.started + start) // MS, (turn.started + end) // MS, ok=ok)
 
 
-def _read_off(record: TurnRecord, until: int | None) -> list[Span]:
+def _read_off(record: TurnHistory, until: int | None) -> list[SpanView]:
     if until is not None and until <= record.turn.started:
         return []
     messages = [each for each in record.messages if until is None or each.created <= until]
     return list(_spans(record.turn, messages, open_ended=until is None))
 
 
-def _spans(turn: Turn, messages: list[StoredMessage], *, open_ended: bool) -> Iterator[Span]:
+def _spans(turn: TurnRecord, messages: list[StoredMessage], *, open_ended: bool) -> Iterator[SpanView]:
     since = turn.started
     calls: dict[str, tuple[str, int]] = {}
     for stored in messages[1:]:
         message, at = stored.message, stored.created
         if message["role"] == "assistant":
-            yield Span("model", "", since // MS, at // MS, ok=not superseded(message))
+            yield SpanView("model", "", since // MS, at // MS, ok=not superseded(message))
             for call in message.get("tool_calls") or ():
                 calls[call["id"]] = (call["function"]["name"], at)
         elif message["role"] == "tool":
             name, start = calls.pop(message.get("tool_call_id", ""), ("", since))
-            yield Span("tool", name, start // MS, at // MS, ok="holdfast" not in message)
+            yield SpanView("tool", name, start // MS, at // MS, ok=HOLDFAST_KEY not in message)
         since = at
     if open_ended and turn.ended is None:
         for name, start in calls.values():
-            yield Span("tool", name, start // MS, None, ok=None)
+            yield SpanView("tool", name, start // MS, None, ok=None)
 
 
-def _delivery(each: Delivery) -> Span:
+def _delivery(each: Delivery) -> SpanView:
     outcomes = {"delivered": True, "set_aside": False, "dropped": False}
-    return Span(
+    return SpanView(
         "delivery",
         each.provider,
         each.created // MS,

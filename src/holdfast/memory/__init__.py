@@ -1,4 +1,4 @@
-"""What is remembered in essence: providers, their lanes, the outbox drain and the lifecycle.
+"""Long-term memory: the provider contract, the lanes that call providers, the outbox drain and the lifecycle.
 
 Read `contract.py` first, then `manager.py` and `lifecycle.py`.
 """

@@ -1,7 +1,8 @@
-"""A provider's configuration: the fields it declares, and the values it gets.
+"""The configuration of a provider: the fields that it declares, and their values.
 
-A provider lists its fields with `get_config_schema()`; `resolve` finds a value for each, and `initialize`
-receives them as `config`. `config_store.py` keeps them on disk, secrets apart from the rest.
+A provider lists its fields in `get_config_schema()`. `resolve_config` finds a value for each field, and
+`initialize` receives them as `config`. `providers/config_store.py` keeps them on disk, with secrets in a
+file of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """One thing a provider must or may be told."""
+    """One configuration field of a provider."""
 
     key: str
     description: str = ""
@@ -26,12 +27,12 @@ class ConfigField:
     choices: tuple[str, ...] = ()
     env_var: str = ""
     url: str = ""
-    """Where a person gets the value."""
+    """The web page where a person gets the value."""
     when: Mapping[str, str] = field(default_factory=dict)
-    """Values of fields before this one, with which alone it counts."""
+    """The field is active only when the earlier fields named here have these values."""
 
     def problem(self, value: str) -> str | None:
-        """What is wrong with a value, in words."""
+        """The reason why a value is invalid; None when it is valid."""
         if not value.isprintable():
             return f"{self.key} has a control character in it"
         if self.choices and value and value not in self.choices:
@@ -41,7 +42,7 @@ class ConfigField:
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """The values of a provider's fields. Secrets stay masked until `secret(key).reveal()`."""
+    """The values of the fields of a provider. Secrets stay masked until `secret(key).reveal()`."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class ProviderConfig:
         return value.strip().lower() in YES if value else default
 
     def number(self, key: str, default: float) -> float:
-        """The value as a number; raises ValueError, with the key, for what is none."""
+        """The value as a number; raises a ValueError that names the key when it is not a number."""
         value = self.texts.get(key, "")
         try:
             return float(value) if value else default
@@ -65,18 +66,18 @@ class ProviderConfig:
             raise ValueError(f"{key} must be a number, not {value!r}") from None
 
     def revealed(self) -> dict[str, str]:
-        """Every value in plain text: for a client that takes nothing else."""
+        """All values in plain text, for a client that accepts nothing else."""
         return {**self.texts, **{key: value.reveal() for key, value in self.secrets.items()}}
 
 
-def declared(provider: object) -> list[ConfigField]:
-    """The fields that a provider declares; none for one that doesn't know of them."""
+def declared_fields(provider: object) -> list[ConfigField]:
+    """The fields that a provider declares; empty when it has no `get_config_schema`."""
     schema = getattr(provider, "get_config_schema", None)
-    return fields_of(schema()) if schema is not None else []
+    return parse_schema(schema()) if schema is not None else []
 
 
-def fields_of(schema: object) -> list[ConfigField]:
-    """The fields that a schema declares; raises ValueError that says which entry is wrong."""
+def parse_schema(schema: object) -> list[ConfigField]:
+    """The fields of a schema; raises a ValueError that names the invalid entry."""
     if not isinstance(schema, Sequence) or isinstance(schema, str):
         raise ValueError("get_config_schema should return a list of fields")  # noqa: TRY004 - a plugin's value
     return [_field(entry) for entry in schema]
@@ -91,37 +92,37 @@ def _field(entry: object) -> ConfigField:
         description=str(entry.get("description") or ""),
         secret=bool(entry.get("secret")),
         required=bool(entry.get("required")),
-        default=plain(entry.get("default")),
-        choices=tuple(plain(each) for each in entry.get("choices") or ()),
+        default=as_text(entry.get("default")),
+        choices=tuple(as_text(each) for each in entry.get("choices") or ()),
         env_var=str(entry.get("env_var") or ""),
         url=str(entry.get("url") or ""),
-        when={str(name): plain(value) for name, value in (entry.get("when") or {}).items()},
+        when={str(name): as_text(value) for name, value in (entry.get("when") or {}).items()},
     )
 
 
-def plain(value: object) -> str:
-    """A value of a schema as text: configuration is text throughout."""
+def as_text(value: object) -> str:
+    """A schema value as text: all configuration values are text."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def counting(fields: Iterable[ConfigField], values: Mapping[str, str]) -> Iterator[ConfigField]:
-    """The fields that count with these values, which may grow meanwhile: `when` looks at those before."""
+def active_fields(fields: Iterable[ConfigField], values: Mapping[str, str]) -> Iterator[ConfigField]:
+    """The fields that are active with these values. Values may be added during the iteration."""
     for each in fields:
         if all(values.get(name, "") == wanted for name, wanted in each.when.items()):
             yield each
 
 
-def resolve(
+def resolve_config(
     fields: Sequence[ConfigField],
     stored: Mapping[str, str] = NOTHING,
     environment: Mapping[str, str] = NOTHING,
 ) -> ProviderConfig:
-    """A value for each field that counts: from its variable, else as stored, else its default."""
+    """A value for each active field: its environment variable, else the stored value, else its default."""
     values: dict[str, str] = {}
     secrets: dict[str, Secret] = {}
-    for each in counting(fields, values):
+    for each in active_fields(fields, values):
         given = (environment.get(each.env_var) if each.env_var else "") or stored.get(each.key)
         if each.secret:
             secrets[each.key] = Secret((given or each.default).strip())
@@ -130,17 +131,17 @@ def resolve(
     return ProviderConfig(values, secrets)
 
 
-def missing(fields: Sequence[ConfigField], config: ProviderConfig) -> list[ConfigField]:
+def missing_fields(fields: Sequence[ConfigField], config: ProviderConfig) -> list[ConfigField]:
     """The required fields that have no value."""
     return [
         each
-        for each in counting(fields, config.texts)
+        for each in active_fields(fields, config.texts)
         if each.required and not (config.secret(each.key) if each.secret else config.text(each.key))
     ]
 
 
-def problems(fields: Sequence[ConfigField], config: ProviderConfig) -> list[str]:
-    """What is wrong with the values, in words; no secret is in them."""
+def config_problems(fields: Sequence[ConfigField], config: ProviderConfig) -> list[str]:
+    """Descriptions of all invalid values, without secrets."""
     values = config.revealed()
-    found = (each.problem(values.get(each.key, "")) for each in counting(fields, config.texts))
+    found = (each.problem(values.get(each.key, "")) for each in active_fields(fields, config.texts))
     return [problem for problem in found if problem]

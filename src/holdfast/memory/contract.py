@@ -1,7 +1,7 @@
-"""What memory is: the provider contract, a turn as providers get it, a lane's status, and who commits.
+"""The memory contract: `MemoryProvider`, the turns that providers receive, and the status of a provider.
 
-Read this first, then `manager.py`. A provider is plain blocking code: its calls run on lanes of their own,
-never on a turn. What it raises is caught there, recorded, retried and shown.
+Read this first, then `manager.py`. A provider is plain blocking code. Its calls run on threads of their own
+(lanes), never on the thread of a turn. The lane catches its exceptions, records them, retries and shows them.
 """
 
 from abc import ABC, abstractmethod
@@ -14,16 +14,16 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import MemoryClosed, StoreClosed
 from holdfast.memory.config import ProviderConfig
 
-ENDING = (MemoryClosed, StoreClosed)
-"""What a provider raises once its end has begun: nothing is wrong with what was asked of it."""
+CLOSED = (MemoryClosed, StoreClosed)
+"""Errors that a provider raises after its shutdown has begun; the request itself was valid."""
 
 Circuit = Literal["closed", "open"]
-"""Closed: deliveries flow. Open: the provider is down, and one probe at a time looks whether it is back."""
+"""Closed: turns are delivered. Open: the provider is down, and single probes test whether it is back."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedTurn:
-    """A completed turn, as it is delivered. The same turn has the same key, however often it comes."""
+    """A completed turn as it is delivered. A turn that is delivered again has the same key."""
 
     key: str
     session_id: str
@@ -44,7 +44,7 @@ class CompletedTurn:
         messages: Sequence[Message] | None,
         completed: float,
     ) -> Self:
-        """A turn given to `sync_turn`: the same words at the same point of a session are one turn."""
+        """A turn from `sync_turn`, with a key made of its text, its session and the length of the history."""
         facts = "\x00".join([session_id, user_content, assistant_content, str(len(messages or []))])
         key = sha256(facts.encode("utf-8", "replace")).hexdigest()
         return cls(key, session_id, key, user_content, assistant_content, messages or [], completed)
@@ -52,7 +52,7 @@ class CompletedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """How one provider stands: for the terminal, the page and metrics."""
+    """The status of one provider, for the terminal, the web page and metrics."""
 
     provider: str
     owed: int
@@ -63,14 +63,14 @@ class ProviderStatus:
     circuit: Circuit
     last_error: str | None
     recall_stuck: bool
-    """A recall is still out past its deadline; it is skipped until it returns."""
+    """A recall is past its deadline; the provider is skipped until that call returns."""
 
 
-class Complete(Protocol):
-    """Asks the agent's language model one thing and waits for the whole answer.
+class TextCompletion(Protocol):
+    """Sends one request to the agent's language model and waits for the whole answer.
 
-    What is built from the settings gives it to every provider whose `initialize` names `complete`, when
-    there is a model whose extracts are worth having. Call it from a thread, never from the event loop.
+    A provider whose `initialize` has a parameter `complete` receives it, when the configured model is good
+    enough for extraction. Call it from a thread, never from the event loop.
     """
 
     def __call__(self, system: str, text: str) -> str:
@@ -79,8 +79,8 @@ class Complete(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """One thing that a provider keeps, for a person to look at."""
+class MemoryItem:
+    """One memory of a provider, as a person sees it."""
 
     id: int
     when: float
@@ -88,37 +88,41 @@ class Remembered:
     kind: str
     text: str
     speaker: str = ""
-    """Who said it, when somebody did."""
+    """The speaker, when the memory is something that was said."""
     session_id: str = ""
     turn_id: str | None = None
 
 
 @runtime_checkable
 class Browsable(Protocol):
-    """A provider whose contents a person can look through, and forget one by one."""
+    """A provider whose memories a person can search and delete one by one."""
 
-    def remembered(self, query: str, limit: int = 10) -> list[Remembered]:
-        """What fits the words best, first."""
+    def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
+        """The memories that match the query, best match first."""
         ...
 
     def forget(self, memory_id: int) -> bool:
-        """Remove something for good; False when there is no such thing."""
+        """Delete a memory permanently; False when it does not exist."""
         ...
 
     def describe(self) -> object:
-        """How the memory stands; its text is one line."""
+        """The state of the memory. Its text is one line.
+
+        It may have an attribute `is_limited`: True when the memory works, and would work better with
+        something that is not installed.
+        """
         ...
 
 
 class MemoryCommitter(Protocol):
-    """What the lifecycle needs of an agent.
+    """The part of an agent that the lifecycle uses.
 
     An agent hands `SessionDB.uncommitted_messages` of each session in its lineage to
     `MemoryManager.on_session_end`, which raises when a provider failed.
     """
 
     def commit_memory_session(self) -> bool | None:
-        """Extract from the uncommitted stretch. Raising or returning False means that it failed."""
+        """Have memory extract from the uncommitted turns. An exception or False means that it failed."""
         ...
 
 
@@ -133,18 +137,18 @@ class MemoryProvider(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """A short, stable name; what is owed is recorded under it."""
+        """A short, stable name; the outbox records deliveries under it."""
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether the provider could work here: what it needs is installed. No network.
+        """Whether everything that the provider needs is installed. No network access.
 
-        It may raise `ProviderInvalid` instead, which says what to install.
+        It may raise `ProviderInvalid` instead, with a message that says what to install.
         """
 
     @abstractmethod
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Get ready. Called once, on the provider's own lane, before anything else.
+        """Prepare for work. Called once, on the provider's write lane, before any other call.
 
         A provider with a schema finds its `ProviderConfig` in `kwargs["config"]`.
         """
@@ -154,20 +158,20 @@ class MemoryProvider(ABC):
         """The tools this provider offers to the model, as OpenAI function schemas."""
 
     def get_config_schema(self) -> list[dict[str, Any]]:
-        """What the provider must or may be told, as a list of fields; empty for nothing.
+        """The configuration fields of the provider; empty when it has none.
 
         A field has `key`, and may have `description`, `secret` (stored apart, masked), `required`,
-        `default`, `choices`, `env_var` (a variable that wins over what is stored), `url` (where to get the
-        value) and `when` (`{key: value}` of fields before it, with which alone it counts). A provider
-        whose required values are missing is left out by name. Called before `initialize`; no I/O.
+        `default`, `choices`, `env_var` (a variable that wins over the stored value), `url` (where to get the
+        value) and `when` (`{key: value}`: it is active only when earlier fields have these values). A
+        provider whose required values are missing is not used. Called before `initialize`; no I/O.
         """
         return []
 
     def check(self, config: ProviderConfig) -> str:
-        """Try whether the provider works with these values, and say what was found in one line.
+        """Test whether the provider works with these values; returns one line about the result.
 
-        Raise what is wrong. Called without `initialize`, on a thread of its own, for `memory setup` and
-        `memory status`; it must leave nothing behind, neither data nor a thread.
+        Raises an error when it does not work. Called without `initialize`, on a thread of its own, for
+        `memory setup` and `memory status`. It must not leave data or a thread behind.
         """
         return ""
 
@@ -176,11 +180,11 @@ class MemoryProvider(ABC):
         return ""
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
-        """What is remembered about the query, as text for the prompt; empty for nothing."""
+        """Recall memories for the query, as text for the prompt; empty for none."""
         return ""
 
     def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
-        """A hint that this query may be recalled next."""
+        """A hint that this query may be recalled soon."""
 
     def sync_turn(
         self,
@@ -190,19 +194,19 @@ class MemoryProvider(ABC):
         session_id: str = "",
         messages: list[Message] | None = None,
     ) -> None:
-        """Remember one completed turn. May come twice; raise when it failed."""
+        """Store one completed turn. It may be delivered twice. Raise when it failed."""
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
         """Run one of the tools of `get_tool_schemas`; returns text for the model."""
         raise NotImplementedError(f"{self.name} has no tool {tool_name!r}")
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
-        """A turn begins."""
+        """A turn starts."""
 
     def on_session_end(self, messages: list[Message]) -> None:
-        """A boundary: extract from the messages of the uncommitted stretch. Raise when it failed.
+        """A boundary of the session: extract from the messages since the last one. Raise when it failed.
 
-        A provider that takes a keyword `session_id` is told whose messages they are.
+        A provider with a keyword argument `session_id` receives the session of the messages.
         """
 
     def on_session_switch(
@@ -214,17 +218,17 @@ class MemoryProvider(ABC):
         rewound: bool = False,
         **kwargs: Any,
     ) -> None:
-        """The conversation goes on in another session; flush what belongs to the old one first."""
+        """The conversation continues in another session; flush the data of the old session first."""
 
     def on_pre_compress(self, messages: list[Message]) -> str:
-        """Before these messages are summarised: text that the summary should keep."""
+        """Called before these messages are summarised; returns text that the summary should keep."""
         return ""
 
     def on_memory_write(self, action: str, target: str, content: str, metadata: Any = None) -> None:
-        """A note was saved, changed or forgotten elsewhere."""
+        """A note was saved, changed or deleted elsewhere."""
 
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:
         """A subagent has finished its task."""
 
     def shutdown(self) -> None:
-        """Let go of everything. Called once, on the provider's own lane, within the shutdown budget."""
+        """Release all resources. Called once, on the provider's write lane, within the shutdown budget."""

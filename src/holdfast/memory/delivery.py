@@ -1,47 +1,53 @@
-"""Hands completed turns to a provider: in a batch when it takes one, else turn by turn.
+"""Delivers completed turns to a provider: in batches when it has `sync_turns`, else one by one.
 
-The turns are read from the store at the moment of delivery, so nothing is kept twice.
+The turns are read from the store when they are delivered, so the outbox holds no copy of them.
 """
 
 import inspect
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from holdfast.core.contract import Message
 from holdfast.core.errors import LeaseLost, TurnNotFound
-from holdfast.memory.contract import CompletedTurn, MemoryProvider
+from holdfast.core.messages import text_of
+from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider
 from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
 
 
-class Courier:
-    """Knows how one provider wants its turns."""
+class TurnDelivery:
+    """Calls `sync_turns` or `sync_turn` of one provider."""
 
-    def __init__(self, provider: MemoryProvider, store: SessionDB) -> None:
+    def __init__(self, gated: GatedProvider, store: SessionDB) -> None:
+        provider = gated.provider
+        self._gate = gated.gate
         self._provider = provider
         self._journal = store.turns
         self._outbox = store.outbox
         self._sync_turns = getattr(provider, "sync_turns", None)
-        self._takes_messages = takes(provider.sync_turn, "messages")
+        self._takes_messages = accepts_argument(provider.sync_turn, "messages")
 
     @property
-    def in_batches(self) -> bool:
+    def takes_batches(self) -> bool:
         return self._sync_turns is not None
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
-        """Deliver in order; yields what the provider has taken, as soon as it has."""
+        """Deliver in order; yields each group of deliveries as soon as the provider has accepted it."""
         if self._sync_turns is not None:
-            self._sync_turns([self.turn(delivery) for delivery in deliveries])
+            turns = [self.turn(delivery) for delivery in deliveries]
+            self._gate.run("sync_turns", WRITE_SECONDS, partial(self._sync_turns, turns))
             yield deliveries
             return
         for delivery in deliveries:
-            # While the one before took its time, another process may have settled this one.
+            # During the delivery before it, another process may have delivered this one.
             if delivery is not deliveries[0] and not self._outbox.is_held(delivery):
                 raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease))
-            self._sync_turn(self.turn(delivery))
+            turn = self.turn(delivery)
+            self._gate.run("sync_turn", WRITE_SECONDS, partial(self._sync_turn, turn))
             yield [delivery]
 
     def turn(self, delivery: Delivery) -> CompletedTurn:
-        """What is handed over; `LeaseLost` when its conversation was deleted, and the delivery with it."""
+        """The turn of a delivery; `LeaseLost` when its conversation was deleted, and the delivery with it."""
         try:
             own, handed, ended = self._journal.handed_over(delivery.turn_id)
         except TurnNotFound as gone:
@@ -65,16 +71,8 @@ class Courier:
         )
 
 
-def text_of(message: Message) -> str:
-    """The text of a message, its parts joined."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
-    return content or ""
-
-
-def takes(function: object, name: str) -> bool:
-    """Whether a call may pass the argument `name`; older plugins have shorter signatures."""
+def accepts_argument(function: object, name: str) -> bool:
+    """Whether a function accepts the argument `name`; older plugins have shorter signatures."""
     try:
         parameters = inspect.signature(function).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):

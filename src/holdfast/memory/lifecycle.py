@@ -1,9 +1,9 @@
-"""`SessionLifecycle`: which completed turns no boundary commit has covered yet, and who commits them.
+"""`SessionLifecycle`: tracks completed turns until a boundary commits them to memory, and by which agent.
 
-A turn only marks (`mark_turn_completed`); a boundary commits. It is synchronous and thread-safe and needs
-no loop. One commit runs per session at a time, on its caller's thread, and no lock is held meanwhile. With
-a store the dirty mark is the store's own: `generation` above `committed_generation`, which survives a
-crash. Read `segments.py` first.
+A completed turn marks its session dirty (`mark_turn_completed`); a boundary commits it. The class is
+synchronous, thread-safe and needs no event loop. One commit runs per session at a time, on its caller's
+thread, without a lock. With a store, a session is dirty when its `generation` is above its
+`committed_generation`, so the mark survives a crash. Read `segments.py` first.
 """
 
 import functools
@@ -13,21 +13,22 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
-from holdfast.core.errors import PoolSaturated
+from holdfast.core.errors import PoolSaturated, StoreClosed
+from holdfast.memory.agent_sessions import AgentSessions
 from holdfast.memory.contract import MemoryCommitter
-from holdfast.memory.places import Places
-from holdfast.memory.segments import Segment
-from holdfast.memory.tracked import Commit, Outcome, Tracked
+from holdfast.memory.segments import Segment, Segments
+from holdfast.memory.tracked_session import CommitOutcome, MemoryCommit, TrackedSession
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Session
 
 logger = logging.getLogger(__name__)
 
-# Less than the exit of a whole process may take, so that a wedged provider can't use it all up.
+# Shorter than the shutdown of a process may take, so a provider that hangs can't use up all of it.
 COMMIT_TIMEOUT = 5.0
 DRAIN_WORKERS = 8
 
@@ -42,60 +43,74 @@ class SessionLifecycle:
         clock: Clock | None = None,
         commit_timeout: float = COMMIT_TIMEOUT,
     ) -> None:
-        """With a `store`, sessions that it knows are as dirty as it says, also after a crash.
+        """With a `store`, its generations decide which of its sessions are dirty, also after a crash.
 
-        `commit_timeout` bounds, in seconds, each wait for a commit in flight and the drain as a whole.
+        `commit_timeout` limits, in seconds, each wait for a running commit, and the drain as a whole.
         """
         self._store = store
         self._clock = clock or SystemClock()
         self._commit_timeout = checked_timeout(commit_timeout)
-        # Guards _sessions, all that is in it, and _places. Never held across the store or an agent.
+        # Guards _sessions, all that is in it, _places and _counted. Never held across the store or an agent.
         self._lock = threading.Lock()
-        self._sessions: dict[str, Tracked] = {}
-        self._places = Places()
+        self._sessions: dict[str, TrackedSession] = {}
+        """The sessions with an agent, uncommitted turns or a running commit; others are not tracked."""
+        self._agent_sessions = AgentSessions()
+        self._highest_count = 0
+        """The highest turn number of a dropped session that is not in the store; numbers never decrease."""
         self._numbers = itertools.count()
 
-    # the handle
+    # agents
 
     def register_agent(self, sid: str | None, agent: MemoryCommitter) -> None:
-        """From now on turns of the session are this agent's. What is dirty keeps its owner."""
+        """Later turns of the session belong to this agent. Dirty segments keep their owner."""
         if not sid:
             return
         with self._lock:
             self._tracked(sid).agent = agent
-            self._places.add(agent, sid)
+            self._agent_sessions.add(agent, sid)
 
     def unregister_agent(self, sid: str | None) -> None:
-        """Forget the session's agent. What is dirty stays dirty and keeps its owner."""
+        """Remove the session's agent. Dirty segments stay dirty and keep their owner."""
         if not sid:
             return
         with self._lock:
-            if sid in self._sessions:
-                self._sessions[sid].agent = None
+            tracked = self._sessions.get(sid)
+            if tracked is None:
+                return
+            agent, tracked.agent = tracked.agent, None
+            if agent is not None and not tracked.knows(agent):
+                self._agent_sessions.discard(agent, sid)
+            self._drop_if_settled(sid)
 
-    def forget(self, *sids: str) -> None:
-        """These sessions are deleted: nothing of them is owed to a boundary any more."""
+    def forget(self, *sids: str | None) -> None:
+        """Stop tracking sessions that were deleted."""
         with self._lock:
-            for sid in sids:
+            for sid in filter(None, sids):
                 tracked = self._sessions.pop(sid, None)
                 for agent in tracked.agents() if tracked else ():
-                    self._places.discard(agent, sid)
+                    self._agent_sessions.discard(agent, sid)
 
     # the dirty mark
 
     def mark_turn_completed(self, sid: str | None, agent: MemoryCommitter | None = None) -> int:
-        """A turn was completed, by `agent` or the registered one; returns the session's generation.
+        """Record a turn completed by `agent` or the registered agent; returns the session's generation.
 
-        For a session of the store: after `turns.complete`, whose generation this is.
+        For a session in the store, call it after `turns.complete`, which sets that generation.
         """
         if not sid:
             return 0
-        row = self._read(sid)
+        return self._mark(sid, self._read_if_open(sid), agent)
+
+    def mark_stored_turn(self, session: Session, agent: MemoryCommitter) -> int:
+        """Like `mark_turn_completed`, with the session's row as its caller has just read it."""
+        return self._mark(session.id, session, agent)
+
+    def _mark(self, sid: str, row: Session | None, agent: MemoryCommitter | None) -> int:
         with self._lock:
             tracked = self._refreshed(sid, row)
             owner = tracked.agent if agent is None else agent
             if owner is not None:
-                self._places.add(owner, sid)
+                self._agent_sessions.add(owner, sid)
             if row is None:
                 return tracked.dirty.count(owner)
             if owner is not None:
@@ -105,18 +120,21 @@ class SessionLifecycle:
     def has_uncommitted_work(self, sid: str | None) -> bool:
         if not sid:
             return False
-        row = self._read(sid)
+        row = self._read_if_open(sid)
         with self._lock:
-            known = row is not None or sid in self._sessions
-            return known and len(self._refreshed(sid, row).dirty) > 0
+            dirty = len(self._refreshed(sid, row).dirty) > 0
+            self._drop_if_settled(sid)
+            return dirty
 
     def recover(self) -> list[str]:
-        """Sessions of the store with uncommitted turns: at the start, what a crash has left.
+        """The sessions of the store with uncommitted turns; at the start, those that a crash has left.
 
-        Each is committed with a fresh agent: `commit_session_memory(sid, agent, wait=True)`. On a store
-        that several processes share, take the session's lease first: it may be alive elsewhere.
+        Commit each with a new agent: `commit_session_memory(sid, agent, wait=True)`. On a store that
+        several processes share, take the session's lease first: another process may be using it.
         """
-        return [] if self._store is None else self._store.uncommitted_sessions()
+        with suppress(StoreClosed):
+            return [] if self._store is None else self._store.sessions.uncommitted()
+        return []
 
     # the boundary
 
@@ -128,24 +146,27 @@ class SessionLifecycle:
         *,
         timeout: float | None = None,
     ) -> bool:
-        """Commit the oldest segment, by its owner; True when this call did.
+        """Commit the oldest segment through its owner; True when this call committed it.
 
-        `agent` commits work that is nobody's. False with nothing dirty, with nobody to commit it, when
-        the commit failed (all stays as it was, and the retry needs no agent), and while another commit is
-        in flight. With `wait` that one is waited for, `timeout` seconds at most, and then every segment
-        left is committed, oldest first: True when there was one and none failed.
+        `agent` commits segments without an owner. Returns False when nothing is dirty, when no agent is
+        known, when the commit failed (the state stays as it was, and a retry needs no agent), and while
+        another commit is running. With `wait`, it waits for that commit, at most `timeout` seconds, and then
+        commits every remaining segment, oldest first: True when there was one and none failed.
         """
         if not sid:
             return False
         if not wait:
-            return self._commit_oldest(sid, agent, None).outcome is Outcome.COMMITTED
+            return self._commit_oldest(sid, agent, None).outcome is CommitOutcome.COMMITTED
         deadline = self._deadline(timeout)
         commit = self._commit_oldest(sid, agent, deadline)
-        if commit.outcome is not Outcome.COMMITTED:
+        if commit.outcome is not CommitOutcome.COMMITTED:
             return False
-        # Only what was dirty when that one began: turns completed since are a later boundary's.
+        # Only the segments that were dirty when the first commit began; newer turns belong to the next one.
         for _ in range(commit.behind):
-            if self._commit_oldest(sid, agent, deadline).outcome not in (Outcome.COMMITTED, Outcome.CLEAN):
+            if self._commit_oldest(sid, agent, deadline).outcome not in (
+                CommitOutcome.COMMITTED,
+                CommitOutcome.CLEAN,
+            ):
                 return False
         return True
 
@@ -157,21 +178,21 @@ class SessionLifecycle:
         close: Callable[[], object] | None = None,
         timeout: float | None = None,
     ) -> bool:
-        """Let a cache drop an agent: commit its work, wait for its commit in flight, drop it, close it.
+        """Evict an agent from a cache: commit its turns, wait for its running commit, remove it, close it.
 
-        False when its work could not be committed in time: then nothing is dropped or closed, and the
-        cache keeps the agent for another try. Call it outside the cache's lock: it runs provider code.
+        False when its turns could not be committed in time. Then the agent is neither removed nor closed,
+        and the cache keeps it for another try. Call it outside the cache's lock: it runs provider code.
         """
         if not sid:
             return False
         deadline = self._deadline(timeout)
-        self.has_uncommitted_work(sid)  # hears from the store what this process was never told
-        dirty = self._let_go(sid, agent)
+        self.has_uncommitted_work(sid)  # reads the marks of other processes from the store
+        dirty = self._release_agent(sid, agent)
         while dirty is not None:
             outcome = self._commit_oldest(dirty, agent, deadline).outcome
-            if outcome not in (Outcome.COMMITTED, Outcome.CLEAN):
+            if outcome not in (CommitOutcome.COMMITTED, CommitOutcome.CLEAN):
                 return False
-            dirty = self._let_go(sid, agent)
+            dirty = self._release_agent(sid, agent)
             if dirty is not None and self._is_past(deadline):
                 return False
         if close is not None:
@@ -179,10 +200,10 @@ class SessionLifecycle:
         return True
 
     def drain_all_on_shutdown(self, timeout: float | None = None) -> list[str]:
-        """Wait for commits in flight, then commit all that is dirty, within `timeout` seconds in all.
+        """Wait for running commits, then commit all dirty sessions, within `timeout` seconds in total.
 
-        Returns the sessions that are still dirty, for a last word to the user. A commit that is stuck is
-        left behind on its daemon thread.
+        Returns the sessions that are still dirty, for a message to the user. A commit that hangs stays on
+        its daemon thread.
         """
         deadline = self._deadline(timeout)
         tried: set[str] = set()
@@ -190,16 +211,16 @@ class SessionLifecycle:
         while (todo := [sid for sid in left if sid not in tried]) and not self._is_past(deadline):
             tried |= set(todo) - self._drain(todo, deadline)
             left = self._busy()
-        # A commit in flight whose work is recorded already only has to end.
+        # A commit whose result is recorded already is not dirty, even while it still runs.
         if owed := self._dirty():
             logger.warning("lifecycle.left_uncommitted", extra={"sessions": owed})
         return owed
 
     # one commit
 
-    def _commit_oldest(self, sid: str, agent: MemoryCommitter | None, deadline: float | None) -> Commit:
-        """One attempt. Whatever is raised on the way, nothing stays in flight."""
-        commit = Commit(threading.get_ident())
+    def _commit_oldest(self, sid: str, agent: MemoryCommitter | None, deadline: float | None) -> MemoryCommit:
+        """One attempt. After any exception, no commit is marked as running."""
+        commit = MemoryCommit(threading.get_ident())
         try:
             begun = self._begin(sid, agent, commit, deadline)
             commit.outcome = self._run(sid, *begun) if isinstance(begun, tuple) else begun
@@ -210,9 +231,9 @@ class SessionLifecycle:
         return commit
 
     def _begin(
-        self, sid: str, agent: MemoryCommitter | None, commit: Commit, deadline: float | None
-    ) -> tuple[Segment, MemoryCommitter] | Outcome:
-        """Take the oldest segment for this commit, once no other is in flight."""
+        self, sid: str, agent: MemoryCommitter | None, commit: MemoryCommit, deadline: float | None
+    ) -> tuple[Segment, MemoryCommitter] | CommitOutcome:
+        """Take the oldest segment for this commit when no other commit is running."""
         while True:
             row = self._read(sid)
             with self._lock:
@@ -221,52 +242,60 @@ class SessionLifecycle:
                 if other is None:
                     taken = tracked.dirty.take(tracked.agent if agent is None else agent)
                     if taken is None:
-                        return Outcome.UNOWNED if len(tracked.dirty) else Outcome.CLEAN
+                        self._drop_if_settled(sid)
+                        return CommitOutcome.UNOWNED if len(tracked.dirty) else CommitOutcome.CLEAN
                     commit.segment, commit.owner = taken
-                    self._places.add(commit.owner, sid)
+                    self._agent_sessions.add(commit.owner, sid)
                     commit.behind = len(tracked.dirty) - 1
                     tracked.in_flight = commit
                     return taken
-            # A commit that asks for another of its own session would wait for itself.
+            # A commit that starts another one of its own session would wait for itself.
             if deadline is None or other.thread == commit.thread or not self._wait(other.done, deadline):
-                return Outcome.BUSY
+                return CommitOutcome.BUSY
 
-    def _run(self, sid: str, segment: Segment, owner: MemoryCommitter) -> Outcome:
+    def _run(self, sid: str, segment: Segment, owner: MemoryCommitter) -> CommitOutcome:
         if owner.commit_memory_session() is False:
             logger.warning("lifecycle.commit_refused", extra={"session": sid})
-            return Outcome.FAILED
+            return CommitOutcome.FAILED
         if segment.stored and self._store is not None:
-            self._store.mark_committed(sid, segment.last)
-        return Outcome.COMMITTED
+            self._store.sessions.mark_committed(sid, segment.last)
+        return CommitOutcome.COMMITTED
 
-    def _end(self, sid: str, commit: Commit) -> None:
+    def _end(self, sid: str, commit: MemoryCommit) -> None:
         with self._lock:
             tracked = self._sessions.get(sid)
             if tracked is not None and tracked.in_flight is commit and commit.segment is not None:
-                tracked.dirty.settle(commit.segment, committed=commit.outcome is Outcome.COMMITTED)
+                tracked.dirty.settle(commit.segment, committed=commit.outcome is CommitOutcome.COMMITTED)
                 tracked.in_flight = None
                 if commit.owner is not None and not tracked.knows(commit.owner):
-                    self._places.discard(commit.owner, sid)
+                    self._agent_sessions.discard(commit.owner, sid)
+                self._drop_if_settled(sid)
             commit.done.set()
 
     # eviction and drain
 
-    def _let_go(self, sid: str, agent: MemoryCommitter) -> str | None:
-        """Drop the agent's handle if it owes nothing any more; else a session to commit first.
+    def _release_agent(self, sid: str, agent: MemoryCommitter) -> str | None:
+        """Remove the agent when all its turns are committed; else return a session to commit first.
 
-        One step under the lock, so that no mark can fall to an agent that is about to be closed.
+        Both happen under one lock, so no new turn can be assigned to an agent that is about to be closed.
         """
         with self._lock:
             if self._tracked(sid).dirty.is_unowned():
                 return sid
-            its = [(each, self._sessions[each]) for each in self._places.of(agent) if each in self._sessions]
-            for each, tracked in sorted(its, key=lambda one: one[1].number):
+            tracked_sessions = [
+                (each, self._sessions[each])
+                for each in self._agent_sessions.of(agent)
+                if each in self._sessions
+            ]
+            for each, tracked in sorted(tracked_sessions, key=lambda one: one[1].number):
                 if tracked.needs(agent):
                     return each
-            for _, tracked in its:
+            for each, tracked in tracked_sessions:
                 if tracked.agent is agent:
                     tracked.agent = None
-            self._places.forget(agent)
+                self._drop_if_settled(each)
+            self._drop_if_settled(sid)
+            self._agent_sessions.forget(agent)
             return None
 
     def _busy(self) -> list[str]:
@@ -278,9 +307,9 @@ class SessionLifecycle:
             return [sid for sid, tracked in self._sessions.items() if len(tracked.dirty)]
 
     def _drain(self, sids: Sequence[str], deadline: float) -> set[str]:
-        """Commit these sessions side by side, so that one that is stuck holds up no other.
+        """Commit these sessions in parallel, so that a commit that hangs delays no other.
 
-        Returns those that were clean when their turn ended; they may be dirty again.
+        Returns the sessions that were clean afterwards; they may be dirty again by now.
         """
         clean: set[str] = set()
         pool = DaemonPool("lifecycle-drain", workers=min(len(sids), DRAIN_WORKERS), backlog=len(sids))
@@ -290,11 +319,11 @@ class SessionLifecycle:
                 try:
                     future = pool.submit(self._drain_session, sid, deadline, clean)
                 except PoolSaturated:
-                    # An interpreter that is exiting starts no threads; this one still runs.
+                    # An interpreter that is exiting starts no threads, so the current thread does it.
                     self._drain_session(sid, deadline, clean)
                     end.set()
                 else:
-                    future.add_done_callback(functools.partial(drained, sid, end))
+                    future.add_done_callback(functools.partial(report_drained, sid, end))
             for end in ends.values():
                 self._wait(end, deadline)
         finally:
@@ -302,28 +331,46 @@ class SessionLifecycle:
         return clean
 
     def _drain_session(self, sid: str, deadline: float, clean: set[str]) -> None:
-        outcome = Outcome.COMMITTED
-        while outcome is Outcome.COMMITTED and not self._is_past(deadline):
+        outcome = CommitOutcome.COMMITTED
+        while outcome is CommitOutcome.COMMITTED and not self._is_past(deadline):
             outcome = self._commit_oldest(sid, None, deadline).outcome
-        if outcome is Outcome.CLEAN:
+        if outcome is CommitOutcome.CLEAN:
             clean.add(sid)
 
-    # what is known
+    # state
 
     def _read(self, sid: str) -> Session | None:
         return None if self._store is None else self._store.get_session(sid)
 
-    def _refreshed(self, sid: str, row: Session | None) -> Tracked:
+    def _read_if_open(self, sid: str) -> Session | None:
+        """The session in the store; None when the store is closed."""
+        with suppress(StoreClosed):
+            return self._read(sid)
+        return None
+
+    def _refreshed(self, sid: str, row: Session | None) -> TrackedSession:
         tracked = self._tracked(sid)
         if row is not None:
             tracked.dirty.learn(row.generation, row.committed_generation)
         return tracked
 
-    def _tracked(self, sid: str) -> Tracked:
+    def _tracked(self, sid: str) -> TrackedSession:
         tracked = self._sessions.get(sid)
         if tracked is None:
-            tracked = self._sessions[sid] = Tracked(next(self._numbers))
+            tracked = self._sessions[sid] = TrackedSession(
+                next(self._numbers), dirty=Segments(self._highest_count)
+            )
         return tracked
+
+    def _drop_if_settled(self, sid: str) -> None:
+        """Stop tracking a session that has no agent, no uncommitted turn and no running commit.
+
+        Its row in the store is read again when it is needed.
+        """
+        tracked = self._sessions.get(sid)
+        if tracked is not None and tracked.is_settled():
+            self._highest_count = max(self._highest_count, tracked.dirty.counted)
+            del self._sessions[sid]
 
     # time
 
@@ -339,8 +386,8 @@ class SessionLifecycle:
         return self._clock.wait(event, left) if left > 0 else event.is_set()
 
 
-def drained(sid: str, end: threading.Event, drain: Future[None]) -> None:
-    """Let the drain go on. A commit that ended its thread has nobody else to report it."""
+def report_drained(sid: str, end: threading.Event, drain: Future[None]) -> None:
+    """Signal the end of one session's drain, and log the error that ended its thread."""
     error = None if drain.cancelled() else drain.exception()
     if error is not None:
         logger.error("lifecycle.commit_died", extra={"session": sid}, exc_info=error)

@@ -1,14 +1,13 @@
 """`MemoryManager`: any number of providers, each with a write lane and a recall lane of its own.
 
-Handing over returns at once; the lanes do the work. With `store=` what is handed over is on disk when the
-call returns and survives the process; without one the same code runs on a store in memory.
+Recording a turn returns at once; the lanes deliver it. With `store=`, a recorded turn is on disk when the
+call returns and survives the process. Without one, the same code runs on a store in memory.
 """
 
 import atexit
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from concurrent.futures import wait as wait_for_all
 from copy import deepcopy
 from functools import partial
@@ -20,31 +19,44 @@ from holdfast.core.errors import (
     BoundaryFailed,
     HoldfastError,
     InvalidInput,
+    MemoryClosed,
     ProviderInvalid,
+    StoreClosed,
 )
 from holdfast.core.events import RecalledFrom
-from holdfast.memory import looking
+from holdfast.core.ids import new_id
+from holdfast.memory import browse, provider_requests
+from holdfast.memory.bounds import BLOCK_TOKENS, RECALL_TOKENS, RESULT_CHARACTERS, TOOL_TOKENS
+from holdfast.memory.browse import MemorySearchResult
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
-from holdfast.memory.delivery import takes
-from holdfast.memory.lanes import Lanes
-from holdfast.memory.looking import Searched
+from holdfast.memory.pending_providers import PendingProviders
+from holdfast.memory.provider_gate import ANSWER_SECONDS, GatedProvider, gate_provider
+from holdfast.memory.provider_lanes import ProviderLanes
+from holdfast.memory.provider_requests import OfferedTools, PromptBlocks, ProviderRequest
 from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import checked_name
+from holdfast.sessions.contract import Backlog
 
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 5.0
 RECALL_SECONDS = 2.0
-# Less than a lifecycle waits for a commit, so that the provider that is late is named.
+# Shorter than the lifecycle waits for a commit, so that the error names the late provider.
 BOUNDARY_SECONDS = 4.0
+TOOL_SECONDS = 60.0
 KEEP_CLAIMS_SECONDS = 5.0
+LOOK_SECONDS = 0.05
 MEMORY = ":memory:"
 
 
 class MemoryManager:
-    """Hands turns to memory providers and asks them, without ever waiting for one that is slow."""
+    """Delivers turns to memory providers and queries them, without ever waiting for a slow one.
+
+    A call without a session id belongs to one unnamed session of this manager. Recording a turn after the
+    shutdown raises nothing: the turn is in the outbox or, when the store is closed, counted as owed.
+    """
 
     def __init__(
         self,
@@ -55,129 +67,212 @@ class MemoryManager:
         drain_seconds: float = DRAIN_SECONDS,
         recall_seconds: float = RECALL_SECONDS,
     ) -> None:
-        self._given = store
+        self._given_store = store
         self._store = store
         self._clock = clock or SystemClock()
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _names, _store and _closed
-        self._lanes: dict[str, Lanes] = {}
+        self._lock = threading.Lock()  # guards _lanes, _names, _expected, _store and _closed
+        self._lanes: dict[str, ProviderLanes] = {}
         self._names: tuple[str, ...] = ()
+        self._pending = PendingProviders()
         self._closed = False
         self._stop = threading.Event()
+        self._late_turn = False
+        """A turn was recorded after the shutdown."""
+        self._unnamed = new_id()
 
     @property
     def provider_names(self) -> tuple[str, ...]:
-        """Whom a completed turn is owed to."""
+        """The providers that receive a completed turn."""
         return self._names
 
     def add_provider(self, provider: MemoryProvider, *, session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
-        """Give a provider its lanes. What it is owed from earlier is delivered from now on."""
-        # Once and for all: a turn that is handed over in a hurry has no time for it.
+        """Start the lanes of a provider, which also deliver its backlog in the store."""
+        self.attach(gate_provider(provider, self._clock), session_id=session_id, given=kwargs)
+
+    def add_pending(self, name: str, problem: str) -> None:
+        """Record turns for a provider that has not loaded yet; `attach` adds it later."""
+        checked_name("a provider's name", name)
+        with self._lock:
+            self._pending.add(name, problem)
+            self._names = self._all_names()
+
+    @property
+    def has_pending_providers(self) -> bool:
+        """Whether a provider that did not load in time may still load."""
+        return self._pending.may_still_load
+
+    def mark_unusable(self, name: str, problem: str) -> None:
+        """A pending provider has loaded and can't be used. Its turns stay in the outbox."""
+        with self._lock:
+            self._pending.mark_unusable(name, problem)
+
+    def attach(
+        self, provider: GatedProvider, *, expected: str = "", session_id: str = "", given: dict[str, Any]
+    ) -> None:
+        """Start the lanes of a provider; it also receives the turns recorded under its pending name."""
+        # Checked here, so that recording a turn need not check it.
         checked_name("a provider's name", provider.name)
         with self._lock:
+            if self._closed:
+                raise MemoryClosed(provider.name)
             if provider.name in self._lanes:
                 raise ProviderInvalid(provider.name, "there is one of that name already")
             if self._store is None:
                 self._store = SessionDB(MEMORY, clock=self._clock)
             first = not self._lanes
-            lanes = Lanes(provider, self._store, self._clock, self._policy)
+            store = self._store
+            lanes = ProviderLanes(provider, store, self._clock, self._policy)
+            self._pending.remove(expected)
             self._lanes = {**self._lanes, provider.name: lanes}
-            self._names = tuple(self._lanes)
-        lanes.start(session_id, kwargs)
+            self._names = self._all_names()
+            is_alias = bool(expected) and expected not in self._lanes
+        if is_alias and store.outbox.last_open(expected):
+            store.outbox.rename_provider(expected, provider.name)
+        lanes.start(session_id, given)
         if first:
             atexit.register(self._at_exit)
             threading.Thread(target=self._keep_claims, name="memory-claims", daemon=True).start()
 
-    # handing over
+    def _all_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._lanes, *self._pending)))
+
+    # recording turns
 
     def sync_all(
         self,
         user: "str | list[dict[str, Any]] | None",
         assistant: "str | list[dict[str, Any]] | None",
         *,
-        session_id: str,
+        session_id: str | None = None,
         messages: Sequence[Message] | None = None,
     ) -> None:
-        """Record a completed turn and owe it to every provider; on disk when this returns."""
-        if not self._lanes or self._store is None:
+        """Record a completed turn for every provider; it is on disk when this returns."""
+        if not self._names or self._store is None:
             return
+        self._late_turn = self._late_turn or self._closed
+        try:
+            self._record(self._store, user, assistant, session_id or self._unnamed, messages)
+        except StoreClosed:
+            # The turn came after the shutdown, which was reported already. Raising would not help the caller.
+            logger.warning("memory.turn_after_the_end", extra={"session": session_id})
+            for lanes in self._lanes.values():
+                lanes.refused += 1
+
+    def _record(
+        self,
+        store: SessionDB,
+        user: "str | list[dict[str, Any]] | None",
+        assistant: "str | list[dict[str, Any]] | None",
+        session_id: str,
+        messages: Sequence[Message] | None,
+    ) -> None:
         if isinstance(user, str) and isinstance(assistant, str):
-            self._store.turns.record_exchange(
+            store.turns.record_exchange(
                 session_id, (user, assistant), providers=self._names, handover=messages, then=self.wake
             )
             return
-        # Parts, or nothing at all: they may be refused, and that is for the caller to hear.
+        # A list of parts or None may be invalid; the caller gets that error.
         turn: list[Message] = [
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        self._store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
+        store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
 
     def wake(self) -> None:
-        """A turn was completed in the store and is owed to memory."""
+        """A completed turn is in the outbox: wake the write lanes."""
         for lanes in self._lanes.values():
             lanes.writes.wake()
 
-    def queue_prefetch_all(self, query: str, *, session_id: str) -> None:
-        """Let every provider recall in advance what the session's next turn may need."""
+    def queue_prefetch_all(self, query: str, *, session_id: str | None = None) -> None:
+        """Let every provider recall in advance for the next turn of the session."""
         for lanes in self._lanes.values():
-            lanes.recalls.hint(query, session_id, self._recall_seconds)
+            lanes.recalls.hint(query, session_id or self._unnamed, self._recall_seconds)
 
-    # asking
+    # queries
 
-    def prefetch_all(self, query: str, *, session_id: str, timeout: float | None = None) -> str:
-        """What is remembered about the query, from every provider that answers in time."""
-        return together(self.recall_all(query, session_id=session_id, timeout=timeout))
+    def prefetch_all(self, query: str, *, session_id: str | None = None, timeout: float | None = None) -> str:
+        """The memories for the query, as one text, from every provider that answers in time."""
+        return join_recalled(self.recall_all(query, session_id=session_id, timeout=timeout))
 
     def recall_all(
-        self, query: str, *, session_id: str, timeout: float | None = None
+        self, query: str, *, session_id: str | None = None, timeout: float | None = None
     ) -> tuple[RecalledFrom, ...]:
-        """The same, provider by provider, with what became of each question."""
-        limit = self._recall_seconds if timeout is None else timeout
-        asked = [(lanes, lanes.recalls.ask(query, session_id, limit)) for lanes in self._lanes.values()]
-        wait_for_all([answer for _, answer in asked if answer is not None], limit)
-        return tuple(_recalled(lanes, answer, session_id) for lanes, answer in asked)
+        """The memories for the query by provider, each with the outcome of its recall."""
+        return self.ask_recall(query, session_id=session_id, timeout=timeout).wait()
 
-    def system_prompt_block(self) -> str:
-        """What the providers add to the system prompt."""
-        blocks = [lanes.ask_now(lanes.provider.system_prompt_block, "") for lanes in self._lanes.values()]
-        return "\n\n".join(block for block in blocks if block)
+    def ask_recall(
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        timeout: float | None = None,
+        tokens: int = RECALL_TOKENS,
+    ) -> ProviderRequest[tuple[RecalledFrom, ...]]:
+        """Start a recall on every provider without waiting; the providers share `tokens` fairly."""
+        seconds = self._recall_seconds if timeout is None else timeout
+        return provider_requests.ask_recall(
+            self._lanes.values(), query, session_id or self._unnamed, seconds, tokens
+        )
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
+    def system_prompt_block(self, timeout: float = ANSWER_SECONDS) -> str:
+        """The text that the providers add to the system prompt."""
+        return self.ask_prompt_blocks(timeout).wait().text
+
+    def ask_prompt_blocks(self, timeout: float, tokens: int = BLOCK_TOKENS) -> ProviderRequest[PromptBlocks]:
+        """Request each provider's part of the system prompt without waiting."""
+        return provider_requests.ask_blocks(self._lanes.values(), timeout, tokens)
+
+    def get_tool_schemas(self, timeout: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
         """The tools of every provider."""
-        return [schema for lanes in self._lanes.values() for schema in lanes.tools()]
+        return list(self.ask_tool_schemas(timeout).wait().functions)
 
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], *, timeout: float = 60.0) -> str:
-        """Run a provider's tool; blocks its caller, who is a tool of the agent."""
+    def ask_tool_schemas(self, timeout: float, tokens: int = TOOL_TOKENS) -> ProviderRequest[OfferedTools]:
+        """Request the tools of every provider without waiting."""
+        return provider_requests.ask_schemas(self._lanes.values(), timeout, tokens)
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], *, timeout: float = TOOL_SECONDS) -> str:
+        """Run a tool of a provider and wait for its result."""
+        if not any(tool_name in each.tool_names() for each in self._lanes.values()):
+            self.get_tool_schemas()
+        return self.ask_tool(tool_name, args, timeout=timeout).wait()
+
+    def ask_tool(
+        self, tool_name: str, args: dict[str, Any], *, timeout: float = TOOL_SECONDS
+    ) -> ProviderRequest[str]:
+        """Start a tool of a provider without waiting."""
         for lanes in self._lanes.values():
             if tool_name in lanes.tool_names():
-                call = partial(lanes.provider.handle_tool_call, tool_name, args)
-                return str(lanes.recalls.call(call, timeout).result(timeout))
+                return provider_requests.ask_tool(lanes, tool_name, args, timeout, RESULT_CHARACTERS)
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
-    def search(self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0) -> Searched:
-        """What the providers have on this, for a person to read; blocks its caller.
+    def search(
+        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0
+    ) -> MemorySearchResult:
+        """Search the memories of one provider or of all, for a person; blocks the caller.
 
-        One that does not answer keeps nothing back of what the others have; raises when none answers.
+        The result has the answers of the providers that work; raises when none of them answers.
         """
         lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
         asked = {
-            name: looking.asked(each.recalls, partial(looking.search, each.provider, query, limit), timeout)
+            name: browse.submit(
+                each.recalls, "a search", partial(browse.search, each.provider, query, limit), timeout
+            )
             for name, each in lanes.items()
         }
         wait_for_all(asked.values(), timeout)
-        return looking.gathered(asked)
+        return browse.collect(asked)
 
     def forget(self, provider: str, memory_id: str, *, timeout: float = 30.0) -> bool:
-        """Remove something from a provider's memory for good; False when it has nothing with that id."""
+        """Delete a memory permanently; False when the provider has none with that id."""
         lanes = self._named(provider)
-        answer = lanes.recalls.call(partial(looking.forget, lanes.provider, memory_id), timeout)
+        answer = lanes.recalls.call("forget", partial(browse.forget, lanes.provider, memory_id), timeout)
         wait_for_all([answer], timeout)
-        return bool(looking.outcome(provider, answer))
+        return bool(browse.result_of(provider, answer))
 
-    def _named(self, provider: str) -> Lanes:
+    def _named(self, provider: str) -> ProviderLanes:
         if provider not in self._lanes:
             raise InvalidInput(f"there is no memory provider {provider!r}; there is {', '.join(self._lanes)}")
         return self._lanes[provider]
@@ -185,80 +280,105 @@ class MemoryManager:
     # boundaries
 
     def on_session_end(
-        self, messages: Sequence[Message], *, session_id: str, timeout: float = BOUNDARY_SECONDS
+        self,
+        messages: Sequence[Message],
+        *,
+        session_id: str | None = None,
+        timeout: float = BOUNDARY_SECONDS,
     ) -> None:
-        """Let every provider extract from the uncommitted stretch; raises `BoundaryFailed` by name.
+        """Let every provider extract from the uncommitted messages; blocks the caller.
 
-        Blocks its caller, who commits at a boundary. Nothing is called for no messages.
+        Raises `BoundaryFailed` with the providers that failed. Without messages nothing is called.
         """
         if messages:
-            copy = deepcopy(list(messages))
+            copy, session = deepcopy(list(messages)), session_id or self._unnamed
+            failures = provider_requests.ask_session_end(self._lanes.values(), session, copy, timeout).wait()
+            if failures:
+                raise BoundaryFailed(failures)
 
-            def end(provider: MemoryProvider) -> None:
-                named: Any = (
-                    {"session_id": session_id} if takes(provider.on_session_end, "session_id") else {}
-                )
-                provider.on_session_end(deepcopy(copy), **named)
-
-            self._on_every_lane(session_id, end, timeout)
-
-    def on_session_switch(self, new_session_id: str, *, parent_session_id: str, **kwargs: Any) -> None:  # noqa: ANN401
-        """The conversation goes on elsewhere: what was recalled for the old session is dropped."""
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
+        """The conversation continues in another session; the recalls of the old one are dropped."""
+        left = parent_session_id or self._unnamed
         for lanes in self._lanes.values():
-            lanes.recalls.forget(parent_session_id)
+            lanes.recalls.forget(left)
             lanes.hook(
-                parent_session_id,
-                lambda provider: provider.on_session_switch(
-                    new_session_id, parent_session_id=parent_session_id, **kwargs
-                ),
+                left,
+                "on_session_switch",
+                lambda provider: provider.on_session_switch(new_session_id, parent_session_id=left, **kwargs),
             )
 
-    def on_delegation(self, task: str, result: str, *, child_session_id: str, session_id: str = "") -> None:
-        """A subagent of the session has ended; every provider hears of it, behind what it is owed."""
+    def on_delegation(
+        self, task: str, result: str, *, child_session_id: str = "", session_id: str | None = None
+    ) -> None:
+        """A subagent of the session has finished; every provider is notified after its deliveries."""
         for lanes in self._lanes.values():
             lanes.hook(
-                session_id,
+                session_id or self._unnamed,
+                "on_delegation",
                 lambda provider: provider.on_delegation(task, result, child_session_id=child_session_id),
             )
 
     def on_pre_compress(
-        self, messages: Sequence[Message], *, session_id: str, timeout: float = BOUNDARY_SECONDS
+        self,
+        messages: Sequence[Message],
+        *,
+        session_id: str | None = None,
+        timeout: float = BOUNDARY_SECONDS,
     ) -> str:
-        """What the providers want a summary to keep, from those that answer in time."""
-        copy = deepcopy(list(messages))
-        calls = [
-            lanes.hook(session_id, lambda provider: provider.on_pre_compress(deepcopy(copy)))
-            for lanes in self._lanes.values()
-        ]
-        wait_for_all([call for call in calls if call is not None], timeout)
-        return "\n\n".join(text for text in map(_text, calls) if text)
+        """The notes that a summary should keep, from the providers that answer in time."""
+        return self.ask_notes(deepcopy(list(messages)), session_id=session_id, timeout=timeout).wait()
 
-    def _on_every_lane(
-        self, session_id: str, call: Callable[[MemoryProvider], object], timeout: float
-    ) -> None:
-        calls = {name: lanes.hook(session_id, call) for name, lanes in self._lanes.items()}
-        wait_for_all([each for each in calls.values() if each is not None], timeout)
-        failures = {name: problem for name, each in calls.items() if (problem := _problem(each))}
-        for each in calls.values():
-            if each is not None:
-                each.cancel()  # what has not begun is asked for again, and would come twice
-        if failures:
-            raise BoundaryFailed(failures)
+    def ask_notes(
+        self,
+        messages: Sequence[Message],
+        *,
+        session_id: str | None = None,
+        timeout: float,
+        tokens: int = BLOCK_TOKENS,
+    ) -> ProviderRequest[str]:
+        """Request the same without waiting. Do not change the messages afterwards."""
+        session = session_id or self._unnamed
+        return provider_requests.ask_notes(self._lanes.values(), session, messages, timeout, tokens)
 
-    # knowing and ending
+    # status and shutdown
 
     def status(self) -> list[ProviderStatus]:
-        """How every provider stands."""
-        return [lanes.status() for lanes in self._lanes.values()]
+        """The status of every provider."""
+        known = [lanes.status() for lanes in self._lanes.values()]
+        return [*known, *self._pending.status(self._store)]
+
+    def problems(self) -> list[str]:
+        """The current problems of providers, as messages for the user."""
+        late = {name: lanes.gate.late_call() for name, lanes in self._lanes.items()}
+        out = [f"{name}: {what}; going on without it" for name, what in late.items() if what]
+        return [*self._pending.problems(), *out]
 
     def flush_pending(self, timeout: float = 10.0) -> bool:
-        """A barrier: True once all that was handed over before is done, False when time runs out."""
+        """Wait until all earlier turns, hooks and recalls are done; False after the timeout."""
         budget = ShutdownBudget(timeout, self._clock)
-        fences = [(lanes, lanes.fence()) for lanes in self._lanes.values()]
-        return all(lanes.wait_settled(fence, budget) for lanes, fence in fences)
+        try:
+            fences = [(lanes, lanes.fence()) for lanes in self._lanes.values()]
+            settled = all(lanes.wait_settled(fence, budget) for lanes, fence in fences)
+            return settled and self._wait_for_pending(budget)
+        except StoreClosed:
+            # After the store is closed, only the backlog read at the shutdown is known.
+            return self._closed and not self._late_turn and not any(each.owed for each in self.status())
+
+    def _wait_for_pending(self, budget: ShutdownBudget) -> bool:
+        """Wait until no turn is owed to a pending provider; False after the timeout."""
+        while any(each.owed for each in self._pending.status(self._store)):
+            if budget.expired or self._clock.wait(self._stop, min(budget.remaining(), LOOK_SECONDS)):
+                return False
+        return True
 
     def shutdown_all(self, budget: ShutdownBudget | None = None) -> list[str]:
-        """Drain every lane within one shared budget; returns what is still owed, in plain words."""
+        """Drain every lane within one shared budget; returns messages about the turns that are still owed."""
         with self._lock:
             if self._closed:
                 return []
@@ -268,26 +388,31 @@ class MemoryManager:
         budget = budget or ShutdownBudget(self._drain_seconds, self._clock)
         for lanes in self._lanes.values():
             lanes.close(budget)
-        # All of them, not the first that fails: each has spent the same budget.
+        # Wait for every lane, also after one that failed: they share the budget.
         finished = [budget.wait(lanes.writes.finished) for lanes in self._lanes.values()]
         owed = self._owed()
-        if self._given is None and self._store is not None and all(finished):
+        if self._given_store is None and self._store is not None and all(finished):
             self._store.close()
         return owed
 
     def _owed(self) -> list[str]:
         lines = []
-        for name, lanes in self._lanes.items():
+        for name in self._names:
             try:
-                owed = lanes.status().owed
+                owed = self._read_backlog(name).owed
             except HoldfastError as error:
                 lines.append(f"what is owed to {name} can't be read: {error}")
                 continue
             if owed:
                 turns = "1 turn is" if owed == 1 else f"{owed} turns are"
-                fate = "sent at the next start" if self._given else "lost: this memory has no store"
-                lines.append(f"{turns} owed to {name}; they will be {fate}")
+                fate = "sent at the next start" if self._given_store else "lost: this memory has no store"
+                lines.append(f"{turns} owed to {name}; {'it' if owed == 1 else 'they'} will be {fate}")
         return lines
+
+    def _read_backlog(self, name: str) -> Backlog:
+        if name in self._lanes or self._store is None:
+            return self._lanes[name].read_backlog()
+        return self._store.outbox.backlog(name)
 
     def _at_exit(self) -> None:
         for line in self.shutdown_all():
@@ -296,39 +421,13 @@ class MemoryManager:
     def _keep_claims(self) -> None:
         while not self._clock.wait(self._stop, KEEP_CLAIMS_SECONDS):
             for lanes in self._lanes.values():
+                lanes.gate.log_late_calls()
                 try:
                     lanes.writes.keep_claim()
                 except HoldfastError:
                     logger.exception("memory.claim_not_kept", extra={"provider": lanes.writes.name})
 
 
-def together(recalled: Iterable[RecalledFrom]) -> str:
-    """What several providers recalled, as one text for the prompt."""
+def join_recalled(recalled: Iterable[RecalledFrom]) -> str:
+    """Join the recalls of several providers into one text for the prompt."""
     return "\n\n".join(each.text for each in recalled if each.text)
-
-
-def _recalled(lanes: Lanes, answer: "Future[Any] | None", session_id: str) -> RecalledFrom:
-    name = lanes.writes.name
-    if text := _text(answer):
-        return RecalledFrom(name, "answered", text)
-    if late := lanes.recalls.late_answer(session_id):
-        return RecalledFrom(name, "late", late)
-    if answer is None or not answer.done() or answer.cancelled():
-        return RecalledFrom(name, "missed", "")
-    return RecalledFrom(name, "answered" if answer.exception() is None else "failed", "")
-
-
-def _text(answer: "Future[Any] | None") -> str:
-    if answer is None or not answer.done() or answer.cancelled() or answer.exception() is not None:
-        return ""
-    said = answer.result()
-    return said if isinstance(said, str) else ""
-
-
-def _problem(call: "Future[Any] | None") -> str | None:
-    if call is None:
-        return "it is shutting down"
-    if not call.done() or call.cancelled():
-        return "it did not answer in time"
-    error = call.exception()
-    return None if error is None else f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
-"""The recall lane: one daemon thread per provider that answers what is asked of it, with a deadline.
+"""The recall lane: one daemon thread per provider for recalls, searches and tools, each with a deadline.
 
-An answer that comes too late is kept for its own session and used by the next turn there. While a call is
-stuck past its deadline the provider is skipped, not waited for again.
+An answer that comes too late is kept for the next turn of its session. While a call is past its deadline,
+the provider is skipped.
 """
 
 import functools
@@ -15,43 +15,55 @@ from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed, ProviderUnavailable
-from holdfast.memory.contract import ENDING, MemoryProvider
+from holdfast.memory.bounds import RECALL_CHARACTERS, BoundedText, bound_text
+from holdfast.memory.contract import CLOSED
+from holdfast.memory.provider_gate import GatedProvider
 
 logger = logging.getLogger(__name__)
 
-MOST_ANSWERS = 256
-MOST_WAITING = 64
+MAX_ANSWERS = 256
+MAX_WAITING = 64
+RECALLS = ("prefetch", "queue_prefetch")
+"""Calls whose answer is kept for the session; other answers go to the caller only."""
 
 
 @dataclass(slots=True, eq=False)
-class _Question:
-    """One call into the provider and what came of it."""
+class _RecallCall:
+    """One call into the provider and its answer."""
 
     session_id: str
     query: str
+    what: str
     call: Callable[[], Any]
     deadline: float
     answer: "Future[Any] | None"
-    """None for a hint: nobody waits for it, and a future costs its caller a lock."""
-    recalls: bool = True
-    for_next_turn: bool = False
+    """None for a hint: no caller waits for it, and creating a future takes a lock."""
+
+    @property
+    def recalls(self) -> bool:
+        return self.what in RECALLS
+
+    @property
+    def for_next_turn(self) -> bool:
+        return self.answer is None
 
 
 class RecallLane:
-    """Everything that is asked of one provider, on one thread."""
+    """Runs the recalls, searches and tools of one provider on one thread."""
 
-    def __init__(self, provider: MemoryProvider, clock: Clock, ready: threading.Event) -> None:
-        self.name = provider.name
+    def __init__(self, gated: GatedProvider, clock: Clock, ready: threading.Event) -> None:
+        self.name = gated.name
         self.last_error: str | None = None
         self.finished = threading.Event()
-        self._provider = provider
+        self._gate = gated.gate
+        self._provider = gated.provider
         self._clock = clock
         self._ready = ready
         self._changed = threading.Condition()  # guards the fields below
-        self._waiting: list[_Question] = []
-        self._current: _Question | None = None
-        self._answers: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._late: OrderedDict[str, str] = OrderedDict()
+        self._waiting: list[_RecallCall] = []
+        self._current: _RecallCall | None = None
+        self._answers: OrderedDict[tuple[str, str], BoundedText] = OrderedDict()
+        self._late: OrderedDict[str, BoundedText] = OrderedDict()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"memory-recall-{self.name}", daemon=True)
 
@@ -60,22 +72,22 @@ class RecallLane:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a call is out past its deadline."""
+        """Whether a call is past its deadline."""
         with self._changed:
             return self._is_stuck()
 
     def hint(self, query: str, session_id: str, timeout: float) -> None:
-        """Recall this in advance, for the session's next turn."""
+        """Recall in advance for the next turn of the session."""
 
-        def call() -> str:
+        def call() -> BoundedText:
             self._provider.queue_prefetch(query, session_id=session_id)
-            return self._provider.prefetch(query, session_id=session_id)
+            return self._prefetched(query, session_id)
 
         deadline = self._clock.monotonic() + timeout
-        self._put(_Question(session_id, query, call, deadline, None, for_next_turn=True))
+        self._enqueue(_RecallCall(session_id, query, "queue_prefetch", call, deadline, None))
 
     def ask(self, query: str, session_id: str, timeout: float) -> "Future[Any] | None":
-        """Ask the provider; None when it is stuck, or too much waits already."""
+        """Start a recall; None when the provider is stuck or the queue is full."""
         with self._changed:
             known = self._answers.pop((session_id, query), None)
             if known is not None:
@@ -85,29 +97,34 @@ class RecallLane:
             if self._is_stuck():
                 return None
         deadline = self._clock.monotonic() + timeout
-        call = functools.partial(self._provider.prefetch, query, session_id=session_id)
-        return self._put(_Question(session_id, query, call, deadline, Future()))
+        call = functools.partial(self._prefetched, query, session_id)
+        return self._enqueue(_RecallCall(session_id, query, "prefetch", call, deadline, Future()))
 
-    def late_answer(self, session_id: str) -> str:
-        """What came too late for the session's last turn; given out once."""
+    def _prefetched(self, query: str, session_id: str) -> BoundedText:
+        return bound_text(
+            self._provider.prefetch(query, session_id=session_id), RECALL_CHARACTERS, "prefetch"
+        )
+
+    def late_answer(self, session_id: str) -> BoundedText:
+        """The answer that came too late for the last turn of the session; returned once."""
         with self._changed:
-            return self._late.pop(session_id, "")
+            return self._late.pop(session_id, BoundedText(""))
 
-    def call(self, call: Callable[[], Any], timeout: float) -> "Future[Any]":
-        """Run any other call on the provider's reading thread; refused while that one is stuck."""
+    def call(self, what: str, call: Callable[[], Any], timeout: float) -> "Future[Any]":
+        """Queue any other call; raises `ProviderUnavailable` while the lane is stuck."""
         with self._changed:
             if self._closed:
                 raise MemoryClosed(self.name)
             if self._is_stuck():
                 raise ProviderUnavailable(self.name, problem="it has not answered an earlier call yet")
-        question = _Question("", "", call, self._clock.monotonic() + timeout, Future(), recalls=False)
-        answer = self._put(question)
+        question = _RecallCall("", "", what, call, self._clock.monotonic() + timeout, Future())
+        answer = self._enqueue(question)
         if answer is None:
             raise ProviderUnavailable(self.name, problem="too many calls wait for it already")
         return answer
 
     def forget(self, session_id: str) -> None:
-        """Drop what was recalled for a session that was left."""
+        """Drop the answers of a session that has ended."""
         with self._changed:
             self._late.pop(session_id, None)
             for key in [key for key in self._answers if key[0] == session_id]:
@@ -118,24 +135,24 @@ class RecallLane:
             return self._changed.wait_for(lambda: self._current is None and not self._waiting, timeout)
 
     def close(self) -> None:
-        """Ask nothing more; a call in progress is left to end by itself."""
+        """Start no more calls. A call in progress is not interrupted."""
         with self._changed:
             self._closed = True
             dropped, self._waiting = self._waiting, []
             self._changed.notify_all()
         for question in dropped:
             if question.answer is not None and question.answer.cancel():
-                question.answer.set_running_or_notify_cancel()  # whoever waits for it hears of it now
+                question.answer.set_running_or_notify_cancel()  # wakes the thread that waits for it
 
     def _is_stuck(self) -> bool:
         oldest = self._current or (self._waiting[0] if self._waiting else None)
         return oldest is not None and self._clock.monotonic() > oldest.deadline
 
-    def _put(self, question: _Question) -> "Future[Any] | None":
+    def _enqueue(self, question: _RecallCall) -> "Future[Any] | None":
         with self._changed:
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MAX_WAITING:
                 self._waiting = [each for each in self._waiting if not _is_given_up(each)]
-            if self._closed or len(self._waiting) >= MOST_WAITING:
+            if self._closed or len(self._waiting) >= MAX_WAITING:
                 return None
             self._waiting.append(question)
             self._changed.notify_all()
@@ -155,42 +172,36 @@ class RecallLane:
                 self._changed.notify_all()
         self.finished.set()
 
-    def _answer(self, question: _Question) -> None:
+    def _answer(self, question: _RecallCall) -> None:
         answer = question.answer
         if answer is not None and not answer.set_running_or_notify_cancel():
             return
         try:
-            said = question.call()
-            if question.recalls:
-                _require_text(said)
+            left = question.deadline - self._clock.monotonic()
+            result = self._gate.run(question.what, left, question.call)
         except BaseException as error:
-            if not isinstance(error, ENDING):
+            if not isinstance(error, CLOSED):
                 logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = f"{type(error).__name__}: {error}"
             if answer is not None:
                 answer.set_exception(error)
             return
         if question.recalls:
-            self._keep(question, said)
+            self._cache(question, result)
         if answer is not None:
-            answer.set_result(said)
+            answer.set_result(result)
 
-    def _keep(self, question: _Question, said: str) -> None:
+    def _cache(self, question: _RecallCall, result: BoundedText) -> None:
         with self._changed:
             late = self._clock.monotonic() > question.deadline
-            if said and (late or question.for_next_turn):
-                self._late[question.session_id] = said
+            if result.text and (late or question.for_next_turn):
+                self._late[question.session_id] = result
             if late or question.for_next_turn:
-                self._answers[question.session_id, question.query] = said
+                self._answers[question.session_id, question.query] = result
             for kept in (self._answers, self._late):
-                while len(kept) > MOST_ANSWERS:
+                while len(kept) > MAX_ANSWERS:
                     kept.popitem(last=False)
 
 
-def _is_given_up(question: _Question) -> bool:
+def _is_given_up(question: _RecallCall) -> bool:
     return question.answer is not None and question.answer.cancelled()
-
-
-def _require_text(said: object) -> None:
-    if not isinstance(said, str):
-        raise TypeError(f"prefetch returned {type(said).__name__}, not text")

@@ -1,7 +1,7 @@
-"""When to try again: growing, jittered delays, and a circuit that opens when a provider is down.
+"""Retries: exponential delays with jitter, and a circuit breaker for a provider that is down.
 
-An open circuit lets one probe through at a time, so a provider that is down costs one call now and then,
-not one for every turn it is owed.
+An open circuit lets one probe through at a time, so a provider that is down gets single calls instead of
+one for every turn in its backlog.
 """
 
 import random
@@ -12,23 +12,23 @@ from holdfast.memory.contract import Circuit
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How patient a lane is with a provider that fails."""
+    """Delays and limits for a provider that fails."""
 
-    first_seconds: float = 1.0
-    longest_seconds: float = 300.0
-    most_attempts: int = 20
-    """A turn that failed this often on its own is set aside for a person."""
+    initial_delay_seconds: float = 1.0
+    max_delay_seconds: float = 300.0
+    max_attempts: int = 20
+    """A turn that has failed this often by itself is set aside for a person to decide."""
     failures_to_open: int = 3
 
     def delay(self, failures: int) -> float:
-        """The delay after so many failures in a row: doubled each time, cut, and jittered by half."""
-        grown = self.first_seconds * float(2 ** min(max(failures - 1, 0), 30))
-        return min(grown, self.longest_seconds) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        """The delay after this many failures in a row: doubled each time, limited, reduced by up to half."""
+        grown = self.initial_delay_seconds * float(2 ** min(max(failures - 1, 0), 30))
+        return min(grown, self.max_delay_seconds) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 @dataclass
 class CircuitBreaker:
-    """Counts failures in a row over all of a provider's calls. Owned by one lane's thread."""
+    """Counts the failures in a row over all writes to a provider. Used by the thread of one lane only."""
 
     policy: RetryPolicy
     failures: int = 0
@@ -39,7 +39,7 @@ class CircuitBreaker:
         return "open" if self.failures >= self.policy.failures_to_open else "closed"
 
     def allows(self, now: float) -> bool:
-        """Whether a call may go out now: always while closed, one probe when its time has come."""
+        """Whether a call may start now: always while closed, else when the next probe is due."""
         return self.state == "closed" or now >= self.probe_at
 
     def failed(self, now: float, retry_after: float | None = None) -> None:

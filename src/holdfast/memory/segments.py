@@ -1,8 +1,8 @@
-"""The uncommitted turns of one session, as segments with owners.
+"""The uncommitted turns of one session, in segments that each belong to one agent.
 
 Plain data without locks, threads or I/O: `lifecycle.py` guards it and acts on it. Turns are numbered by
-the store for sessions it knows, and by a count kept here for the others. The two numberings never meet in
-one segment, so a session may become known to the store at any time.
+the store for the sessions it has, and by a counter here for the others. One segment never mixes the two
+numberings, so a session may be added to the store at any time.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from holdfast.memory.contract import MemoryCommitter
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Completed turns in a row that belong to one agent, or to none that is known here."""
+    """Consecutive completed turns that belong to one agent, or to no known agent."""
 
     owner: MemoryCommitter | None
     first: int
@@ -22,42 +22,42 @@ class Segment:
 
 
 class Segments:
-    """What is dirty in one session, oldest first. At most one segment is taken by a commit at a time."""
+    """The dirty segments of one session, oldest first. A commit takes at most one segment at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted: int = 0) -> None:
         self._segments: list[Segment] = []
         self._taken: Segment | None = None
-        self._counted = 0
-        """Turns completed here that the store does not know."""
+        self.counted = counted
+        """The number of the last turn that is not in the store."""
         self._seen = 0
-        """The latest generation of the store that this session has heard of."""
+        """The newest generation that was read from the store."""
 
     def __len__(self) -> int:
         return len(self._segments)
 
     def belongs_to(self, agent: MemoryCommitter) -> bool:
-        """Whether some of the work is this agent's."""
+        """Whether a segment belongs to this agent."""
         return any(segment.owner is agent for segment in self._segments)
 
     def owners(self) -> list[MemoryCommitter | None]:
-        """Whose the work is, oldest first."""
+        """The owners of the segments, oldest first."""
         return [segment.owner for segment in self._segments]
 
     def is_unowned(self) -> bool:
-        """Whether some of the work is nobody's, so that any agent of the session may commit it."""
+        """Whether a segment has no owner, so that any agent of the session may commit it."""
         return any(segment.owner is None for segment in self._segments)
 
     # turns come in
 
     def count(self, owner: MemoryCommitter | None) -> int:
-        """A turn was completed that the store does not know; returns its number."""
-        self._counted += 1
-        self._segments.append(Segment(owner, self._counted, self._counted, stored=False))
+        """Record a completed turn that is not in the store; returns its number."""
+        self.counted += 1
+        self._segments.append(Segment(owner, self.counted, self.counted, stored=False))
         self._join()
-        return self._counted
+        return self.counted
 
     def learn(self, generation: int, committed: int) -> None:
-        """Take over what the store says. News that are older than what is known change nothing."""
+        """Apply the generations from the store. Older values than the known ones change nothing."""
         for segment in self._segments:
             if segment.stored and segment.first <= committed:
                 segment.first = committed + 1
@@ -69,7 +69,7 @@ class Segments:
         self._join()
 
     def claim(self, generation: int, owner: MemoryCommitter) -> None:
-        """The turn with this generation is the owner's, unless somebody has it already."""
+        """Assign the turn with this generation to an owner, unless it has one."""
         for at, segment in enumerate(self._segments):
             if segment.stored and segment.owner is None and segment.first <= generation <= segment.last:
                 self._segments[at : at + 1] = [
@@ -87,10 +87,10 @@ class Segments:
     # a commit takes the oldest
 
     def take(self, fallback: MemoryCommitter | None) -> tuple[Segment, MemoryCommitter] | None:
-        """The oldest segment and who commits it: its owner, else `fallback`, else the next known owner.
+        """The oldest segment and its committer: its owner, else `fallback`, else the next known owner.
 
-        Work that is nobody's belongs from now on to whoever tries, so a retry needs no agent. None when
-        nothing is dirty, or nobody is known.
+        A segment without an owner gets this committer as its owner, so a retry needs no agent. None when
+        nothing is dirty, or no agent is known.
         """
         if not self._segments:
             return None
@@ -105,16 +105,16 @@ class Segments:
         return self._taken, owner
 
     def settle(self, segment: Segment, *, committed: bool) -> None:
-        """The commit that took this segment is over; unless it succeeded, all stays as it was."""
+        """End the commit that took this segment; remove the segment when the commit succeeded."""
         self._taken = None
         if committed and segment in self._segments:
             self._segments.remove(segment)
         self._join()
 
     def _join(self) -> None:
-        """Make one segment of neighbours with one owner, so that they are one commit.
+        """Merge neighbouring segments of one owner, so that they need one commit.
 
-        What a commit has taken stays apart: it may not grow under it.
+        The segment that a running commit has taken is never merged: it must not grow during the commit.
         """
         joined: list[Segment] = []
         for segment in self._segments:

@@ -1,7 +1,7 @@
-"""The write lane: one long-lived daemon thread per provider that delivers what it is owed, in order.
+"""The write lane: one long-lived daemon thread per provider that delivers the turns of its outbox, in order.
 
-`run_once` is the whole algorithm; the thread around it only waits. Boundary hooks go through the same
-lane: a hook of a session runs when every turn that was owed before it has been settled.
+`run_once` is the whole algorithm; the thread around it only waits. Boundary hooks run on the same lane: a
+hook of a session runs after every delivery of that session that was recorded before it.
 """
 
 import logging
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import LeaseLost, MemoryClosed, StoreClosed, Undeliverable
-from holdfast.memory.contract import ENDING, MemoryProvider
-from holdfast.memory.delivery import Courier
+from holdfast.core.errors import LeaseLost, MemoryClosed, ProviderUnavailable, StoreClosed, Undeliverable
+from holdfast.memory.contract import CLOSED
+from holdfast.memory.delivery import TurnDelivery
+from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import Delivery, SessionDB
@@ -25,47 +26,51 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LEASE_SECONDS = 15.0
-LARGEST_BATCH = 50
-# A store that others share, or whose clock differs, is looked at again after this long.
-LONGEST_WAIT = 5.0
+MAX_BATCH = 50
+# The longest wait between two looks into the outbox: other processes add to it, and its clock may differ.
+MAX_WAIT_SECONDS = 5.0
+MAX_HOOKS = 1_000
+"""The most hooks that wait for a provider that hangs; further ones are refused."""
 
 
 @dataclass
 class _Hook:
-    """A call that must not overtake what was owed to its session before it."""
+    """A call that must not overtake earlier deliveries of its session."""
 
     session_id: str
+    what: str
     call: Callable[[], Any]
     outcome: Future[Any]
     after: int | None = None
 
 
 class WriteLane:
-    """Everything that is written to one provider, on one thread."""
+    """Runs the deliveries and hooks of one provider on one thread."""
 
     def __init__(
         self,
-        provider: MemoryProvider,
+        gated: GatedProvider,
         store: SessionDB,
         clock: Clock,
         policy: RetryPolicy,
         start: Callable[[], None],
     ) -> None:
-        self.name = provider.name
+        self.name = gated.name
         self.delivered = 0
         self.last_error: str | None = None
         self.finished = threading.Event()
-        self._provider = provider
+        self._gate = gated.gate
+        self._provider = gated.provider
         self._start_provider = start
         self._outbox = store.outbox
-        self._courier = Courier(provider, store)
+        self._delivery = TurnDelivery(gated, store)
         self._clock = clock
         self._policy = policy
         self._circuit = CircuitBreaker(policy)
-        self._limit = LARGEST_BATCH
+        self._limit = MAX_BATCH
         self._started = False
         self._wake = threading.Event()
-        self._progress = threading.Condition()  # guards _arrived, _claimed and _budget; told of progress
+        self._progress = threading.Condition()  # guards _arrived, _claimed and _budget; notified of progress
         self._arrived: list[_Hook] = []
         self._claimed: Delivery | None = None
         self._budget: ShutdownBudget | None = None
@@ -76,8 +81,8 @@ class WriteLane:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something new is owed."""
-        # The lane clears it before it looks, so while it is set the lane is still to look.
+        """The outbox has a new delivery."""
+        # The lane clears the event before it reads the outbox, so an event that is set is enough.
         if not self._wake.is_set():
             self._wake.set()
 
@@ -85,25 +90,35 @@ class WriteLane:
     def circuit(self) -> str:
         return self._circuit.state
 
-    def call(self, session_id: str, call: Callable[[], T]) -> "Future[T]":
-        """Run a hook after everything owed to that session by now."""
-        hook = _Hook(session_id, call, Future())
+    def call(self, session_id: str, what: str, call: Callable[[], T]) -> "Future[T]":
+        """Queue a hook behind the deliveries that the session has now."""
+        hook = _Hook(session_id, what, call, Future())
         with self._progress:
             if self._budget is not None:
                 raise MemoryClosed(self.name)
+            if len(self._arrived) + len(self._waiting) >= MAX_HOOKS:
+                # A hook whose caller has cancelled it needs no room in the queue.
+                self._arrived = [each for each in self._arrived if not each.outcome.cancelled()]
+            if len(self._arrived) + len(self._waiting) >= MAX_HOOKS:
+                raise ProviderUnavailable(self.name, problem="too many calls wait for it already")
             self._arrived.append(hook)
         self._wake.set()
         return hook.outcome
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `done`, looked at after each step of the lane; False when the time ran out."""
+        """Wait until `done()`, which is tested after each step of the lane; False after the timeout."""
         budget = ShutdownBudget(timeout, self._clock)
         while not done():
-            if budget.expired or not self._thread.is_alive():
+            if budget.expired or self.finished.is_set():
                 return done()
             with self._progress:
                 self._progress.wait(min(budget.remaining(), 0.05))
         return True
+
+    @property
+    def late_call(self) -> str | None:
+        """A description of the late call on this lane; None when there is none."""
+        return self._gate.late_call(self._thread.ident)
 
     def has_hooks(self) -> bool:
         """Whether a hook is waiting or running."""
@@ -111,7 +126,7 @@ class WriteLane:
             return bool(self._arrived or self._waiting)
 
     def keep_claim(self) -> None:
-        """Prolong the claim of the call in progress: while this process lives, nobody repeats it."""
+        """Extend the lease of the delivery in progress, so that no other process repeats it."""
         with self._progress:
             claimed = self._claimed
         if claimed is not None:
@@ -121,14 +136,14 @@ class WriteLane:
                 logger.warning("memory.claim_lost", extra={"provider": self.name, "delivery": claimed.id})
 
     def close(self, budget: ShutdownBudget) -> None:
-        """Take no more hooks, deliver what is due while the budget lasts, then let the provider go."""
+        """Accept no more hooks, deliver what is due within the budget, then shut the provider down."""
         with self._progress:
             if self._budget is None:
                 self._budget = budget
         self._wake.set()
 
     def run_once(self) -> bool:
-        """Run the hooks that may run and deliver one batch; False when there was nothing to do."""
+        """Run the hooks that are ready and deliver one batch; False when there was nothing to do."""
         if not self._ready():
             return False
         did = self._run_hooks()
@@ -145,14 +160,14 @@ class WriteLane:
 
     def _run(self) -> None:
         try:
-            while self._goes_on():
+            while self._should_run():
                 self._wake.clear()
                 try:
                     did = self.run_once()
                 except StoreClosed:
                     break
                 except Exception as error:
-                    # The store can't serve just now. What is owed stays owed.
+                    # The store does not work at the moment. The deliveries stay in the outbox.
                     logger.exception("memory.lane_failed", extra={"provider": self.name})
                     self.last_error = repr(error)
                     did = False
@@ -164,25 +179,25 @@ class WriteLane:
                         break
                     self._clock.wait(self._wake, self._pause())
         finally:
-            self._let_go()
+            self._shut_down()
 
-    def _goes_on(self) -> bool:
+    def _should_run(self) -> bool:
         with self._progress:
             return self._budget is None or not self._budget.expired
 
     def _pause(self) -> float:
         if not self._circuit.allows(self._clock.monotonic()):
-            return max(0.0, min(self._circuit.probe_at - self._clock.monotonic(), LONGEST_WAIT))
+            return max(0.0, min(self._circuit.probe_at - self._clock.monotonic(), MAX_WAIT_SECONDS))
         try:
             due = self._outbox.next_due(self.name)
         except Exception:
             logger.exception("memory.lane_failed", extra={"provider": self.name})
-            return LONGEST_WAIT
+            return MAX_WAIT_SECONDS
         if due is None:
-            return LONGEST_WAIT
-        return max(0.001, min(due / 1_000_000 - self._clock.now(), LONGEST_WAIT))
+            return MAX_WAIT_SECONDS
+        return max(0.001, min(due / 1_000_000 - self._clock.now(), MAX_WAIT_SECONDS))
 
-    def _let_go(self) -> None:
+    def _shut_down(self) -> None:
         with self._progress:
             abandoned = [*self._waiting, *self._arrived]
             self._waiting, self._arrived = [], []
@@ -190,7 +205,7 @@ class WriteLane:
             if hook.outcome.set_running_or_notify_cancel():
                 hook.outcome.set_exception(MemoryClosed(self.name))
         if self._started:
-            self._guarded(self._provider.shutdown)
+            self._guarded("shutdown", self._provider.shutdown)
         self.finished.set()
         with self._progress:
             self._progress.notify_all()
@@ -202,13 +217,13 @@ class WriteLane:
             return True
         if not self._circuit.allows(self._clock.monotonic()):
             return False
-        error = self._guarded(self._start_provider)
+        error = self._guarded("initialize", self._start_provider)
         if error is None:
             self._started = True
         else:
-            # Nothing works without it, so the circuit opens at once.
+            # Nothing works before `initialize`, so the circuit opens at once.
             self._circuit.failures = max(self._circuit.failures, self._policy.failures_to_open - 1)
-            self._note_failure(error)
+            self._record_failure(error)
         return self._started
 
     def _run_hooks(self) -> bool:
@@ -226,17 +241,17 @@ class WriteLane:
             ):
                 held.add(hook.session_id)
                 continue
-            self._settle(hook)
+            self._run_hook(hook)
             did = True
         return did
 
-    def _settle(self, hook: _Hook) -> None:
+    def _run_hook(self, hook: _Hook) -> None:
         try:
             if not hook.outcome.set_running_or_notify_cancel():
-                return  # who asked has given up before it began
-            result = hook.call()
-        except BaseException as error:  # noqa: BLE001 - it goes to whoever waits for the hook
-            self.last_error = _said(error)
+                return  # the caller has cancelled it
+            result = self._gate.run(hook.what, WRITE_SECONDS, hook.call)
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
+            self.last_error = _error_text(error)
             hook.outcome.set_exception(error)
         else:
             hook.outcome.set_result(result)
@@ -249,31 +264,31 @@ class WriteLane:
         with self._progress:
             self._claimed = deliveries[0]
         try:
-            for taken in self._courier.deliver(deliveries):
-                self._mark(taken)
+            for taken in self._delivery.deliver(deliveries):
+                self._mark_delivered(taken)
                 del left[: len(taken)]
         except LeaseLost:
             logger.warning("memory.claim_lost", extra={"provider": self.name, "deliveries": len(left)})
-            self._give_back_the_rest(left)
-        except ENDING as refusal:
-            # The provider's end has begun before the lane's; nothing is wrong with the turn.
+            self._give_back(left)
+        except CLOSED as refusal:
+            # The provider was shut down before the lane; the turn itself is valid.
             logger.info("memory.delivery_refused", extra={"provider": self.name, "deliveries": len(left)})
-            self._return(left, refusal)
+            self._requeue(left, refusal)
         except BaseException as error:
             logger.warning("memory.delivery_failed", exc_info=True, extra={"provider": self.name})
-            self._return(left, error)
+            self._requeue(left, error)
         else:
             self._circuit.succeeded()
-            self._limit = min(LARGEST_BATCH, self._limit * 2)
+            self._limit = min(MAX_BATCH, self._limit * 2)
         finally:
             with self._progress:
                 self._claimed = None
 
-    def _mark(self, taken: Sequence[Delivery]) -> None:
+    def _mark_delivered(self, taken: Sequence[Delivery]) -> None:
         try:
             self._outbox.mark_delivered(*taken)
         except LeaseLost:
-            # One of them was deleted meanwhile, with its conversation; the provider has the others.
+            # One turn was deleted with its conversation; the provider has the others.
             taken = [each for each in taken if self._outbox.is_held(each)]
             if not taken:
                 raise
@@ -281,45 +296,45 @@ class WriteLane:
         self.delivered += len(taken)
         self._circuit.succeeded()
 
-    def _give_back_the_rest(self, left: Sequence[Delivery]) -> None:
-        """Of a claim that is lost in part, because a conversation was deleted, the rest is owed at once."""
+    def _give_back(self, left: Sequence[Delivery]) -> None:
+        """Release the deliveries that are still claimed; those of a deleted conversation are gone."""
         for delivery in reversed(left):
             with suppress(LeaseLost):
                 self._outbox.give_back(delivery)
 
-    def _return(self, left: list[Delivery], error: BaseException) -> None:
-        """Owe the rest again. In a batch nobody knows which turn it was: they come again one by one."""
-        batched = self._courier.in_batches and len(left) > 1
+    def _requeue(self, left: list[Delivery], error: BaseException) -> None:
+        """Put the rest back. It is unknown which turn of a batch failed, so they follow one by one."""
+        batched = self._delivery.takes_batches and len(left) > 1
         culprit, rest = (None, left) if batched else (left[0], left[1:])
         for delivery in reversed(rest):
             self._outbox.give_back(delivery)
         if batched or not isinstance(error, Undeliverable):
-            self._note_failure(error)
+            self._record_failure(error)
         self._limit = 1
         if culprit is None:
             return
-        self.last_error = _said(error)
-        if isinstance(error, Undeliverable) or culprit.attempts >= self._policy.most_attempts:
-            self._outbox.set_aside(culprit, error=_said(error))
+        self.last_error = _error_text(error)
+        if isinstance(error, Undeliverable) or culprit.attempts >= self._policy.max_attempts:
+            self._outbox.set_aside(culprit, error=_error_text(error))
         else:
             delay = getattr(error, "retry_after", None) or self._policy.delay(culprit.attempts)
-            self._outbox.defer(culprit, delay_seconds=delay, error=_said(error))
+            self._outbox.defer(culprit, delay_seconds=delay, error=_error_text(error))
 
-    def _note_failure(self, error: BaseException) -> None:
-        self.last_error = _said(error)
+    def _record_failure(self, error: BaseException) -> None:
+        self.last_error = _error_text(error)
         self._circuit.failed(self._clock.monotonic(), getattr(error, "retry_after", None))
 
-    def _guarded(self, call: Callable[[], object]) -> BaseException | None:
-        """Call into the provider; what it raises is logged and returned."""
+    def _guarded(self, what: str, call: Callable[[], object]) -> BaseException | None:
+        """Call the provider; an exception is logged and returned."""
         try:
-            call()
+            self._gate.run(what, WRITE_SECONDS, call)
         except BaseException as error:
-            if not isinstance(error, ENDING):
+            if not isinstance(error, CLOSED):
                 logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
-            self.last_error = _said(error)
+            self.last_error = _error_text(error)
             return error
         return None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

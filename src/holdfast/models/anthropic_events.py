@@ -1,4 +1,4 @@
-"""Reads the events of one streamed message of Anthropic's API into pieces of the contract."""
+"""Turns the events of one streamed message of Anthropic's API into pieces of the contract."""
 
 import json
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ STOP_REASONS: dict[str, StopReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
-THOUGHTS = ("thinking", "redacted_thinking")
+THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 class EventReader:
-    """One message as it comes in. Thoughts are kept whole, with their signatures and their places."""
+    """One message while it arrives. Thinking blocks are kept whole, with their signatures and positions."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -44,7 +44,7 @@ class EventReader:
         return bool(self._reason)
 
     def pieces(self, event: "RawMessageStreamEvent") -> Iterator[ModelPiece]:
-        """What one event adds to the answer."""
+        """The pieces that one event adds to the answer."""
         found: Iterator[ModelPiece] = iter(())
         if event.type == "message_start":
             self._count(event.message.usage)
@@ -62,19 +62,19 @@ class EventReader:
             yield piece
 
     def finished(self) -> Finished:
-        """The end of the answer; raises `StreamBroken` when it never came."""
+        """The end of the answer; raises `StreamBroken` when the end did not arrive."""
         if not self.ended:
             raise StreamBroken(self._model, "the answer stopped before its end")
         read = self._tokens.get("cache_read_input_tokens", 0)
         written = self._tokens.get("cache_creation_input_tokens", 0)
         sent = self._tokens.get("input_tokens", 0) + read + written
         usage = Usage(sent, self._tokens.get("output_tokens", 0), read) if self._tokens else None
-        thought = any(block["type"] in THOUGHTS for block in self._blocks)
+        thought = any(block["type"] in THINKING_BLOCKS for block in self._blocks)
         keep = {"anthropic": {"model": self._model, "blocks": self._blocks}} if thought else None
         return Finished(STOP_REASONS.get(self._reason, "stop"), usage, keep)
 
     def _count(self, usage: object) -> None:
-        # The counts at the end include those of the beginning; a field that is missing changes nothing.
+        # The counts at the end include those at the beginning; a missing field changes nothing.
         for name in (
             "input_tokens",
             "output_tokens",
@@ -98,7 +98,7 @@ class EventReader:
             self._blocks.append({"type": "text", "length": len(block.text)})
             if block.text:
                 yield TextPiece(block.text)
-        elif block.type in THOUGHTS:
+        elif block.type in THINKING_BLOCKS:
             self._blocks.append(block.model_dump(exclude_none=True))
         else:
             self._blocks.append({"type": "unknown"})
@@ -120,7 +120,7 @@ class EventReader:
             yield ToolCallPiece(self._calls - 1, arguments=delta.partial_json)
 
     def _stop(self) -> Iterator[ModelPiece]:
-        # A call without arguments has none on the wire either; the contract wants a JSON object.
+        # For a call without arguments the API sends none, but the contract needs a JSON object.
         if self._blocks and self._blocks[-1]["type"] == "tool_use" and not self._arguments_came:
             yield ToolCallPiece(self._calls - 1, arguments="{}")
 

@@ -1,8 +1,8 @@
-"""Turns a transcript in the OpenAI shape into the messages that Anthropic's API takes.
+"""Turns a transcript in the OpenAI shape into the messages that Anthropic's API takes. Pure functions.
 
-There, user and assistant alternate, beginning and ending with the user; the results of tools come first in
-the user's message that follows the calls; and a signed thought goes back where it stood. Pure functions;
-`anthropic_native.py` sends what they make.
+In that API user and assistant alternate, and the user is first and last. The results of tools come first in
+the user message after the calls, and a signed thinking block goes back to its old position.
+`anthropic_native.py` sends the messages.
 """
 
 import json
@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.contract import Message
+from holdfast.core.messages import holdfast_data
+from holdfast.core.pictures import media_type
 from holdfast.models.contract import ModelRequest, ToolSchema
 
 Block = dict[str, Any]
 
 CACHE = {"type": "ephemeral"}
 CACHED_TURNS = 2
-"""The end of the conversation is cached at two places: what one step wrote, the next one finds."""
-GOES_ON = "(The conversation goes on.)"
-DATA_URL = re.compile(r"data:(?P<kind>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
-NAMELESS = re.compile(r"[^a-zA-Z0-9_-]")
+"""The last two user messages are marked for the cache, so that each step finds what the step before wrote."""
+CONTINUATION = "(The conversation goes on.)"
+INVALID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def anthropic_request(request: ModelRequest, model: str) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def anthropic_request(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def anthropic_messages(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
-    """The transcript, alternating; thoughts that `model` signed are put back."""
+    """The transcript with alternating roles, and with the thinking blocks that `model` signed."""
     merged: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if message["role"] == "assistant" else "user"
@@ -53,17 +54,17 @@ def anthropic_messages(messages: Sequence[Message], model: str) -> list[dict[str
         if message_["role"] == "user":
             message_["content"].sort(key=lambda block: block["type"] != "tool_result")
     if not merged or merged[0]["role"] != "user":
-        merged.insert(0, {"role": "user", "content": [_text(GOES_ON)]})
+        merged.insert(0, {"role": "user", "content": [_text(CONTINUATION)]})
     if merged[-1]["role"] != "user":
-        merged.append({"role": "user", "content": [_text(GOES_ON)]})
+        merged.append({"role": "user", "content": [_text(CONTINUATION)]})
     return merged
 
 
 def tool_id(call_id: str) -> str:
-    """The id in the letters that the API allows; another server's ids stay different from each other."""
-    if call_id and not NAMELESS.search(call_id):
+    """The id in the characters that the API allows; different ids stay different."""
+    if call_id and not INVALID_CHARACTERS.search(call_id):
         return call_id
-    return f"{NAMELESS.sub('_', call_id)}_{zlib.crc32(call_id.encode()):08x}"
+    return f"{INVALID_CHARACTERS.sub('_', call_id)}_{zlib.crc32(call_id.encode()):08x}"
 
 
 def _user_blocks(message: Message) -> Iterator[Block]:
@@ -74,7 +75,7 @@ def _user_blocks(message: Message) -> Iterator[Block]:
     result: Block = {"type": "tool_result", "tool_use_id": tool_id(message.get("tool_call_id", ""))}
     if content:
         result["content"] = content
-    if _ours(message).get("failed"):
+    if holdfast_data(message).get("failed"):
         result["is_error"] = True
     yield result
 
@@ -86,7 +87,7 @@ def _content_blocks(content: str | list[dict[str, Any]] | None) -> Iterator[Bloc
         kind = part.get("type")
         text = part.get("text")
         if isinstance(text, str):
-            if text.strip():  # the API refuses a text of nothing but blanks
+            if text.strip():  # the API refuses a text that is only whitespace
                 yield _text(text)
         elif kind == "image_url":
             yield {"type": "image", "source": _image_source(part.get("image_url"))}
@@ -96,10 +97,10 @@ def _content_blocks(content: str | list[dict[str, Any]] | None) -> Iterator[Bloc
 
 def _image_source(image: object) -> dict[str, str]:
     url = str(image.get("url", "") if isinstance(image, Mapping) else image)
-    inline = DATA_URL.fullmatch(url)
-    if inline is None:
+    kind = media_type(url)
+    if kind is None:
         return {"type": "url", "url": url}
-    return {"type": "base64", "media_type": inline["kind"], "data": inline["data"]}
+    return {"type": "base64", "media_type": kind, "data": url[url.index(",") + 1 :]}
 
 
 def _assistant_blocks(message: Message, model: str) -> Iterator[Block]:
@@ -115,30 +116,24 @@ def _assistant_blocks(message: Message, model: str) -> Iterator[Block]:
     yield from calls
 
 
-def _ours(message: Message) -> Mapping[str, Any]:
-    """What Holdfast stored with the message."""
-    ours = message.get("holdfast")
-    return ours if isinstance(ours, Mapping) else {}
-
-
 def _kept(message: Message, model: str) -> list[Block]:
-    keep = _ours(message).get("keep")
+    keep = holdfast_data(message).get("keep")
     signed = keep.get("anthropic") if isinstance(keep, Mapping) else None
-    # A signature holds for the model that made it alone.
+    # A signature is valid only for the model that made it.
     if not isinstance(signed, Mapping) or signed.get("model") != model:
         return []
     return [dict(block) for block in signed.get("blocks", ())]
 
 
 def _in_order(kept: list[Block], texts: list[Block], calls: list[Block]) -> list[Block] | None:
-    """The blocks in the order they were written; None when the message isn't the one that was kept."""
+    """The blocks in their original order; None when the message was changed since."""
     text = "".join(block.get("text", "") for block in texts)
     waiting = {call["id"]: call for call in calls}
     ordered: list[Block] = []
     for block in kept:
         if block["type"] == "text":
-            said, text = text[: block["length"]], text[block["length"] :]
-            ordered += [_text(said)] if said.strip() else []
+            block_text, text = text[: block["length"]], text[block["length"] :]
+            ordered += [_text(block_text)] if block_text.strip() else []
         elif block["type"] == "tool_use":
             call = waiting.pop(tool_id(block["id"]), None)
             ordered += [call] if call else []
@@ -154,9 +149,9 @@ def _tool_use(call: Mapping[str, Any]) -> Block:
     except ValueError:
         arguments = None
     if not isinstance(arguments, dict):
-        # The API takes an object only; what the model wrote instead is still shown to it.
+        # The API takes only an object, so the model's text is put into one.
         arguments = {"unreadable": function["arguments"]}
-    name = NAMELESS.sub("_", function["name"])[:128] or "nameless"
+    name = INVALID_CHARACTERS.sub("_", function["name"])[:128] or "nameless"
     return {"type": "tool_use", "id": tool_id(call["id"]), "name": name, "input": arguments}
 
 

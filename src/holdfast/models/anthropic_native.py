@@ -1,7 +1,7 @@
 """`AnthropicNative`: Anthropic's own API, with prompt caching, thinking and tool use.
 
-Needs the extra `anthropic`. Read `contract.py` first; `anthropic_messages.py` makes the request,
-`anthropic_events.py` reads the answer, `failures.py` names what goes wrong.
+It needs the extra `anthropic`. Read `contract.py` first. `anthropic_messages.py` makes the request,
+`anthropic_events.py` reads the answer, and `failures.py` turns failures into named errors.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -9,25 +9,32 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.contract import Clock
+from holdfast.core.distribution import install_command
 from holdfast.core.errors import ModelFailure, ModelMissing
 from holdfast.models.anthropic_events import EventReader
 from holdfast.models.anthropic_messages import anthropic_request
 from holdfast.models.client_model import ClientModel
 from holdfast.models.completeness import Completeness
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.failures import STATUS_BAD_REQUEST, failure, quotable, server_said, unanswered
+from holdfast.models.failures import (
+    STATUS_BAD_REQUEST,
+    connection_failure,
+    model_failure,
+    read_server_error,
+    safe_cause,
+)
 from holdfast.models.server import Server
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
     from anthropic.types import RawMessageStreamEvent
 
-MOST_OUTPUT = 32_000
-"""The API wants a bound for the answer; every current model can write this much."""
+MAX_OUTPUT_TOKENS = 32_000
+"""The API requires a limit for the answer; every current model can write this much."""
 
 
 class AnthropicNative(ClientModel["AsyncAnthropic"]):
-    """A model behind Anthropic's API. `thinking` is sent as it is; None leaves it to the model's default."""
+    """A model of Anthropic's API. `thinking` is sent unchanged; None means the model's default."""
 
     def __init__(
         self,
@@ -53,12 +60,12 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
                 async with aclosing(events):
                     async for event in events:
                         for piece in reader.pieces(event):
-                            yield answer.see(piece)
+                            yield answer.check(piece)
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as cause:
-            # Once the model has said that it is done, a broken connection takes nothing away.
+            # When the model has already ended its answer, a broken connection does no harm.
             if not reader.ended:
-                raise self._named(cause, began=reader.began) from quotable(cause, self._server.key)
-        yield answer.see(reader.finished())
+                raise self._named(cause, began=reader.began) from safe_cause(cause, self._server.key)
+        yield answer.check(reader.finished())
 
     async def _sent(
         self, client: "AsyncAnthropic", request: ModelRequest
@@ -69,7 +76,7 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
         create = cast(Any, client.messages.create)
         sent = await create(
             model=self._traits.name,
-            max_tokens=request.max_output_tokens or min(MOST_OUTPUT, self._traits.context_window // 2),
+            max_tokens=request.max_output_tokens or min(MAX_OUTPUT_TOKENS, self._traits.context_window // 2),
             stream=True,
             **body,
         )
@@ -80,14 +87,19 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
             from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
         except ImportError as cause:
             raise ModelMissing(missing_library(self._traits.name)) from cause
+        from holdfast.process.http_transport import direct_transport
+
         server = self._server
         timeout = Timeout(server.stall_seconds, connect=server.connect_seconds)
+        remote = not server.is_local
         return AsyncAnthropic(
             base_url=server.base_url.rstrip("/").removesuffix("/v1"),
             api_key=server.key.reveal() if server.key else "none",
             max_retries=0,
             timeout=timeout,
-            http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not server.is_local),
+            http_client=DefaultAsyncHttpxClient(
+                timeout=timeout, trust_env=remote, transport=direct_transport(proxies=remote)
+            ),
         )
 
     async def _end(self, client: "AsyncAnthropic") -> None:
@@ -99,18 +111,18 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
 
         model, server = self._traits.name, self._server
         if isinstance(cause, anthropic.APIConnectionError) or not isinstance(cause, anthropic.APIError):
-            return unanswered(model, server, cause, began=began)
+            return connection_failure(model, server, cause, began=began)
         status = getattr(cause, "status_code", 0)
-        within = status < STATUS_BAD_REQUEST  # the stream itself had begun well
+        within = status < STATUS_BAD_REQUEST  # the stream had begun without an error
         headers = {} if within else cast("anthropic.APIStatusError", cause).response.headers
         now = self._clock.now()
-        said = server_said(None if within else status, cause.body, headers, now=now, key=server.key)
-        return failure(model, said, began=began)
+        error = read_server_error(None if within else status, cause.body, headers, now=now, key=server.key)
+        return model_failure(model, error, began=began)
 
 
 def missing_library(model: str) -> str:
-    """What to do without the SDK."""
+    """The message that says how to install the SDK."""
     return (
-        f"{model} is asked through Anthropic's API, and the library for it is not installed. "
-        "Run: pip install 'holdfast[anthropic]'"
+        f"{model} needs Anthropic's API, and the library for it is not installed. "
+        f"Run: {install_command('anthropic')}"
     )

@@ -1,7 +1,8 @@
-"""Which model to use when nobody said so: pure decisions on the settings and the keys.
+"""Chooses a model from the settings and the keys. Pure functions.
 
-First what the settings say, then a key in the environment, then a server on this machine, then the embedded
-model. `listing.py` knows what servers say of their models; `opening.py` asks them and opens what was chosen.
+The order is: the settings, a key in the environment, a server on this machine, the embedded model.
+`model_list.py` reads the lists that servers give of their models; `open_model.py` asks for the list and opens
+the model that was chosen.
 """
 
 import re
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.core.address import address_problem
 from holdfast.core.errors import ModelMissing, SettingsInvalid
 from holdfast.core.secret import Secret
+from holdfast.core.server_url import server_url_problem
 from holdfast.core.settings import ModelSettings, Provider
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -28,7 +29,7 @@ ADDRESSES: Mapping[Provider, str] = {
     "ollama": OLLAMA_URL,
     "llamacpp": LLAMACPP_URL,
 }
-# A server on this machine serves what its owner loaded, so there the first model it lists is taken.
+# A server on this machine serves the models that its owner loaded, so its first listed model is taken.
 DEFAULT_NAMES: Mapping[Provider, str] = {
     "openai": "gpt-5.4-mini",
     "anthropic": "claude-sonnet-5",
@@ -55,7 +56,7 @@ NAME_SHAPES: tuple[tuple[str, Provider], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the environment holds beside Holdfast's own settings."""
+    """Keys and addresses from environment variables of other programs."""
 
     openai: str = ""
     anthropic: str = ""
@@ -65,12 +66,12 @@ class Keys:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Keys":
-        """Read them from variables; a blank one is none. Raises `SettingsInvalid` for a bad address."""
+        """Read them from variables; blank ones are ignored. Raises `SettingsInvalid` for a bad address."""
         addresses = [environment.get(name, "").strip() for name in ADDRESS_NAMES]
         problems = [
-            (name, address_problem(url))
+            (name, server_url_problem(url))
             for name, url in zip(ADDRESS_NAMES, addresses, strict=True)
-            if url and address_problem(url)
+            if url and server_url_problem(url)
         ]
         if problems:
             raise SettingsInvalid(problems)
@@ -82,19 +83,19 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A model that can be asked; `name` is empty while it is the first that the server lists."""
+class ModelChoice:
+    """The chosen model. An empty `name` means the first model that the server lists."""
 
     provider: Provider
     name: str
     reason: str
-    """Why this one, to be shown to a person."""
+    """Why this model was chosen, for a person to read."""
     base_url: str = ""
     key: Secret | None = None
 
 
-def choose(settings: ModelSettings, keys: Keys) -> Choice | None:
-    """What the settings or the environment name; None: look at this machine's own servers."""
+def choose(settings: ModelSettings, keys: Keys) -> ModelChoice | None:
+    """The model that the settings or the environment name; None means: look for servers on this machine."""
     found = _provider(settings, keys)
     if found is None:
         return None
@@ -102,28 +103,28 @@ def choose(settings: ModelSettings, keys: Keys) -> Choice | None:
     if provider in ("gguf", "embedded"):
         if provider == "gguf" and not settings.name:
             raise ModelMissing("model.provider is gguf: set model.name to the path of a GGUF file")
-        return Choice(provider, settings.name, reason)
+        return ModelChoice(provider, settings.name, reason)
     base_url = settings.base_url or _address(provider, keys)
     owner = HOSTS.get(_host(base_url))
     key = settings.api_key or Secret(_key_for(base_url, provider, keys))
     if not key and owner is not None:
         raise ModelMissing(f"{owner} needs a key: set {KEY_NAMES[owner]}, or model.api_key in the settings")
     default = DEFAULT_NAMES.get(owner or provider, "") if owner or provider == "anthropic" else ""
-    return Choice(provider, settings.name or default, reason, base_url, key or None)
+    return ModelChoice(provider, settings.name or default, reason, base_url, key or None)
 
 
-def local_choice(settings: ModelSettings, provider: Provider, base_url: str) -> Choice:
+def local_choice(settings: ModelSettings, provider: Provider, base_url: str) -> ModelChoice:
     """A server on this machine that has answered."""
-    return Choice(provider, settings.name, f"{provider} answers on this machine", base_url)
+    return ModelChoice(provider, settings.name, f"{provider} answers on this machine", base_url)
 
 
-def embedded_choice() -> Choice:
-    """What is left when there is no key and no server."""
-    return Choice("embedded", "", "there is no key and no local server")
+def embedded_choice() -> ModelChoice:
+    """The choice when there is no key and no server."""
+    return ModelChoice("embedded", "", "there is no key and no local server")
 
 
 def thinking(settings: ModelSettings) -> dict[str, Any] | None:
-    """What Anthropic's API is told about thinking; None leaves it to the model."""
+    """The parameter `thinking` of Anthropic's API; None means the model's default."""
     match settings.thinking:
         case "":
             return None
@@ -169,7 +170,10 @@ def _address(provider: Provider, keys: Keys) -> str:
 
 
 def _key_for(base_url: str, provider: Provider, keys: Keys) -> str:
-    """A key goes only to the server it is for: the one set beside it, or its provider's own."""
+    """The key for a server.
+
+    A key is sent only to its own server: the address set with it, or its provider's.
+    """
     host = _host(base_url)
     beside = {"openai": keys.openai_url, "anthropic": keys.anthropic_url}.get(provider, "")
     if beside and host == _host(beside):

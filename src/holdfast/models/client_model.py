@@ -1,4 +1,7 @@
-"""`ClientModel`: what the adapters to servers share: one HTTP client, made at first use and closed once."""
+"""`ClientModel`.
+
+The base of adapters to servers. It makes one HTTP client at first use and closes it once.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -8,7 +11,7 @@ from typing import Generic, TypeVar
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.server import Server, loaded
+from holdfast.models.server import Server, load_off_loop
 
 C = TypeVar("C")
 
@@ -32,7 +35,7 @@ class ClientModel(ABC, Generic[C]):
         """The answer, piece by piece."""
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
             await self._end(client)
@@ -42,12 +45,12 @@ class ClientModel(ABC, Generic[C]):
             return self._client
         async with self._opening:
             if self._client is None:
-                self._client = await loaded(self._traits.name, self._new_client)
+                self._client = await load_off_loop(self._traits.name, self._new_client)
             return self._client
 
     @abstractmethod
     def _new_client(self) -> C:
-        """Make the client; imports its library, so it runs on a thread."""
+        """Make the client. This imports its library, so it runs on a thread."""
 
     @abstractmethod
     async def _end(self, client: C) -> None:

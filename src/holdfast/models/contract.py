@@ -1,8 +1,8 @@
-"""What a language model is: a request, the pieces of its streamed answer, and the `Model` protocol.
+"""The contract of language models: a request, the pieces of its streamed answer, and the `Model` protocol.
 
-Read this first, then `openai_compatible.py` (an adapter) and `patience.py` (retries around any adapter).
-A tool call arrives in pieces; `agent/answer.py` puts the pieces together. Errors are in
-`core/errors/models.py`; an adapter raises nothing else.
+Read this first, then `openai_compatible.py` (an adapter) and `retrying_model.py` (retries for any adapter).
+A tool call arrives in pieces; `agent/answer.py` puts the pieces together. An adapter raises only the errors
+in `core/errors/model_errors.py`.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -27,9 +27,9 @@ class ToolSchema:
 class ModelRequest:
     """One step of a conversation.
 
-    `messages` is a valid transcript: every tool call is answered, and what an adapter doesn't know (the
-    key `holdfast`) it leaves out. The system text and the beginning of the messages stay the same from
-    step to step, so a prompt cache holds.
+    `messages` is a valid transcript: every tool call has a result. An adapter leaves out keys that it doesn't
+    know, such as `holdfast`. The system text and the first messages stay the same from step to step, so that
+    a prompt cache works.
     """
 
     system: str
@@ -37,7 +37,7 @@ class ModelRequest:
     tools: Sequence[ToolSchema] = ()
     max_output_tokens: int | None = None
     conversation: str = ""
-    """The same for every step of one conversation; some servers route by it to a warm cache."""
+    """The same text for every step of one conversation. Some servers use it to find their prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,10 @@ class ReasoningPiece:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallPiece:
-    """A piece of the call at `index`; the id and the name come once, the arguments in any number."""
+    """A piece of the call at `index`.
+
+    The id and the name come once, the arguments in any number of pieces.
+    """
 
     index: int
     id: str = ""
@@ -68,13 +71,16 @@ class Usage:
     output: int = 0
     cached: int = 0
 
+    def __add__(self, more: "Usage") -> "Usage":
+        return Usage(self.input + more.input, self.output + more.output, self.cached + more.cached)
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer; a stream without one was broken.
+    """The end of an answer. A stream without it was broken.
 
-    `keep` is stored with the assistant's message as it is and comes back in later requests (signed
-    reasoning blocks, for example).
+    `keep` is stored unchanged with the assistant's message and comes back in later requests (signed reasoning
+    blocks, for example).
     """
 
     stop_reason: StopReason
@@ -84,7 +90,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The request failed and is sent again after `delay` seconds: pieces so far are void."""
+    """The request failed and is sent again after `delay` seconds. All pieces before this one are void."""
 
     attempt: int
     delay: float
@@ -103,7 +109,7 @@ class Prices:
     cached: float | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """What a request cost; None when the prices aren't known."""
+        """The cost of a request; None when the prices aren't known."""
         if self.input is None or self.output is None:
             return None
         cached = self.input if self.cached is None else self.cached
@@ -113,16 +119,18 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class ModelTraits:
-    """What the agent needs to know of a model. Frozen for the life of the adapter."""
+    """What the agent needs to know about a model. It never changes for an adapter."""
 
     name: str
     context_window: int
     """Tokens of input and output together."""
     calls_tools: bool = True
+    sees_pictures: bool = True
+    """Whether it takes pictures. If not, a text stands in for a picture, and the person is told."""
     summarises: bool = True
-    """Whether its summaries are worth having; without, compaction shrinks the context mechanically."""
+    """Whether its summaries are useful. If not, compaction shortens the context without the model."""
     notice: str = ""
-    """What a person should know before relying on it; shown by every surface."""
+    """A warning about the model, which every surface shows."""
     prices: Prices = Prices()
 
 
@@ -135,11 +143,11 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """The answer, piece by piece, ended by `Finished`.
 
-        Cancelling the task that reads, or closing the generator, ends the request on the wire too.
-        Raises a `ModelFailure`; what was yielded before it is a partial answer.
+        To cancel the reading task, or to close the generator, also ends the request to the server. Raises a
+        `ModelFailure`; the pieces before it are a partial answer.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections and memory. Idempotent."""
+        """Close connections and free memory. It may be called again."""
         ...

@@ -1,7 +1,7 @@
-"""Opens models that run on this machine: the small one that comes with Holdfast, or any GGUF file.
+"""Opens models that run on this machine: the small model for Holdfast, or any GGUF file.
 
-Neither needs a key or a network. `gguf/model.py` is the adapter, `weights.py` the small model's file, and
-`install_embedded.py` fetches it.
+They need no key and no network. `gguf/model.py` is the adapter, `weights.py` finds the file of the small
+model, and `install_embedded.py` downloads it.
 """
 
 import os
@@ -10,15 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from holdfast.core.contract import Clock
+from holdfast.core.distribution import install_command
 from holdfast.core.errors import ModelMissing
 from holdfast.models.contract import ModelTraits
-from holdfast.models.gguf import GgufModel, Style
+from holdfast.models.gguf import GgufModel, PromptStyle
 from holdfast.models.gguf.header import read_header
 from holdfast.models.gguf.worker_handle import RuntimeSpec
 from holdfast.models.weights import INSTALL, find_weights
 
 RUNTIME = "xllamacpp"
-RUNTIME_INSTALL = "pip install 'holdfast[embedded]'"
+RUNTIME_INSTALL = install_command("embedded")
 
 NAME = "SmolLM2-135M-Instruct"
 EMBEDDED_CONTEXT = 4096
@@ -27,9 +28,9 @@ NOTICE = (
     "wrong. For a real model set OPENAI_API_KEY, or OPENAI_BASE_URL for another server (Ollama, for example: "
     "http://localhost:11434/v1), or name a model in the settings file."
 )
-EMBEDDED_STYLE = Style(
+EMBEDDED_STYLE = PromptStyle(
     own_system="You are a helpful assistant. Answer briefly and plainly.",
-    # A model this small loses the question behind long instructions.
+    # Such a small model forgets the question after long instructions.
     longest_system=400,
     longest_answer=512,
     sampling={"temperature": 0.2, "top_p": 0.9},
@@ -37,13 +38,13 @@ EMBEDDED_STYLE = Style(
 
 # A longer window takes more memory, whether it is used or not.
 GGUF_CONTEXT = 8192
-SMALLEST_CONTEXT = 256
-MOST_THREADS = 8
+MIN_CONTEXT = 256
+MAX_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedState:
-    """What of the embedded model is there. `missing` says how to get the rest; empty when it can run."""
+    """Which parts of the embedded model are installed. `missing` says how to get the others."""
 
     runtime: bool
     weights: Path | None
@@ -55,7 +56,7 @@ class EmbeddedState:
 
 
 def embedded_state(data_folder: Path) -> EmbeddedState:
-    """Whether the embedded model could run, found without loading anything."""
+    """Whether the embedded model could run. Nothing is loaded for this."""
     runtime, weights = _has_runtime(), find_weights(data_folder)
     missing = []
     if not runtime:
@@ -66,9 +67,9 @@ def embedded_state(data_folder: Path) -> EmbeddedState:
 
 
 def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Clock | None = None) -> GgufModel:
-    """The small model that comes with Holdfast; raises `ModelMissing` with what to install.
+    """Open the small model for Holdfast; raises `ModelMissing`, which says what to install.
 
-    It never sees tools, and a system text of more than 400 characters is replaced by a short one of its own.
+    It gets no tools. A system text of more than 400 characters is replaced by a short one.
     """
     state = embedded_state(data_folder)
     file = weights or state.weights
@@ -77,7 +78,12 @@ def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Cloc
     read_header(file)
     spec = RuntimeSpec(file.resolve(), EMBEDDED_CONTEXT, threads_to_use())
     traits = ModelTraits(
-        name=NAME, context_window=EMBEDDED_CONTEXT, calls_tools=False, summarises=False, notice=NOTICE
+        name=NAME,
+        context_window=EMBEDDED_CONTEXT,
+        calls_tools=False,
+        sees_pictures=False,
+        summarises=False,
+        notice=NOTICE,
     )
     return GgufModel(spec, traits, EMBEDDED_STYLE, clock=clock)
 
@@ -90,7 +96,7 @@ def open_gguf(
     temperature: float | None = None,
     clock: Clock | None = None,
 ) -> GgufModel:
-    """Any instruct model in a GGUF file, with tools.
+    """Open any instruct model in a GGUF file, with tools.
 
     `context` is its window in tokens: by default what it was trained on, up to 8,192. Raises `ModelMissing`
     when the file or the runtime isn't there, and `ModelFileInvalid` when it is no GGUF file.
@@ -99,16 +105,18 @@ def open_gguf(
     if not _has_runtime():
         raise ModelMissing(f"nothing to run {path} with. Install the runtime with: {RUNTIME_INSTALL}")
     window = context or min(header.context_length or GGUF_CONTEXT, GGUF_CONTEXT)
-    window = max(window, SMALLEST_CONTEXT)
+    window = max(window, MIN_CONTEXT)
     spec = RuntimeSpec(path.resolve(), window, threads or threads_to_use())
-    style = Style(sampling={} if temperature is None else {"temperature": temperature})
-    return GgufModel(spec, ModelTraits(name=header.name, context_window=window), style, clock=clock)
+    style = PromptStyle(sampling={} if temperature is None else {"temperature": temperature})
+    return GgufModel(
+        spec, ModelTraits(name=header.name, context_window=window, sees_pictures=False), style, clock=clock
+    )
 
 
 def threads_to_use() -> int:
-    """All cores but one: the runtime's threads wait for each other, so one that is kept waiting stops all."""
+    """All cores but one: the runtime's threads wait for each other, so one slow thread delays all."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MOST_THREADS, max(1, cores - 1))
+    return min(MAX_THREADS, max(1, cores - 1))
 
 
 def _has_runtime() -> bool:

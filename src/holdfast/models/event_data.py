@@ -1,14 +1,14 @@
-"""`EventData`: the data of server-sent events, out of bytes as they come from the network."""
+"""`EventData`: reads the data of server-sent events from bytes while they arrive."""
 
 LIMIT = 50_000_000
 """Bytes of one event; a server that sends more without an end is broken."""
 
 
 class EventData:
-    """Gives the data of each event once it is whole. What else a line can say is left out."""
+    """Returns the data of each complete event. Other fields of an event are ignored."""
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []  # of a line whose end may still be on its way
+        self._rest: list[bytes] = []  # the beginning of a line whose end has not arrived
         self._lines: list[str] = []
         self._size = 0
 
@@ -26,7 +26,7 @@ class EventData:
         return found
 
     def end(self) -> list[str]:
-        """The data of an event that nothing followed any more."""
+        """The data of a last event without an empty line after it."""
         found = self.feed(b"\n") if self._rest else []
         return [*found, *([self._whole()] if self._lines else [])]
 

@@ -1,7 +1,7 @@
-"""Turns what a model server said when it failed into the named errors of `core/errors/models.py`.
+"""Turns the error of a model server into one of the errors in `core/errors/model_errors.py`.
 
-Adapters read the status, the headers and the body; `failure` decides. It looks at the status and at the
-code and type fields. It reads message text only where a server gives nothing else to go by.
+Adapters read the status, the headers and the body; `model_failure` decides by the status and by the fields
+`code` and `type`. It reads the message text only where a server gives nothing else.
 """
 
 import math
@@ -11,7 +11,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from holdfast.core.errors import (
+    ContentRejected,
     ContextTooLong,
+    KeyForbidden,
     KeyRejected,
     ModelBusy,
     ModelFailure,
@@ -21,21 +23,22 @@ from holdfast.core.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.core.secret import MASK, Secret
+from holdfast.core.secret import Secret
 from holdfast.models.server import Server
 
-LONGEST_QUOTE = 600
-"""How much of a server's own words an error carries, in characters."""
+MAX_QUOTE_LENGTH = 600
+"""Longer messages of a server are cut."""
 
 NO_CREDIT = frozenset({"insufficient_quota", "insufficient_credits", "billing_error", "billing_not_active"})
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 UNKNOWN_MODEL = frozenset({"model_not_found", "invalid_model"})
-BAD_KEY = frozenset({"invalid_api_key", "authentication_error", "permission_error"})
+BAD_KEY = frozenset({"invalid_api_key", "authentication_error"})
+NOT_ALLOWED = frozenset({"permission_error", "insufficient_permissions", "request_forbidden"})
 BUSY = frozenset({"rate_limit_exceeded", "rate_limit_error", "overloaded_error"})
 FINAL = frozenset({"invalid_request_error", "not_found_error", "badrequesterror"})
 
-# Anthropic says only `invalid_request_error` when a prompt is too long, vLLM only `BadRequestError`,
-# OpenRouter only 400: their sentences are all there is to tell it from any other bad request.
+# When a prompt is too long, Anthropic gives only `invalid_request_error`, vLLM only `BadRequestError` and
+# OpenRouter only 400. Only the message differs from that of other bad requests.
 TOO_LONG_SENTENCES = (
     "prompt is too long",
     "exceed context limit",
@@ -54,18 +57,19 @@ STATUS_TOO_MANY = 429
 STATUS_OVERLOADED = 529
 SERVER_FAULTS = 500
 TRANSIENT = frozenset({408, 409, 425})
+ABOUT_CONTENT = frozenset({STATUS_BAD_REQUEST, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSaid:
-    """A refusal as the server worded it; `labels` are its code and type fields."""
+class ServerError:
+    """The error of a server; `labels` are its fields `code` and `type`."""
 
     status: int | None
     labels: frozenset[str] = frozenset()
     message: str = ""
     retry_after: float | None = None
     described: bool = False
-    """Whether the body was an error object rather than a web page or nothing."""
+    """Whether the body was an error object, and not a web page or empty."""
     flagged: bool = False
     """Whether a moderator refused the content."""
 
@@ -74,10 +78,10 @@ class ServerSaid:
         return ": ".join(part for part in (status, self.message) if part) or "no reason was given"
 
 
-def server_said(
+def read_server_error(
     status: int | None, body: object, headers: Mapping[str, str], *, now: float, key: Secret | None
-) -> ServerSaid:
-    """Read a refusal from its parts. `status` None: it came inside a stream that had begun well."""
+) -> ServerError:
+    """Read the error from its parts. `status` is None when it came inside a stream that had begun."""
     error = _error_object(body)
     labels = [error.get(name) for name in ("code", "type")]
     in_body = next((label for label in labels if isinstance(label, int)), None) or _number(error.get("code"))
@@ -85,7 +89,7 @@ def server_said(
         status = in_body
     metadata = error.get("metadata")
     details = metadata if isinstance(metadata, Mapping) else {}
-    return ServerSaid(
+    return ServerError(
         status=status,
         labels=frozenset(label.lower() for label in labels if isinstance(label, str)),
         message=masked(_words(error, details, body), key),
@@ -95,66 +99,74 @@ def server_said(
     )
 
 
-def failure(model: str, said: ServerSaid, *, began: bool = False) -> ModelFailure:
-    """The named error for a refusal; `began`: part of the answer had come already."""
-    problem, labels, status = said.quoted(), said.labels, said.status
-    if _is_too_long(said):
+def model_failure(model: str, error: ServerError, *, began: bool = False) -> ModelFailure:
+    """The exception for an error of the server; `began` says whether part of the answer had arrived."""
+    problem, labels, status = error.quoted(), error.labels, error.status
+    if _is_too_long(error):
         return ContextTooLong(model, problem)
     if status == STATUS_NO_CREDIT or labels & NO_CREDIT:
         return NoCredit(model, problem)
-    if said.flagged:
-        return RequestRejected(model, problem)
-    if status in (STATUS_UNAUTHORISED, STATUS_FORBIDDEN) or labels & BAD_KEY:
+    if error.flagged:
+        return ContentRejected(model, problem)
+    if status == STATUS_FORBIDDEN or labels & NOT_ALLOWED:
+        return KeyForbidden(model, problem)
+    if status == STATUS_UNAUTHORISED or labels & BAD_KEY:
         return KeyRejected(model, problem)
-    if labels & UNKNOWN_MODEL or (status == STATUS_NOT_FOUND and said.described):
+    if labels & UNKNOWN_MODEL or (status == STATUS_NOT_FOUND and error.described):
         return ModelUnknown(model, problem)
     if status == STATUS_NOT_FOUND:
         return RequestRejected(model, f"{problem}. There is nothing at that address; check base_url")
-    return _passing(model, said, began=began) or RequestRejected(model, problem)
+    return _transient_failure(model, error, began=began) or _final_failure(model, error)
 
 
-def _passing(model: str, said: ServerSaid, *, began: bool) -> ModelUnreachable | None:
-    """The error when the same request may succeed later; None when it won't."""
-    status, labels, problem = said.status, said.labels, said.quoted()
+def _transient_failure(model: str, error: ServerError, *, began: bool) -> ModelUnreachable | None:
+    """The exception when the same request may succeed later; None when it won't."""
+    status, labels, problem = error.status, error.labels, error.quoted()
     if status in (STATUS_TOO_MANY, STATUS_OVERLOADED) or labels & BUSY:
-        return ModelBusy(model, problem, said.retry_after)
+        return ModelBusy(model, problem, error.retry_after)
     if status is None and labels & FINAL:
         return None
     if status is not None and status < SERVER_FAULTS and status not in TRANSIENT:
         return None
     kind = StreamBroken if began else ModelUnreachable
-    return kind(model, problem, said.retry_after)
+    return kind(model, problem, error.retry_after)
 
 
-def _is_too_long(said: ServerSaid) -> bool:
-    if said.labels & TOO_LONG or said.status == STATUS_TOO_LARGE:
+def _final_failure(model: str, error: ServerError) -> RequestRejected:
+    """The exception when the same request will fail again."""
+    about_content = error.status is None or error.status in ABOUT_CONTENT
+    return (ContentRejected if about_content else RequestRejected)(model, error.quoted())
+
+
+def _is_too_long(error: ServerError) -> bool:
+    if error.labels & TOO_LONG or error.status == STATUS_TOO_LARGE:
         return True
-    said_so = any(sentence in said.message.lower() for sentence in TOO_LONG_SENTENCES)
-    return said_so and said.status in (STATUS_BAD_REQUEST, None)
+    said_so = any(sentence in error.message.lower() for sentence in TOO_LONG_SENTENCES)
+    return said_so and error.status in (STATUS_BAD_REQUEST, None)
 
 
-def unanswered(model: str, server: Server, cause: Exception, *, began: bool) -> ModelUnreachable:
-    """The error when the connection failed, fell silent, or carried something that can't be read."""
+def connection_failure(model: str, server: Server, cause: Exception, *, began: bool) -> ModelUnreachable:
+    """The exception when the connection failed, was silent, or sent something unreadable."""
     import httpx2
 
     # An SDK wraps what the HTTP library raised.
     root = cause if isinstance(cause, httpx2.HTTPError) else cause.__cause__ or cause
     if isinstance(root, httpx2.ConnectTimeout):
-        problem = f"no connection to {server.shown} within {server.connect_seconds:g} s"
+        problem = f"no connection to {server.display_url} within {server.connect_seconds:g} s"
     elif isinstance(root, httpx2.TimeoutException):
-        problem = f"{server.shown} was silent for {server.stall_seconds:g} s"
+        problem = f"{server.display_url} was silent for {server.stall_seconds:g} s"
     else:
-        problem = f"{server.shown}: {masked(str(root), server.key) or type(root).__name__}"
+        problem = f"{server.display_url}: {masked(str(root), server.key) or type(root).__name__}"
     return (StreamBroken if began else ModelUnreachable)(model, problem)
 
 
-def quotable(cause: Exception, key: Secret | None) -> Exception | None:
-    """The cause, for a traceback; None when it quotes the key."""
-    return None if key and key.reveal() in repr(cause) else cause
+def safe_cause(cause: Exception, key: Secret | None) -> Exception | None:
+    """The cause, for a traceback; None when it contains the key."""
+    return None if key and key.is_in(repr(cause)) else cause
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until the server wants to be asked again: a number or an HTTP date; None if not said."""
+    """Seconds until the next request, from a number or an HTTP date; None if the server does not say."""
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -169,11 +181,11 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def masked(text: str, key: Secret | None) -> str:
-    """The text without the key, on one line and not endlessly long."""
+    """The text with the key masked, on one line, cut to a maximum length."""
     if key:
-        text = text.replace(key.reveal(), MASK)
+        text = key.masked_in(text)
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
+    return text if len(text) <= MAX_QUOTE_LENGTH else f"{text[:MAX_QUOTE_LENGTH]}…"
 
 
 def _seconds(value: str | None) -> float | None:
@@ -199,7 +211,7 @@ def _error_object(body: object) -> Mapping[str, Any]:
 
 def _words(error: Mapping[str, Any], details: Mapping[str, Any], body: object) -> str:
     message = error.get("message") or error.get("detail")
-    # A router puts the words of the server behind it here, and only "returned error" into its own.
+    # A router puts the message of the upstream server here; its own message is only "returned error".
     upstream = details.get("raw")
     found = [str(part) for part in (message, upstream) if part]
     if not found and isinstance(body, str) and not body.lstrip().startswith("<"):

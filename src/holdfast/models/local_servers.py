@@ -1,4 +1,4 @@
-"""Asks servers which models they have, and this machine whether it runs any server at all."""
+"""Asks servers for their models, and finds servers on this machine."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,34 +13,34 @@ PROBE_SECONDS = 0.5
 LIST_SECONDS = 3.0
 
 
-async def answering(
+async def responding_servers(
     candidates: Sequence[tuple[Provider, str]], seconds: float = PROBE_SECONDS
 ) -> list[tuple[Provider, str, list[dict[str, Any]]]]:
-    """Which of these servers answer, with their models; asked all at once, given in the same order."""
+    """The servers that answer, with their models, in the given order. All are asked at the same time."""
     lists = await asyncio.gather(*(_models(Server(url), seconds) for _, url in candidates))
     asked = zip(candidates, lists, strict=True)
     return [(provider, url, listed) for (provider, url), listed in asked if listed is not None]
 
 
 async def listed_models(model: str, server: Server, seconds: float = LIST_SECONDS) -> list[dict[str, Any]]:
-    """The models that a server has; raises `ModelUnreachable` when it doesn't say."""
+    """The models of a server; raises `ModelUnreachable` when it gives no list."""
     listed = await _models(server, seconds)
     if listed is None:
-        raise ModelUnreachable(model or "the model", f"{server.shown} gave no list of its models")
+        raise ModelUnreachable(model or "the model", f"{server.display_url} gave no list of its models")
     return listed
 
 
 async def running_window(provider: Provider, name: str, server: Server) -> int | None:
-    """The window a local server runs the model with, which is often less than the model could have."""
+    """The window that a local server uses for the model, which is often smaller than the model allows."""
     parts = urlsplit(server.base_url)
     root = f"{parts.scheme}://{parts.netloc}"
     if provider == "llamacpp":
-        said = await _json(f"{root}/props", server, PROBE_SECONDS)
-        settings = said.get("default_generation_settings") if isinstance(said, Mapping) else None
+        answer = await _json(f"{root}/props", server, PROBE_SECONDS)
+        settings = answer.get("default_generation_settings") if isinstance(answer, Mapping) else None
         size = settings.get("n_ctx") if isinstance(settings, Mapping) else None
     elif provider == "ollama":
-        said = await _json(f"{root}/api/ps", server, PROBE_SECONDS)
-        loaded = said.get("models") if isinstance(said, Mapping) else None
+        answer = await _json(f"{root}/api/ps", server, PROBE_SECONDS)
+        loaded = answer.get("models") if isinstance(answer, Mapping) else None
         models = [each for each in loaded or () if isinstance(each, Mapping)]
         size = next((each.get("context_length") for each in models if each.get("name") == name), None)
     else:
@@ -49,24 +49,28 @@ async def running_window(provider: Provider, name: str, server: Server) -> int |
 
 
 async def _models(server: Server, seconds: float) -> list[dict[str, Any]] | None:
-    said = await _json(f"{server.base_url.rstrip('/')}/models", server, seconds)
-    data = said.get("data") if isinstance(said, Mapping) else None
+    answer = await _json(f"{server.base_url.rstrip('/')}/models", server, seconds)
+    data = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(data, list):
         return None
     return [model for model in data if isinstance(model, dict)]
 
 
 async def _json(url: str, server: Server, seconds: float) -> object:
-    """What is at the address, if it is JSON that comes in time; None otherwise."""
+    """The JSON at a URL; None when it is not JSON or does not arrive in time."""
     import httpx2
 
+    from holdfast.process.http_transport import direct_transport
+
     headers = {"authorization": f"Bearer {server.key.reveal()}"} if server.key else {}
-    # Certificates take longer to load than the probe may last, and plain HTTP needs none.
+    # Loading certificates takes longer than the time limit of the probe, and plain HTTP needs none.
     secure = server.base_url.startswith("https://")
+    remote = not server.is_local
+    transport = direct_transport(verify=secure, proxies=remote)
     try:
         async with (
             asyncio.timeout(seconds),
-            httpx2.AsyncClient(trust_env=not server.is_local, verify=secure) as client,
+            httpx2.AsyncClient(trust_env=remote, verify=secure, transport=transport) as client,
         ):
             answer = await client.get(url, headers=headers)
             return answer.json() if answer.is_success else None

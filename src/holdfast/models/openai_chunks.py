@@ -1,7 +1,7 @@
-"""Reads one streamed chat completion, the chunks in its events, into pieces of the contract.
+"""Turns the chunks of one streamed chat completion into pieces of the contract.
 
-Servers promise more than they keep: any field may be missing or of another kind, so everything is looked at
-before it is used.
+Servers do not always follow the protocol: any field may be missing or have another type, so every field is
+checked before it is used.
 """
 
 import json
@@ -23,14 +23,14 @@ from holdfast.models.event_data import EventData
 
 DONE = "[DONE]"
 # The server gave up, not the model.
-GAVE_UP = frozenset({"error", "abort"})
-CUT_SHORT: dict[str, StopReason] = {
+ABORT_REASONS = frozenset({"error", "abort"})
+CUT_OFF_REASONS: dict[str, StopReason] = {
     "length": "length",
     "max_tokens": "length",
     "content_filter": "refused",
 }
 Texts = type[TextPiece | ReasoningPiece]
-# Servers send a model's reasoning under one of these names, some of them under both.
+# Servers send a model's reasoning under one of these names, and some servers use both.
 KINDS: tuple[tuple[tuple[str, ...], Texts], ...] = (
     (("reasoning_content", "reasoning"), ReasoningPiece),
     (("content",), TextPiece),
@@ -39,7 +39,7 @@ KINDS: tuple[tuple[tuple[str, ...], Texts], ...] = (
 
 
 class ErrorInStream(Exception):
-    """A server said within its answer that it failed."""
+    """A server reported an error inside its answer."""
 
     def __init__(self, body: object) -> None:
         super().__init__("the server reported an error within its answer")
@@ -47,7 +47,7 @@ class ErrorInStream(Exception):
 
 
 class ChunkReader:
-    """One answer as it comes in."""
+    """One answer while it arrives."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -57,19 +57,19 @@ class ChunkReader:
         self._reason = ""
         self._refused = False
         self.began = False
-        """Whether any piece of the answer has come."""
+        """Whether any piece of the answer has arrived."""
         self.closed = False
-        """Whether no more can come."""
+        """Whether the answer has no more data."""
         self.failure: Exception | None = None
-        """What broke the answer after the pieces that were read; nothing after it counts."""
+        """The failure that ended the answer after the pieces that were read."""
 
     @property
     def ended(self) -> bool:
-        """Whether the server has said why the answer ends."""
+        """Whether the server has sent the reason for the end."""
         return bool(self._reason)
 
     def feed(self, content: bytes) -> list[ModelPiece]:
-        """What these bytes add to the answer; no bytes are its end."""
+        """The pieces that these bytes add to the answer; empty bytes mean its end."""
         self.closed = not content
         try:
             return self._arrived(self._events.feed(content) if content else self._events.end())
@@ -78,7 +78,7 @@ class ChunkReader:
             return []
 
     def pieces(self, chunks: Iterable[object]) -> list[ModelPiece]:
-        """What chunks that came together add to the answer, neighbours of one text as one piece."""
+        """The pieces of chunks that arrived together; adjacent texts of one kind become one piece."""
         found = _Found()
         for chunk in chunks:
             if gave_up := self._read(chunk, found):
@@ -89,7 +89,7 @@ class ChunkReader:
         return pieces
 
     def finished(self) -> Finished:
-        """The end of the answer; raises `StreamBroken` when the server never said so."""
+        """The end of the answer; raises `StreamBroken` when the server did not send it."""
         if not self.ended:
             raise StreamBroken(self._model, "the answer stopped before its end")
         return Finished(self._stop_reason(), self._usage)
@@ -97,8 +97,8 @@ class ChunkReader:
     def _stop_reason(self) -> StopReason:
         if self._refused:
             return "refused"
-        if self._reason in CUT_SHORT:
-            return CUT_SHORT[self._reason]
+        if self._reason in CUT_OFF_REASONS:
+            return CUT_OFF_REASONS[self._reason]
         # Some servers say "stop" after a tool call, so the calls themselves decide.
         return "tool_calls" if self._calls else "stop"
 
@@ -109,7 +109,7 @@ class ChunkReader:
         return pieces
 
     def _read(self, chunk: object, found: "_Found") -> str:
-        """Take one chunk in. Returns the server's reason when it gave up."""
+        """Read one chunk. Returns the server's reason when it aborted the answer."""
         if not isinstance(chunk, dict):
             return ""
         if (usage := chunk.get("usage")) is not None:
@@ -122,7 +122,7 @@ class ChunkReader:
                 self._delta(delta, found)
             reason = choice.get("finish_reason")
             if reason and isinstance(reason, str):
-                if reason in GAVE_UP:
+                if reason in ABORT_REASONS:
                     return reason
                 self._reason = reason
         return ""
@@ -149,7 +149,7 @@ class ChunkReader:
 
 
 class _Found:
-    """Pieces in their order; a text is put together once, when another kind follows."""
+    """Pieces in their order. Texts are joined once, when a piece of another kind follows."""
 
     def __init__(self) -> None:
         self._pieces: list[ModelPiece] = []
@@ -177,18 +177,18 @@ class _Found:
 
 
 def _chunks(events: Sequence[str]) -> tuple[Sequence[object], Exception | None]:
-    """The chunks that are whole and no errors, and what is wrong with the one after them."""
+    """The valid chunks before the first bad one, and the failure of that one."""
     try:
-        # Read at once they take half as long; the count tells whether each is whole by itself.
+        # To parse them together takes half the time; the count shows whether each one is valid alone.
         chunks = json.loads(f"[{','.join(events)}]")
     except ValueError:
         chunks = []
     failure: Exception | None = None
     if len(chunks) != len(events):
         chunks, failure = _one_by_one(events)
-    for place, chunk in enumerate(chunks):
+    for position, chunk in enumerate(chunks):
         if isinstance(chunk, dict) and chunk.get("error"):
-            return chunks[:place], ErrorInStream(chunk["error"])
+            return chunks[:position], ErrorInStream(chunk["error"])
     return chunks, failure
 
 

@@ -1,11 +1,12 @@
 """`OpenAICompatible`: streaming chat completions from any server that speaks OpenAI's protocol.
 
-OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and their like, by their `base_url`. Read `contract.py` first;
-`posting.py` asks, `openai_chunks.py` reads the answer, `failures.py` names what goes wrong and `patience.py`
-tries again.
+The `base_url` says which one: OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and so on. Read `contract.py`
+first. `post_client.py` sends the request, `openai_chunks.py` reads the answer, `failures.py` turns failures
+into named errors, and `retrying_model.py` tries again.
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
@@ -15,91 +16,110 @@ from holdfast.models.client_model import ClientModel
 from holdfast.models.completeness import Completeness
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.encoded_functions import EncodedFunctions
-from holdfast.models.failures import ServerSaid, failure, quotable, server_said, unanswered
+from holdfast.models.failures import (
+    ServerError,
+    connection_failure,
+    model_failure,
+    read_server_error,
+    safe_cause,
+)
 from holdfast.models.openai_chunks import ChunkReader, ErrorInStream
-from holdfast.models.pace import Pace
+from holdfast.models.read_interval import ReadInterval
 from holdfast.models.server import Server
 
 if TYPE_CHECKING:
     import httpx2
 
-    from holdfast.models.posting import ByHttpx, Posting, Straight
+    from holdfast.models.post_client import DirectStream, HttpxStream, PostClient
 
+SENT = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+"""The keys of a message that are sent: servers refuse a request with an unknown key."""
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OPENAI_HOST = "api.openai.com"
-MOST_CONNECTIONS, MOST_KEPT = 1000, 100
-"""To a server behind a proxy; without one, `Wire` makes as many as are needed."""
+MAX_CONNECTIONS, MAX_KEPT = 1000, 100
+"""For a server behind a proxy. Without a proxy, `StreamTransport` opens as many as are needed."""
 
 
-class OpenAICompatible(ClientModel["Posting"]):
+class OpenAICompatible(ClientModel["PostClient"]):
     """A model behind an OpenAI-compatible server."""
 
     def __init__(
-        self, server: Server, traits: ModelTraits, *, clock: Clock | None = None, pace: Pace | None = None
+        self,
+        server: Server,
+        traits: ModelTraits,
+        *,
+        clock: Clock | None = None,
+        read_interval: ReadInterval | None = None,
     ) -> None:
         super().__init__(server, traits, clock=clock)
-        self._pace = pace or Pace()
+        self._read_interval = read_interval or ReadInterval()
         self._functions = EncodedFunctions()
         self._streaming = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """The answer, piece by piece."""
-        posting = await self._opened()
+        client = await self._opened()
         import httpx2
 
         name = self._traits.name
         reader, answer = ChunkReader(name), Completeness(name)
         self._streaming += 1
         try:
-            async with posting.post(self._content(request)) as incoming:
+            async with client.post(self._content(request)) as incoming:
                 await self._require_events(incoming)
                 while not reader.closed:
-                    # What came together goes on together: a busy program does less for each token.
+                    # Pieces that arrived together are passed on together, which costs less for each token.
                     pieces = reader.feed(await incoming.read())
-                    self._let_gather(incoming, reader)
+                    self._pause_reading(incoming, reader)
                     for piece in pieces:
-                        yield answer.see(piece)
+                        yield answer.check(piece)
                     if reader.failure is not None:
                         raise reader.failure
         except (httpx2.HTTPError, httpx2.StreamError, ValueError) as cause:
-            # Once the model has said that it is done, a broken connection takes nothing away.
+            # When the model has already ended its answer, a broken connection does no harm.
             if not reader.ended:
-                broken = unanswered(name, self._server, cause, began=reader.began)
-                raise broken from quotable(cause, self._server.key)
+                broken = connection_failure(name, self._server, cause, began=reader.began)
+                raise broken from safe_cause(cause, self._server.key)
         except ErrorInStream as error:
             if not reader.ended:
-                raise failure(name, self._said(None, error.body), began=reader.began) from None
+                raise model_failure(name, self._server_error(None, error.body), began=reader.began) from None
         finally:
             self._streaming -= 1
-        yield answer.see(reader.finished())
+        yield answer.check(reader.finished())
 
-    def _let_gather(self, incoming: "Straight | ByHttpx", reader: ChunkReader) -> None:
-        """Let more come before the next reading; neither the first words nor the end wait for that."""
-        pause = self._pace.pause(self._streaming)
+    def _pause_reading(self, incoming: "DirectStream | HttpxStream", reader: ChunkReader) -> None:
+        """Wait before the next read, so that more data arrives.
+
+        The first text and the end are not delayed.
+        """
+        pause = self._read_interval.pause(self._streaming)
         if pause and reader.began and not reader.ended:
-            incoming.hold(pause)
+            incoming.pause_reading(pause)
 
     @property
     def _address(self) -> str:
         return f"{self._server.base_url.rstrip('/')}/chat/completions"
 
-    async def _require_events(self, incoming: "Straight | ByHttpx") -> None:
-        """Raise the named error unless the answer is a stream of events."""
-        answer = await incoming.instead()
+    async def _require_events(self, incoming: "DirectStream | HttpxStream") -> None:
+        """Raise a named error unless the answer is a stream of events."""
+        answer = await incoming.non_event_response()
         if answer is None:
             return
         status = None if answer.is_success else answer.status_code
         body = answer.content.decode(errors="replace")
-        said = self._said(status, _parsed(body), answer.headers)
-        if said.described or not answer.is_success:
-            raise failure(self._traits.name, said)
+        error = self._server_error(status, _parsed(body), answer.headers)
+        if error.described or not answer.is_success:
+            raise model_failure(self._traits.name, error)
         kind = answer.headers.get("content-type", "")
         raise RequestRejected(
             self._traits.name,
-            f"{self._server.shown} answered with {kind} instead of a stream of events; check base_url",
+            f"{self._server.display_url} answered with {kind} instead of a stream of events; check base_url",
         )
 
-    def _said(self, status: int | None, body: object, headers: "httpx2.Headers | None" = None) -> ServerSaid:
-        return server_said(status, body, headers or {}, now=self._clock.now(), key=self._server.key)
+    def _server_error(
+        self, status: int | None, body: object, headers: "httpx2.Headers | None" = None
+    ) -> ServerError:
+        return read_server_error(status, body, headers or {}, now=self._clock.now(), key=self._server.key)
 
     def _content(self, request: ModelRequest) -> bytes:
         body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
@@ -120,18 +140,20 @@ class OpenAICompatible(ClientModel["Posting"]):
             body["prompt_cache_key"] = request.conversation
         return body
 
-    def _new_client(self) -> "Posting":
+    def _new_client(self) -> "PostClient":
         from urllib.request import getproxies
 
         import httpx2
 
-        from holdfast.models.posting import Posting
-        from holdfast.models.wire import Wire
+        from holdfast.models.post_client import PostClient
+        from holdfast.models.stream_transport import StreamTransport
 
         server = self._server
-        # A proxy is used by httpx's own transport alone.
+        # Only httpx's own transport can use a proxy.
         direct = server.is_local or not getproxies()
-        wire = Wire(httpx2.create_ssl_context(trust_env=not server.is_local)) if direct else None
+        transport = (
+            StreamTransport(httpx2.create_ssl_context(trust_env=not server.is_local)) if direct else None
+        )
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
         if server.key:
             headers["Authorization"] = f"Bearer {server.key.reveal()}"
@@ -139,19 +161,19 @@ class OpenAICompatible(ClientModel["Posting"]):
             headers=headers,
             timeout=httpx2.Timeout(server.stall_seconds, connect=server.connect_seconds),
             trust_env=not server.is_local,
-            transport=wire,
+            transport=transport,
             follow_redirects=True,
-            limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_KEPT),
+            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_KEPT),
         )
 
-        return Posting(client, self._address, wire)
+        return PostClient(client, self._address, transport)
 
-    async def _end(self, client: "Posting") -> None:
+    async def _end(self, client: "PostClient") -> None:
         await client.close()
 
 
 def _parsed(body: str) -> object:
-    """A refusal's body: JSON if it is that, else its text."""
+    """The body of an error: parsed if it is JSON, or else its text."""
     try:
         return json.loads(body)
     except ValueError:
@@ -165,4 +187,6 @@ def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def _sendable(message: Message) -> dict[str, Any]:
-    return {key: value for key, value in message.items() if key != "holdfast"}
+    sent = {key: value for key, value in message.items() if key in SENT}
+    name = message.get("name")
+    return {**sent, "name": name} if isinstance(name, str) and NAME.fullmatch(name) else sent

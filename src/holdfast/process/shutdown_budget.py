@@ -1,7 +1,7 @@
-"""Owns the one deadline that all drains of a shutdown share, and says what is waited for.
+"""`ShutdownBudget`: one deadline for all steps of a shutdown, with the names of the steps that still run.
 
-Three drains of five seconds one after another are fifteen seconds; three drains that share one
-budget of five are five. Read `contract.py` first.
+Three steps of five seconds each may take fifteen seconds one after another; with one shared budget of five
+seconds they take five at most. Read `contract.py` first.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from holdfast.core.contract import Clock
 from holdfast.process.contract import StageTime
 
-# How long a wait may go on after `expire`: short for a person, long for a processor.
-NOTICE = 0.05
+# How long a wait may continue after `expire`: short for a person, long for a processor.
+POLL_SECONDS = 0.05
 
 
 class ShutdownBudget:
-    """Starts to run when it is made. Any thread may read it, spend it or expire it."""
+    """The time starts when the object is created. Any thread may use it."""
 
     def __init__(self, seconds: float, clock: Clock) -> None:
         if not math.isfinite(seconds) or seconds < 0:
@@ -41,35 +41,35 @@ class ShutdownBudget:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The stages open now, oldest first. Takes no lock: a watchdog may ask."""
+        """The stages that run now, the oldest first. Takes no lock, because a watchdog calls it."""
         return self._open
 
     @property
     def stages(self) -> tuple[StageTime, ...]:
-        """The stages that ended, in that order, with what each took."""
+        """The stages that have ended, in order, with the time that each took."""
         return self._ended
 
     def remaining(self) -> float:
         return 0.0 if self._skipped.is_set() else max(0.0, self.seconds - self.spent)
 
     def allow(self, at_most: float) -> float:
-        """The timeout for one drain that would like `at_most` seconds."""
+        """The timeout for one step: `at_most` seconds, or less when less remains."""
         return max(0.0, min(at_most, self.remaining()))
 
     def expire(self) -> None:
-        """Skip what is left: nothing remains from now on, and running `wait` calls return."""
+        """Skip the remaining time: nothing remains from now on, and running `wait` calls return."""
         self._skipped.set()
 
     def wait(self, done: threading.Event, at_most: float = math.inf) -> bool:
-        """Wait for `done` as long as the budget lasts, `at_most` seconds; True when it is set."""
+        """Wait for `done` while time remains, up to `at_most` seconds; True when it is set."""
         give_up = self.spent + at_most
         while not done.is_set() and (left := min(self.remaining(), give_up - self.spent)) > 0:
-            self._clock.wait(done, min(left, NOTICE))
+            self._clock.wait(done, min(left, POLL_SECONDS))
         return done.is_set()
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Name what is being waited for while the body runs, and record what it took."""
+        """Name the step while the body runs, and record the time that it took."""
         began = self.spent
         with self._lock:
             self._open += (name,)

@@ -7,13 +7,17 @@ nothing open.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
-from holdfast.sessions.codec import checked_name, decode_all, encode, is_storable, to_json
-from holdfast.sessions.contract import Ask, Engine, InboxMessage, Lease, Transaction
-from holdfast.sessions.inbox import put_message
+from holdfast.sessions.codec import checked_name, decode_all, is_storable, to_json
+from holdfast.sessions.contract import Ask, Engine, InboxMessage, Operation, Transaction
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.inbox import EncodedMessage
+from holdfast.sessions.operations import operation
 from holdfast.sessions.turns import lock_running_turn, lock_turn
 
 Unheard = Callable[[Sequence[Ask], Sequence[Message]], Sequence[Message]]
@@ -26,27 +30,38 @@ class Asks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def put(self, ask_id: str, turn_id: str, asked: Mapping[str, Any], *, lease: Lease) -> None:
-        """Ask; the lease is the conversation's, as the asking process holds it."""
+    def put(self, ask_id: str, turn_id: str, asked: Mapping[str, Any], *, lease: HeldLease) -> None:
+        """Ask; the lease is the conversation's, and the asking process must hold it."""
         checked_name("an ask's id", ask_id)
         # Escaped to ASCII: what a model asks may hold characters that no store takes.
         text = json.dumps(asked)
 
         def work(tx: Transaction) -> None:
             lock_running_turn(tx, turn_id)
+            lease.require(tx)
             tx.queries.put_ask(
                 tx.connection, id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, asked=text
             )
 
-        self._engine.write(work)
+        self._engine.write(Operation("put_ask", work))
 
-    def answer(self, ask_id: str, text: str, *, lease_name: str) -> bool:
-        """Answer an ask of the conversation with this lease; False when it is closed, or never was."""
+    def answer(self, ask_id: str, text: str, *, lease_name: str, key: str | None = None) -> bool:
+        """Answer an ask of the conversation with this lease; False when it is closed, or never was.
+
+        With a `key` the inbox keeps, beyond the ask's own life, that the turn has taken this answer.
+        """
         if not is_storable(text):
             raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
-        return self._engine.write(
-            lambda tx: bool(tx.queries.answer_ask(tx.connection, id=ask_id, lease=lease_name, answer=text))
-        )
+
+        def work(tx: Transaction) -> bool:
+            if not tx.queries.answer_ask(tx.connection, id=ask_id, lease=lease_name, answer=text):
+                return False
+            if key is not None:
+                said = to_json({"role": "user", "content": text})
+                tx.queries.keep_answer(tx.connection, id=ask_id, message=said, key=key)
+            return True
+
+        return self._engine.write(Operation("answer_ask", work))
 
     def close(self, ask_id: str) -> str | None:
         """Take no more answers; returns the one that was accepted before."""
@@ -57,7 +72,7 @@ class Asks:
             row = tx.queries.get_ask(tx.connection, id=ask_id)
             return None if row is None else _from_row(row).answer
 
-        return self._engine.write(work)
+        return self._engine.write(Operation("close_ask", work))
 
     def get(self, ask_id: str) -> Ask | None:
         def work(tx: Transaction) -> Ask | None:
@@ -74,9 +89,7 @@ class Asks:
 
     def of_turn(self, turn_id: str) -> list[Ask]:
         """All that the turn has asked, settled or not."""
-        return self._engine.read(
-            lambda tx: [_from_row(row) for row in tx.queries.asks_of_turn(tx.connection, turn_id=turn_id)]
-        )
+        return self._engine.read(lambda tx: _asks_of(tx, turn_id))
 
     def left_behind(self) -> list[str]:
         """Turns that have ended and whose asks nobody has settled."""
@@ -86,22 +99,45 @@ class Asks:
 
     def settle(self, turn_id: str, unheard: Unheard) -> list[InboxMessage]:
         """Forget the asks of a turn; answers that it never took in become the next messages."""
-
-        def work(tx: Transaction) -> list[InboxMessage]:
-            turn = lock_turn(tx, turn_id)
-            gone = tx.queries.forget_asks(tx.connection, turn_id=turn_id)
-            asks = sorted(map(_from_row, gone), key=lambda ask: (ask.created, ask.id))
-            if turn.state == "completed" or not any(ask.answer for ask in asks):
-                return []
-            said = decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
-            return [put_message(tx, turn.session_id, _checked(each)) for each in unheard(asks, said)]
-
-        return self._engine.write(work)
+        while True:
+            asks, said = self._engine.read(lambda tx: _asked_and_said(tx, turn_id))
+            answers = unheard(asks, said) if any(ask.answer for ask in asks) else ()
+            # An answer may come between the read and this: then both are done again.
+            with suppress(_AsksChanged):
+                return self._engine.write(settle_asks(turn_id, asks, answers))
 
 
-def _checked(message: Message) -> str:
-    encode(message)
-    return to_json(message)
+class _AsksChanged(Exception):
+    """The asks of a turn are not as they were read."""
+
+
+@operation
+def settle_asks(
+    turn_id: str, seen: Sequence[Ask], answers: Sequence[Message]
+) -> Callable[[Transaction], list[InboxMessage]]:
+    """Forget the asks of a turn and, unless it is completed, let `answers` wait as the next messages."""
+    posted = [EncodedMessage.checked(Checked(each)) for each in answers]
+
+    def work(tx: Transaction) -> list[InboxMessage]:
+        turn = lock_turn(tx, turn_id)
+        gone = tx.queries.forget_asks(tx.connection, turn_id=turn_id)
+        if sorted(map(_from_row, gone), key=_age) != list(seen):
+            raise _AsksChanged
+        return [] if turn.state == "completed" else [each.put(tx, turn.session_id) for each in posted]
+
+    return work
+
+
+def _asked_and_said(tx: Transaction, turn_id: str) -> tuple[list[Ask], list[Message]]:
+    return _asks_of(tx, turn_id), decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+
+
+def _asks_of(tx: Transaction, turn_id: str) -> list[Ask]:
+    return sorted(map(_from_row, tx.queries.asks_of_turn(tx.connection, turn_id=turn_id)), key=_age)
+
+
+def _age(ask: Ask) -> tuple[int, str]:
+    return ask.created, ask.id
 
 
 def _from_row(row: Sequence[Any]) -> Ask:

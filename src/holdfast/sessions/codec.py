@@ -8,7 +8,7 @@ into `extra`, which then wins over the column. Read `core/contract.py` for the m
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
@@ -41,9 +41,14 @@ def is_storable(text: str) -> bool:
     return ("\x00" not in text) if text.isascii() else UNSTORABLE.search(text) is None
 
 
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether both engines can keep it as an id, a provider's or a holder's name."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and is_storable(value)
+
+
 def checked_name(what: str, value: object) -> str:
     """An id, a provider or a holder that both engines can keep."""
-    if isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and is_storable(value):
+    if is_name(value):
         return value
     raise InvalidInput(f"{what} must be 1 to {LONGEST_NAME} characters of plain text, not {value!r:.80}")
 

@@ -1,16 +1,17 @@
 """What the session store is: its rows as dataclasses, and the engine it runs on.
 
 Read this first, then `db.py` (the public face), then one of the parts: `transcripts.py`, `journal.py`,
-`inbox.py`, `asks.py`, `outbox.py`, `leases.py`, `rotation.py`. Each part is a set of small transactions over
-named queries; an `Engine` runs them on SQLite or on PostgreSQL. Times are microseconds since the epoch.
+`inbox.py`, `asks.py`, `outbox.py`, `leases.py`, `rotation.py`. Every change of the store is an `Operation`: a
+transaction with a name (`operations.py` lists them). An `Engine` runs them on SQLite or on PostgreSQL. Times
+are microseconds since the epoch.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from holdfast.core.contract import Message
+from holdfast.process import DaemonPool
 
 T = TypeVar("T")
 
@@ -59,11 +60,22 @@ class Transaction:
     """Whether no other transaction can write beside this one, so that rows need no locks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """A change of the store with a name: one transaction, all of it or nothing."""
+
+    name: str
+    work: Callable[[Transaction], T]
+
+    def __call__(self, tx: Transaction) -> T:
+        return self.work(tx)
+
+
 class Engine(Protocol):
     """Runs units of work on a database.
 
     A unit of work may be run again from the start when the database asks for it, so it changes nothing
-    but the database. When `write` returns, what it wrote survives a power cut.
+    but the database. When a write returns, what it wrote survives a power cut; if it raises, nothing is left.
     """
 
     location: str
@@ -86,12 +98,8 @@ class Engine(Protocol):
         """Run `work` on one consistent snapshot."""
         ...
 
-    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T] | None":
-        """Run a call of the store's own methods where this engine writes, as one transaction.
-
-        For an event loop, whose future gets the outcome after the commit and after `then`. The call may be
-        run again from the start, like a unit of work. None: this engine writes on its callers' threads.
-        """
+    async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
+        """`write` for an event loop. An engine with a writer of its own needs no thread of the pool."""
         ...
 
     def refresh_search(self) -> None:
@@ -128,7 +136,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class NewSession:
+class SessionStart:
     """A session that is about to begin."""
 
     id: str
@@ -137,8 +145,8 @@ class NewSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One user message and all that follows from it."""
+class TurnRecord:
+    """The row of one turn: one user message and all that follows from it."""
 
     id: str
     session_id: str
@@ -177,7 +185,7 @@ class InboxMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ConversationState:
     """A conversation as of one moment: the session it goes on in, what waits there, and how far it got."""
 
     live: str
@@ -189,6 +197,19 @@ class Look:
     def first(self, parked: int = 0) -> InboxMessage | None:
         """The message whose turn it is; those up to the inbox id `parked` wait for a person's word."""
         return self.waiting[0] if self.waiting and self.waiting[0].id > parked else None
+
+    def is_idle(self, *, parked: int, recovers: bool) -> bool:
+        """Whether nothing is to be done: no message's turn and, if `recovers`, no open turn to go on with."""
+        return self.first(parked) is None and not (recovers and self.open_turn is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyConversation:
+    """A conversation in which a turn is open or a message waits, and who holds its lease now, if anybody."""
+
+    root_id: str
+    has_open_turn: bool
+    holder: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +243,10 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnRecord:
+class TurnHistory:
     """All that is on record of one turn: its own messages once each, and what memory is or was owed."""
 
-    turn: Turn
+    turn: TurnRecord
     root_id: str
     messages: tuple[StoredMessage, ...]
     deliveries: tuple[Delivery, ...]
@@ -254,6 +275,24 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedConversation:
+    """A conversation's lease, taken, and the conversation as it was in that moment."""
+
+    lease: Lease
+    state: ConversationState
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedConversation:
+    """A conversation as it was when its holder asked to let it go; `released` says whether it was."""
+
+    state: ConversationState
+    released: bool
+    completed: tuple[Session, ...] = ()
+    """The sessions that the holder had asked about, which still are there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rotation:
     """The outcome of a compaction: the child, and how many messages came along verbatim."""
 
@@ -262,7 +301,7 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StoredStatus:
     """How a conversation stands: where it goes on, the turn that is open, what waits, and who runs it."""
 
     root_id: str
@@ -274,15 +313,6 @@ class Standing:
     turn_id: str | None
     waiting: int
     holder: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a look found: when it was, the busy conversations, and those that something happened to."""
-
-    now: int
-    busy: frozenset[str]
-    changed: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

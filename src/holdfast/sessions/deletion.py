@@ -6,15 +6,9 @@ to refuse, unless the caller insists.
 """
 
 from holdfast.core.errors import SessionBusy, SessionNotFound, StillOwed
-from holdfast.sessions.contract import SECOND, Deleted, Engine, Lease, Transaction
-from holdfast.sessions.leases import (
-    OF_A_SESSION,
-    OF_A_TURN,
-    current_lease,
-    lease_name,
-    require_lease,
-    session_lease,
-)
+from holdfast.sessions.contract import SECOND, Deleted, Engine, Operation, Transaction
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.leases import OF_A_SESSION, OF_A_TURN, current_lease, lease_name, session_lease
 from holdfast.sessions.transcripts import root_of
 
 REMEMBERED_US = 86_400 * SECOND
@@ -22,7 +16,7 @@ REMEMBERED_US = 86_400 * SECOND
 
 
 def delete_conversation(
-    engine: Engine, session_id: str, *, lease: Lease | None = None, force: bool = False
+    engine: Engine, session_id: str, *, lease: HeldLease | None = None, force: bool = False
 ) -> Deleted:
     """Delete the conversation that a session belongs to.
 
@@ -34,7 +28,7 @@ def delete_conversation(
         root = root_of(tx, session_id)
         doomed = _locked(tx, root)
         if lease is not None:
-            require_lease(tx, lease)
+            lease.require(tx)
         else:
             _refuse_held(tx, root)
         for each in doomed:
@@ -43,7 +37,7 @@ def delete_conversation(
             _refuse_owed(tx, root, doomed)
         return Deleted(root, tuple(session for each in doomed[::-1] for session in _remove(tx, each)))
 
-    return engine.write(work)
+    return engine.write(Operation("delete_conversation", work))
 
 
 def _locked(tx: Transaction, root: str) -> list[str]:
@@ -64,7 +58,7 @@ def _locked(tx: Transaction, root: str) -> list[str]:
 def _refuse_held(tx: Transaction, root: str) -> None:
     held = current_lease(tx, session_lease(root))
     if held is not None:
-        raise SessionBusy(root, f"{held.holder} runs it", wanted="be deleted")
+        raise SessionBusy(root, "another process runs it", wanted="be deleted")
 
 
 def _refuse_busy(tx: Transaction, root: str, each: str, *, held: bool, force: bool) -> None:

@@ -1,28 +1,21 @@
 """The inbox: a user's word is stored before anything else happens to it.
 
-A message waits until a turn takes it (`Journal.open`, `Journal.join`) or its author withdraws it. It is
+A message waits until a turn takes it (`take_next`, `join_turn`) or its author withdraws it. It is
 put into the live end of the conversation, whichever of its sessions the caller names, and a rotation
 moves what still waits.
 """
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
+from holdfast.core.content import Checked, check_parts
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NotWaiting
-from holdfast.sessions.codec import LARGEST, checked_limit, checked_name, encode, to_json
-from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, NewSession, Transaction
-from holdfast.sessions.transcripts import (
-    checked_title,
-    create_session,
-    insert_message,
-    live_end,
-    lock_session,
-    refuse_ended,
-    require_session,
-    root_of,
-)
+from holdfast.sessions.codec import LARGEST, Columns, checked_limit, checked_name, encode, to_json
+from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Operation, Transaction
+from holdfast.sessions.transcripts import live_end, lock_session, refuse_ended, require_session, root_of
 from holdfast.sessions.turns import lock_running_turn, require_turn
 
 
@@ -35,7 +28,7 @@ class Inbox:
     def put(
         self,
         session_id: str,
-        message: Message,
+        message: Message | Checked,
         *,
         mode: Mode = "queue",
         addressed_to: str | None = None,
@@ -46,50 +39,8 @@ class Inbox:
         `addressed_to` names the turn an interrupt is meant for. A `key` makes the call idempotent: the
         second put with it returns the first one's message.
         """
-        _check_mode(mode)
-        encode(message)
-        if key is not None:
-            checked_name("an idempotency key", key)
-        text = to_json(message)
-        return self._engine.write(lambda tx: _put(tx, session_id, mode, text, addressed_to, key))
-
-    def begin(
-        self,
-        session: NewSession,
-        message: Message,
-        *,
-        history: Sequence[Message] = (),
-        key: str | None = None,
-    ) -> InboxMessage:
-        """Begin a session with what was said elsewhere and with a message that waits in it: all or nothing.
-
-        With a `key` that was used before nothing is begun, and that message is returned.
-        """
-        checked_name("a session id", session.id)
-        checked_name("a session's source", session.source)
-        checked_title(session.title)
-        encode(message)
-        if key is not None:
-            checked_name("an idempotency key", key)
-        text, said = to_json(message), [encode(each) for each in history]
-
-        def work(tx: Transaction) -> InboxMessage:
-            earlier = None if key is None else tx.queries.inbox_by_key(tx.connection, key=key)
-            if earlier is not None:
-                return _from_row(earlier)
-            create_session(tx, session.id, session.source, session.title, None, None)
-            for columns in said:
-                insert_message(tx, session.id, None, columns)
-            return _put(tx, session.id, "queue", text, None, key)
-
-        try:
-            return self._engine.write(work)
-        except InvalidInput:
-            # Two began with one key at once: what the loser had begun is undone, and the winner's counts.
-            earlier = None if key is None else self.by_key(key)
-            if earlier is None:
-                raise
-            return earlier
+        posted = EncodedMessage.checked(message, mode, addressed_to=addressed_to, key=key)
+        return self._engine.write(Operation("put_message", lambda tx: posted.put(tx, session_id)))
 
     def get(self, inbox_id: int) -> InboxMessage | None:
         def work(tx: Transaction) -> InboxMessage | None:
@@ -100,12 +51,7 @@ class Inbox:
 
     def by_key(self, key: str) -> InboxMessage | None:
         """The message that was put with this key."""
-
-        def work(tx: Transaction) -> InboxMessage | None:
-            row = tx.queries.inbox_by_key(tx.connection, key=key)
-            return None if row is None else _from_row(row)
-
-        return self._engine.read(work)
+        return self._engine.read(lambda tx: message_by_key(tx, key))
 
     def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
         """What waits in this session, oldest first. Looking takes nothing."""
@@ -129,18 +75,17 @@ class Inbox:
             lock_running_turn(tx, turn_id)
             acknowledge(tx, inbox_id, turn_id)
 
-        self._engine.write(work)
+        self._engine.write(Operation("acknowledge_message", work))
 
-    def edit(self, inbox_id: int, message: Message, *, mode: Mode | None = None) -> InboxMessage:
+    def edit(self, inbox_id: int, message: Message | Checked, *, mode: Mode | None = None) -> InboxMessage:
         """Change a message that still waits, and (unless None) how it waits; returns it as it is now.
 
         What becomes an interrupt is addressed to the turn that runs; what is none any more, to no turn.
         """
         if mode is not None:
             _check_mode(mode)
-        encode(message)
-        text = to_json(message)
-        return self._engine.write(lambda tx: _edit(tx, inbox_id, text, mode))
+        text = _checked_text(message)
+        return self._engine.write(Operation("edit_message", lambda tx: _edit(tx, inbox_id, text, mode)))
 
     def withdraw(self, inbox_id: int) -> None:
         """Take back a message that still waits; the row stays on record."""
@@ -149,7 +94,68 @@ class Inbox:
             if not tx.queries.withdraw_message(tx.connection, id=inbox_id):
                 raise _not_waiting(tx, inbox_id)
 
-        self._engine.write(work)
+        self._engine.write(Operation("withdraw_message", work))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedMessage:
+    """A message on its way into the inbox, checked and encoded."""
+
+    text: str
+    mode: Mode
+    addressed_to: str | None
+    key: str | None
+
+    @classmethod
+    def checked(
+        cls,
+        message: Message | Checked,
+        mode: Mode = "queue",
+        *,
+        addressed_to: str | None = None,
+        key: str | None = None,
+    ) -> Self:
+        """Refuses what can't be stored, and parts that can't be sent to a model."""
+        _check_mode(mode)
+        text = _checked_text(message)
+        if key is not None:
+            checked_name("an idempotency key", key)
+        return cls(text, mode, addressed_to, key)
+
+    def put(self, tx: Transaction, session_id: str, *, to_running_turn: bool = False) -> InboxMessage:
+        """Let it wait in the conversation, addressed to the turn that runs there if the caller says so."""
+        if self.key is not None:
+            earlier = message_by_key(tx, self.key)
+            if earlier is not None:
+                return _of_conversation(tx, earlier, session_id)
+        end = lock_live_end(tx, session_id)
+        if require_session(tx, end).ended is not None:
+            raise refuse_ended(tx, end)
+        addressed = self.addressed_to
+        if to_running_turn:
+            running = tx.queries.running_turn(tx.connection, session_id=end)
+            addressed = None if running is None else running[0]
+        elif addressed is not None:
+            require_turn(tx, addressed)
+        row = tx.queries.put_message(
+            tx.connection,
+            session_id=end,
+            mode=self.mode,
+            message=self.text,
+            addressed_to=addressed,
+            key=self.key,
+        )
+        if row is not None:
+            return _from_row(row)
+        # Two puts with one key at once: the loser answers with the winner's message.
+        winner = _from_row(tx.queries.inbox_by_key(tx.connection, key=self.key))
+        return _of_conversation(tx, winner, session_id)
+
+
+def message_by_key(tx: Transaction, key: str) -> InboxMessage | None:
+    """The message that was put with this key."""
+    row = tx.queries.inbox_by_key(tx.connection, key=key)
+    return None if row is None else _from_row(row)
 
 
 def waiting_messages(tx: Transaction, session_id: str, most: int = LARGEST) -> list[InboxMessage]:
@@ -158,36 +164,18 @@ def waiting_messages(tx: Transaction, session_id: str, most: int = LARGEST) -> l
     return [_from_row(row) for row in rows]
 
 
-def put_message(tx: Transaction, session_id: str, text: str) -> InboxMessage:
-    """Let an encoded message wait in the conversation, as part of a larger transaction."""
-    return _put(tx, session_id, "queue", text, None, None)
+def checked_columns(message: Message | Checked) -> Columns:
+    """Refuse what can't be stored, and parts that can't be sent to a model."""
+    if isinstance(message, Checked):
+        return encode(message.message)
+    columns = encode(message)
+    check_parts(message)
+    return columns
 
 
-def _put(
-    tx: Transaction,
-    session_id: str,
-    mode: Mode,
-    text: str,
-    addressed_to: str | None,
-    key: str | None,
-) -> InboxMessage:
-    if key is not None:
-        earlier = tx.queries.inbox_by_key(tx.connection, key=key)
-        if earlier is not None:
-            return _of_conversation(tx, _from_row(earlier), session_id)
-    end = lock_live_end(tx, session_id)
-    if require_session(tx, end).ended is not None:
-        raise refuse_ended(tx, end)
-    if addressed_to is not None:
-        require_turn(tx, addressed_to)
-    row = tx.queries.put_message(
-        tx.connection, session_id=end, mode=mode, message=text, addressed_to=addressed_to, key=key
-    )
-    if row is not None:
-        return _from_row(row)
-    # Two puts with one key at once: the loser answers with the winner's message.
-    winner = _from_row(tx.queries.inbox_by_key(tx.connection, key=key))
-    return _of_conversation(tx, winner, session_id)
+def _checked_text(message: Message | Checked) -> str:
+    checked_columns(message)
+    return to_json(message.message if isinstance(message, Checked) else message)
 
 
 def _check_mode(mode: object) -> None:

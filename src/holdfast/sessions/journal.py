@@ -8,10 +8,9 @@ what is owed to each memory provider in one transaction.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnExists, TurnNotFound, TurnNotRunning
+from holdfast.core.errors import InvalidInput, TurnNotFound
 from holdfast.core.ids import new_id
 from holdfast.sessions.codec import (
     Columns,
@@ -20,24 +19,25 @@ from holdfast.sessions.codec import (
     checked_number,
     decode_all,
     encode,
-    is_storable,
     to_json,
 )
-from holdfast.sessions.contract import Engine, Lease, Transaction, Turn, TurnRecord
-from holdfast.sessions.inbox import acknowledge, lock_live_end
-from holdfast.sessions.leases import require_lease
+from holdfast.sessions.contract import Engine, Operation, Transaction, TurnHistory, TurnRecord
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.outbox import deliveries_of, enqueue
-from holdfast.sessions.transcripts import (
-    insert_message,
-    lock_session,
-    refuse_ended,
-    require_session,
-    root_of,
-    stored,
+from holdfast.sessions.transcripts import refuse_ended, require_session, root_of, stored
+from holdfast.sessions.turn_operations import (
+    TurnCompletion,
+    append_to_turn,
+    complete_turn,
+    end_turn,
+    join_turn,
+    open_turn,
+    resume_turn,
+    save_partial,
+    take_next,
 )
-from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
-
-T = TypeVar("T")
+from holdfast.sessions.turns import find_turn, require_turn
 
 LIBRARY = "library"
 
@@ -45,12 +45,12 @@ LIBRARY = "library"
 class Journal:
     """Turns, step by step."""
 
-    def __init__(self, engine: Engine, lease: Lease | None = None) -> None:
+    def __init__(self, engine: Engine, lease: HeldLease | None = None) -> None:
         self._engine = engine
         self._lease = lease
 
-    def under(self, lease: Lease) -> "Journal":
-        """The journal of one holder: each step raises `LeaseLost` once this very lease is not in force."""
+    def under(self, lease: HeldLease) -> "Journal":
+        """The journal of one holder: each step raises `LeaseLost` once another has taken the lease."""
         return Journal(self._engine, lease)
 
     def open(
@@ -60,7 +60,7 @@ class Journal:
         *,
         take: int | None = None,
         turn_id: str | None = None,
-    ) -> Turn:
+    ) -> TurnRecord:
         """Open a turn with the user's message: the given one, or the inbox message `take`.
 
         The turn's row, its first message and the taking are one transaction. A `turn_id` that some turn of
@@ -68,41 +68,36 @@ class Journal:
         """
         if (message is None) == (take is None):
             raise InvalidInput("a turn opens with a message or takes one from the inbox, not both")
-        fresh = checked_name("a turn id", turn_id) if turn_id is not None else new_id()
-        first = encode(message) if take is None else checked_number("take", take)
-        return self._write(lambda tx: _open(tx, session_id, fresh, first))
+        fresh = new_id() if turn_id is None else turn_id
+        if message is not None:
+            return self._engine.write(open_turn(session_id, fresh, message, lease=self._lease))
+        taken = checked_number("take", take)
+        return self._engine.write(take_next(session_id, fresh, taken, lease=self._lease))[0]
+
+    def resume(self, turn_id: str) -> None:
+        """Go on with a turn whose process died; the turn counts how often that happens."""
+        self._engine.write(resume_turn(turn_id, lease=self._lease))
+
+    def holder(self, turn_id: str) -> str | None:
+        """Who ran the turn last, or runs it; None when no lease was held for it."""
+        found = self._engine.read(lambda tx: tx.queries.turn_holder(tx.connection, id=turn_id))
+        return None if found is None else str(found)
+
+    def resumed(self, turn_id: str) -> int:
+        """How often the turn was gone on with after its process died."""
+        return self._engine.read(lambda tx: int(tx.queries.turn_resumed(tx.connection, id=turn_id) or 0))
 
     def join(self, turn_id: str, take: int) -> Message:
         """Let a waiting message join the running turn at this step; returns it."""
-
-        def work(tx: Transaction) -> Message:
-            session_id = lock_running_turn(tx, turn_id).session_id
-            taken = acknowledge(tx, take, turn_id)
-            insert_message(tx, session_id, turn_id, encode(taken.message))
-            return taken.message
-
-        return self._write(work)
+        return self._engine.write(join_turn(turn_id, take, lease=self._lease))
 
     def append(self, turn_id: str, messages: Sequence[Message]) -> list[int]:
         """Store the next step, wherever a rotation has moved the turn."""
-        columns = [encode(message) for message in messages]
-
-        def work(tx: Transaction) -> list[int]:
-            session_id = lock_running_turn(tx, turn_id).session_id
-            return [insert_message(tx, session_id, turn_id, row) for row in columns]
-
-        return self._write(work)
+        return self._engine.write(append_to_turn(turn_id, messages, lease=self._lease))
 
     def save_partial(self, turn_id: str, text: str) -> None:
         """Keep what has come of the answer so far, for a crash before it is whole."""
-        if not is_storable(text):
-            raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
-
-        def work(tx: Transaction) -> None:
-            lock_running_turn(tx, turn_id)
-            tx.queries.save_partial(tx.connection, id=turn_id, partial=text)
-
-        self._write(work)
+        self._engine.write(save_partial(turn_id, text, lease=self._lease))
 
     def partial(self, turn_id: str) -> str:
         """What had come of an answer that never became a message; empty when there is none."""
@@ -116,28 +111,10 @@ class Journal:
         providers: Sequence[str] = (),
         ephemeral: bool = False,
         account: str | None = None,
-    ) -> Turn:
-        """End the turn with its final message; from here on it is owed to each provider.
-
-        An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
-        `account` is what the turn's end says of its way, as JSON for people to look at.
-        """
-        names = checked_names("a provider's name", providers)
-        columns = None if message is None else encode(message)
-
-        def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id).session_id
-            if columns is not None:
-                insert_message(tx, session_id, turn_id, columns)
-            generation = tx.queries.next_generation(tx.connection, session_id=session_id)
-            turn = _finish(tx, turn_id, "completed", None, generation, account)
-            if ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
-                tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
-            for name in names:
-                enqueue(tx, turn_id, name)
-            return turn
-
-        return self._write(work)
+    ) -> TurnRecord:
+        """End the turn with its final message, which is then owed to each provider; see `TurnCompletion`."""
+        ending = TurnCompletion(message, providers, ephemeral, account)
+        return self._engine.write(complete_turn(turn_id, ending, lease=self._lease))
 
     def record(
         self,
@@ -161,7 +138,7 @@ class Journal:
         columns = [encode(message) for message in messages]
         handed = None if handover is None else to_json(list(handover))
         turn = _Recorded(new_id(), session_id, source, columns, names, handed)
-        self._engine.write_later(turn.store, then)
+        self._engine.write_later(Operation("record_turn", turn.store), then)
         return turn.id
 
     def record_exchange(
@@ -186,36 +163,43 @@ class Journal:
             columns = [encode({"role": role, "content": text}) for role, text in spoken]
             _Recorded(new_id(), session_id, LIBRARY, columns, providers, handed).store(tx)
 
-        self._engine.write_later(work, then)
+        self._engine.write_later(Operation("record_turn", work), then)
 
     def interrupt(
         self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
-    ) -> Turn:
+    ) -> TurnRecord:
         """End the turn as interrupted, keeping its partial work."""
-        return self._end(turn_id, "interrupted", reason, messages, account)
+        return self._engine.write(
+            end_turn(turn_id, "interrupted", reason, messages, account=account, lease=self._lease)
+        )
 
     def fail(
         self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
-    ) -> Turn:
+    ) -> TurnRecord:
         """End the turn as failed, keeping its partial work."""
-        return self._end(turn_id, "failed", reason, messages, account)
+        return self._engine.write(
+            end_turn(turn_id, "failed", reason, messages, account=account, lease=self._lease)
+        )
 
-    def get(self, turn_id: str) -> Turn | None:
+    def get(self, turn_id: str) -> TurnRecord | None:
         return self._engine.read(lambda tx: find_turn(tx, turn_id))
 
-    def running(self, session_id: str) -> Turn | None:
+    def running(self, session_id: str) -> TurnRecord | None:
         """The one turn that runs in this session, or was running when its process died."""
 
-        def work(tx: Transaction) -> Turn | None:
+        def work(tx: Transaction) -> TurnRecord | None:
             row = tx.queries.running_turn(tx.connection, session_id=session_id)
-            return None if row is None else Turn(*row)
+            return None if row is None else TurnRecord(*row)
 
         return self._engine.read(work)
 
-    def unfinished(self) -> list[Turn]:
-        """Every turn that has not ended; after a crash, the ones to resume, retry or drop."""
+    def unfinished(self) -> list[TurnRecord]:
+        """Every turn that has not ended; after a crash, the ones to resume, retry or drop.
+
+        Those of subagents are not among them: see `ConversationStatuses.delegated_turns`.
+        """
         return self._engine.read(
-            lambda tx: [Turn(*row) for row in tx.queries.unfinished_turns(tx.connection)]
+            lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns(tx.connection)]
         )
 
     def messages(self, turn_id: str) -> list[Message]:
@@ -224,13 +208,13 @@ class Journal:
             lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
         )
 
-    def look(self, turn_id: str) -> TurnRecord:
+    def look(self, turn_id: str) -> TurnHistory:
         """All that is on record of a turn, as of one moment."""
 
-        def work(tx: Transaction) -> TurnRecord:
+        def work(tx: Transaction) -> TurnHistory:
             turn = require_turn(tx, turn_id)
             account = tx.queries.turn_account(tx.connection, id=turn_id)
-            return TurnRecord(
+            return TurnHistory(
                 turn,
                 root_of(tx, turn.session_id),
                 tuple(stored(row) for row in tx.queries.turn_steps(tx.connection, turn_id=turn_id)),
@@ -251,35 +235,6 @@ class Journal:
             return own, own if row[0] is None else json.loads(row[0]), row[1]
 
         return self._engine.read(work)
-
-    def _write(self, work: Callable[[Transaction], T]) -> T:
-        lease = self._lease
-        if lease is None:
-            return self._engine.write(work)
-
-        def fenced(tx: Transaction) -> T:
-            result = work(tx)
-            # Last, since the session's row is locked before any other.
-            require_lease(tx, lease)
-            return result
-
-        return self._engine.write(fenced)
-
-    def _end(
-        self, turn_id: str, state: str, reason: str, messages: Sequence[Message], account: str | None
-    ) -> Turn:
-        if not is_storable(reason):
-            raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
-        columns = [encode(message) for message in messages]
-
-        def work(tx: Transaction) -> Turn:
-            session_id = lock_running_turn(tx, turn_id).session_id
-            for row in columns:
-                insert_message(tx, session_id, turn_id, row)
-            tx.queries.touch_session(tx.connection, id=session_id)
-            return _finish(tx, turn_id, state, reason, None, account)
-
-        return self._write(work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,36 +272,3 @@ def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)
     return end
-
-
-def _open(tx: Transaction, session_id: str, turn_id: str, first: Columns | int) -> Turn:
-    lock_session(tx, session_id)
-    running = tx.queries.running_turn(tx.connection, session_id=session_id)
-    if running is not None:
-        raise TurnAlreadyRunning(session_id, running[0])
-    if not tx.queries.insert_turn(tx.connection, id=turn_id, session_id=session_id):
-        if require_session(tx, session_id).ended is not None:
-            raise refuse_ended(tx, session_id)
-        raise TurnExists(turn_id)
-    if isinstance(first, int):
-        first = encode(acknowledge(tx, first, turn_id).message)
-    insert_message(tx, session_id, turn_id, first)
-    tx.queries.touch_session(tx.connection, id=session_id)
-    return require_turn(tx, turn_id)
-
-
-def _finish(
-    tx: Transaction,
-    turn_id: str,
-    state: str,
-    reason: str | None,
-    generation: int | None,
-    account: str | None,
-) -> Turn:
-    finished = tx.queries.finish_turn(
-        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
-    )
-    turn = require_turn(tx, turn_id)
-    if not finished:
-        raise TurnNotRunning(turn_id, turn.state)
-    return turn

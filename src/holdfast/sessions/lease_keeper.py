@@ -1,6 +1,7 @@
 """Keeps a living process's leases alive: one daemon thread renews them long before they run out.
 
-A process that dies renews nothing, so its leases are free within one time to live.
+A process that dies renews nothing, so its leases are free within one time to live. One that stood still for
+longer takes them up again when it goes on, unless somebody else has.
 """
 
 import logging
@@ -9,6 +10,7 @@ import threading
 from holdfast.core.contract import Clock
 from holdfast.core.errors import LeaseLost, StoreClosed, StoreFailure
 from holdfast.sessions.contract import Lease
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.leases import Leases
 
 logger = logging.getLogger(__name__)
@@ -25,28 +27,34 @@ class LeaseKeeper:
         self._clock = clock
         self._ttl = ttl_seconds
         self._lock = threading.Lock()  # guards _held and _thread
-        self._held: dict[tuple[str, str], Lease] = {}
+        self._held: dict[tuple[str, str], HeldLease] = {}
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
-    def acquire(self, name: str, holder: str) -> Lease | None:
+    def acquire(self, name: str, holder: str) -> HeldLease | None:
         """Take a lease and keep it until `release`."""
-        lease = self._leases.acquire(name, holder, ttl_seconds=self._ttl)
+        lease = self._leases.hold(name, holder, ttl_seconds=self._ttl)
         if lease is not None:
             self.keep(lease)
         return lease
 
-    def keep(self, lease: Lease) -> None:
+    def keep(self, lease: HeldLease) -> None:
         """Renew from now on a lease that was taken for this process."""
         with self._lock:
             self._held[lease.name, lease.holder] = lease
             self._start()
 
-    def forget(self, lease: Lease) -> None:
+    def adopt(self, lease: Lease) -> HeldLease:
+        """Keep a lease that an operation of the store has just taken for this process."""
+        held = HeldLease(lease, self._ttl)
+        self.keep(held)
+        return held
+
+    def forget(self, lease: HeldLease) -> None:
         """Renew it no longer: it was let go of."""
         self._forget((lease.name, lease.holder), lease)
 
-    def held(self, name: str, holder: str) -> Lease | None:
+    def held(self, name: str, holder: str) -> HeldLease | None:
         """The lease as this process holds it; None when it never did or has lost it."""
         with self._lock:
             return self._held.get((name, holder))
@@ -56,7 +64,7 @@ class LeaseKeeper:
         with self._lock:
             lease = self._held.pop((name, holder), None)
         if lease is not None:
-            self._leases.release(lease)
+            self._leases.let_go(lease)
 
     def renew_once(self) -> None:
         """Renew everything held; what was lost is forgotten and said."""
@@ -64,16 +72,18 @@ class LeaseKeeper:
             held = list(self._held.items())
         for key, lease in held:
             try:
-                self._leases.renew(lease, ttl_seconds=self._ttl)
-            except LeaseLost:
-                # One released meanwhile was let go, not lost.
-                if self._forget(key, lease):
-                    logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
+                self._renew(key, lease)
             except StoreClosed:
                 return
             except StoreFailure as cause:
-                # The next pass tries again while the lease still has time.
+                # The next pass tries again, and takes up what has run out by then.
                 logger.warning("lease.renewal_failed", extra={"lease": lease.name, "cause": repr(cause)})
+
+    def holder_of(self, name: str) -> str | None:
+        """Who of this process holds a name, also one that ran out and that nobody else took since."""
+        with self._lock:
+            held = [lease for lease in self._held.values() if lease.name == name]
+        return next((lease.holder for lease in held if self._leases.is_untouched(lease)), None)
 
     def close(self) -> None:
         """Stop renewing and release what is still held."""
@@ -89,10 +99,24 @@ class LeaseKeeper:
                 # It runs out by itself.
                 logger.warning("lease.release_failed", extra={"lease": name, "cause": repr(cause)})
 
-    def _forget(self, key: tuple[str, str], lease: Lease) -> bool:
+    def _renew(self, key: tuple[str, str], lease: HeldLease) -> bool:
+        """Hold on; False when it was lost."""
+        before = lease.token
+        try:
+            self._leases.keep(lease)
+        except LeaseLost:
+            # One released meanwhile was let go, not lost.
+            if self._forget(key, lease) and not lease.is_leaving:
+                logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
+            return False
+        if lease.token != before:
+            logger.info("lease.taken_up_again", extra={"lease": lease.name, "token": lease.token})
+        return True
+
+    def _forget(self, key: tuple[str, str], lease: HeldLease) -> bool:
         """Stop renewing this very lease; False when it is not held any more."""
         with self._lock:
-            if self._held.get(key) != lease:
+            if self._held.get(key) is not lease:
                 return False
             del self._held[key]
             return True

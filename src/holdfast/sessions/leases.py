@@ -1,16 +1,18 @@
 """Leases: a name held by one holder until a moment, on the store's own clock.
 
 Each new holder gets a larger token (fencing): whoever lost a lease can't pass for its holder any more.
-`LeaseKeeper` in `lease_keeper.py` renews the leases of a living process.
+`HeldLease` in `held_lease.py` is a lease as its holder keeps it, and goes on after a pause; `LeaseKeeper` in
+`lease_keeper.py` renews those of a living process.
 """
 
 from hashlib import sha256
 
 from holdfast.core.errors import LeaseLost
 from holdfast.sessions.codec import LONGEST_NAME, checked_name, checked_seconds
-from holdfast.sessions.contract import Engine, Lease, Transaction
+from holdfast.sessions.contract import Engine, Lease, Operation, Transaction
+from holdfast.sessions.held_lease import HeldLease
 
-OF_A_SESSION = ("session", "compression")
+OF_A_SESSION = ("session", "compression", "boundary")
 OF_A_TURN = ("stop",)
 """What leases are for, by what they are named after: all of a conversation's go when it is deleted."""
 
@@ -27,11 +29,9 @@ class Leases:
         checked_name("a lease's holder", holder)
         ttl_us = checked_seconds("a lease", ttl_seconds)
 
-        def work(tx: Transaction) -> Lease | None:
-            row = tx.queries.acquire_lease(tx.connection, name=name, holder=holder, ttl_us=ttl_us)
-            return None if row is None else Lease(*row)
-
-        return self._engine.write(work)
+        return self._engine.write(
+            Operation("acquire_lease", lambda tx: acquired_lease(tx, name, holder, ttl_us))
+        )
 
     def renew(self, lease: Lease, *, ttl_seconds: float) -> Lease:
         """Hold on for another `ttl_seconds`; raises `LeaseLost` when it ran out or was taken."""
@@ -49,21 +49,60 @@ class Leases:
                 raise LeaseLost(lease.name, lease.holder)
             return Lease(*row)
 
-        return self._engine.write(work)
+        return self._engine.write(Operation("renew_lease", work))
 
     def release(self, lease: Lease) -> bool:
         """Let go; False when it was somebody else's by then."""
-        return self._engine.write(
-            lambda tx: bool(
+
+        def work(tx: Transaction) -> bool:
+            return bool(
                 tx.queries.release_lease(
                     tx.connection, name=lease.name, holder=lease.holder, token=lease.token
                 )
             )
+
+        return self._engine.write(Operation("release_lease", work))
+
+    def hold(self, name: str, holder: str, *, ttl_seconds: float) -> HeldLease | None:
+        """Like `acquire`, for a holder that goes on after a pause."""
+        lease = self.acquire(name, holder, ttl_seconds=ttl_seconds)
+        return None if lease is None else HeldLease(lease, ttl_seconds)
+
+    def keep(self, held: HeldLease) -> None:
+        """Hold on, also after a pause in which nobody else took it; raises `LeaseLost`."""
+        self._engine.write(Operation("renew_lease", held.renew))
+
+    def is_untouched(self, held: HeldLease) -> bool:
+        """Whether nobody else took it or let it go, in force or not: its holder can go on."""
+        return self._engine.read(
+            lambda tx: bool(
+                tx.queries.is_untouched_lease(
+                    tx.connection, name=held.name, holder=held.holder, token=held.token
+                )
+            )
         )
+
+    def let_go(self, held: HeldLease) -> bool:
+        """Release what is held; False when it was somebody else's by then."""
+        return self._engine.write(Operation("release_lease", held.release))
 
     def current(self, name: str) -> Lease | None:
         """Who holds it now."""
         return self._engine.read(lambda tx: current_lease(tx, name))
+
+    def last(self, name: str) -> Lease | None:
+        """Who holds it now, or did when it ran out; None once it was let go."""
+
+        def work(tx: Transaction) -> Lease | None:
+            row = tx.queries.last_lease(tx.connection, name=name)
+            return None if row is None else Lease(*row)
+
+        return self._engine.read(work)
+
+    def require_writable(self) -> None:
+        """Returns once leases can be written; raises what keeps them from it."""
+        # It matches no row, but waits for every lock that a renewal waits for.
+        self._engine.write(Operation("release_lease", _release_nothing))
 
     def in_force(self, purpose: str) -> set[str]:
         """The names of all leases for this purpose that somebody holds now."""
@@ -92,15 +131,16 @@ def session_lease(root_id: str) -> str:
     return lease_name("session", root_id)
 
 
-def current_lease(tx: Transaction, name: str) -> Lease | None:
-    row = tx.queries.current_lease(tx.connection, name=name)
+def _release_nothing(tx: Transaction) -> None:
+    tx.queries.release_lease(tx.connection, name="", holder="", token=0)
+
+
+def acquired_lease(tx: Transaction, name: str, holder: str, ttl_us: int) -> Lease | None:
+    """The lease, taken; None while somebody holds it."""
+    row = tx.queries.acquire_lease(tx.connection, name=name, holder=holder, ttl_us=ttl_us)
     return None if row is None else Lease(*row)
 
 
-def require_lease(tx: Transaction, lease: Lease) -> None:
-    """Fencing: go on only while this very lease is in force."""
-    # Locked until the transaction ends, so that nobody takes it over in between.
-    row = tx.queries.lock_lease(tx.connection, name=lease.name)
-    current = None if row is None else Lease(*row)
-    if current is None or (current.holder, current.token) != (lease.holder, lease.token):
-        raise LeaseLost(lease.name, lease.holder)
+def current_lease(tx: Transaction, name: str) -> Lease | None:
+    row = tx.queries.current_lease(tx.connection, name=name)
+    return None if row is None else Lease(*row)

@@ -16,7 +16,7 @@ from holdfast.core.errors import (
 from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
 from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, checked_seconds, to_json
-from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Transaction
+from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Operation, Transaction
 from holdfast.sessions.transcripts import root_of
 from holdfast.sessions.turns import lock_turn, require_turn
 
@@ -36,7 +36,7 @@ class Outbox:
             lock_turn(tx, turn_id)
             return enqueue(tx, turn_id, provider)
 
-        return self._engine.write(work)
+        return self._engine.write(Operation("enqueue_delivery", work))
 
     def claim(self, provider: str, *, lease_seconds: float, limit: int = 1) -> list[Delivery]:
         """Take up to `limit` deliveries that are due, in order within each session."""
@@ -55,7 +55,7 @@ class Outbox:
                 claimed += sorted((Delivery(*row) for row in rows), key=lambda taken: taken.id)
             return claimed
 
-        return self._engine.write(work)
+        return self._engine.write(Operation("claim_deliveries", work))
 
     def extend(self, delivery: Delivery, *, lease_seconds: float) -> None:
         """Prolong a claim: every delivery under the same lease is kept from others that much longer."""
@@ -65,7 +65,7 @@ class Outbox:
             if not tx.queries.extend_claim(tx.connection, lease=delivery.lease, lease_us=lease_us):
                 raise _lost(delivery)
 
-        self._engine.write(work)
+        self._engine.write(Operation("extend_claim", work))
 
     def is_held(self, delivery: Delivery) -> bool:
         """Whether nobody has settled the delivery, or claimed it again, since it was claimed."""
@@ -84,7 +84,7 @@ class Outbox:
                     raise _lost(delivery)
                 tx.queries.forget_handover(tx.connection, id=delivery.turn_id)
 
-        self._engine.write(work)
+        self._engine.write(Operation("mark_delivered", work))
 
     def defer(self, delivery: Delivery, *, delay_seconds: float, error: str) -> None:
         """It failed and may succeed later: owed again, not before the delay has passed."""
@@ -124,7 +124,7 @@ class Outbox:
             if not tx.queries.retry_delivery(tx.connection, id=delivery_id):
                 raise _not_set_aside(tx, delivery_id)
 
-        self._engine.write(work)
+        self._engine.write(Operation("retry_delivery", work))
 
     def drop(self, delivery_id: int) -> None:
         """Give up a delivery that was set aside; it stays on record as dropped."""
@@ -133,7 +133,16 @@ class Outbox:
             if not tx.queries.drop_delivery(tx.connection, id=delivery_id):
                 raise _not_set_aside(tx, delivery_id)
 
-        self._engine.write(work)
+        self._engine.write(Operation("drop_delivery", work))
+
+    def rename_provider(self, expected: str, name: str) -> int:
+        """Owe to `name` what was owed to a provider under the name it was expected by; returns how many."""
+        checked_name("a provider's name", name)
+
+        def work(tx: Transaction) -> int:
+            return int(tx.queries.rename_provider(tx.connection, expected=expected, name=name))
+
+        return self._engine.write(Operation("rename_provider", work))
 
     def next_due(self, provider: str) -> int | None:
         """When the next claim can find something, or None when nothing is owed."""
@@ -197,7 +206,7 @@ class Outbox:
             if not returned:
                 raise _lost(delivery)
 
-        self._engine.write(work)
+        self._engine.write(Operation("return_delivery", work))
 
 
 def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Literal, NamedTuple, get_args
 
+from holdfast.core.content import check_parts
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
 from holdfast.sessions.codec import LARGEST, Unreadable, checked_name, encode, is_storable, to_json
-from holdfast.sessions.contract import MODES, Engine, Relation, Transaction, Turn
-from holdfast.sessions.listing import listed_conversation
+from holdfast.sessions.contract import MODES, Engine, Operation, Relation, Transaction, TurnRecord
+from holdfast.sessions.conversation_list import listed_conversation
 from holdfast.sessions.rotation import END_REASON
 from holdfast.sessions.transcripts import (
     lineage,
@@ -141,7 +142,7 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     sessions[0].update(parent=None, relation=None)
     sessions[0].update({mark: True for mark in MARKS if getattr(kept, mark)})
     turns = [
-        asdict(Turn(*row))
+        asdict(TurnRecord(*row))
         for each in ids
         for row in tx.queries.turns_of_session(tx.connection, session_id=each)
     ]
@@ -195,7 +196,7 @@ def import_lines(engine: Engine, lines: Iterable[str]) -> list[str]:
         return sessions
 
     try:
-        return engine.write(work)
+        return engine.write(Operation("import_conversation", work))
     except ConstraintBroken as cause:
         raise ImportRefused(at[0], f"it doesn't fit what stands before it ({cause})") from cause
 
@@ -285,5 +286,8 @@ def _check_words(kind: Kind, fields: dict[str, Any]) -> None:
         checked_name("a turn id", fields["id"])
     if kind in ("message", "waiting"):
         encode(fields["message"])
+    if kind == "waiting":
+        # What was said is a record and is kept as it is; what waits is still to be sent.
+        check_parts(fields["message"])
     if kind == "waiting" and fields["mode"] not in MODES:
         raise InvalidInput(f"mode must be one of {', '.join(MODES)}, not {fields['mode']!r}")

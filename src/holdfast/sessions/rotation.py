@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from holdfast.core.contract import Message
 from holdfast.core.errors import AlreadyContinued, InvalidInput, SessionExists
 from holdfast.sessions.codec import checked_name, encode
-from holdfast.sessions.contract import Engine, Lease, Rotation, Transaction
-from holdfast.sessions.leases import require_lease
+from holdfast.sessions.contract import Engine, Operation, Rotation, Transaction
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.transcripts import (
     insert_message,
     lock_session,
@@ -29,7 +29,7 @@ def rotate(
     opening: Sequence[Message],
     *,
     carry_from: int,
-    lease: Lease | None,
+    lease: HeldLease | None,
 ) -> Rotation:
     """Continue `session_id` in `child_id`: `opening`, then the parent's messages from `carry_from` on.
 
@@ -44,7 +44,7 @@ def rotate(
         lock_session(tx, session_id)
         _refuse_second_child(tx, session_id)
         if lease is not None:
-            require_lease(tx, lease)
+            lease.require(tx)
         _check_carry_from(tx, session_id, carry_from)
         parent = require_session(tx, session_id)
         if not tx.queries.end_session(tx.connection, id=session_id, end_reason=END_REASON):
@@ -67,7 +67,7 @@ def rotate(
         tx.queries.move_waiting_messages(tx.connection, parent=session_id, child=child_id)
         return Rotation(child_id, carried)
 
-    return engine.write(work)
+    return engine.write(Operation("rotate_session", work))
 
 
 def _refuse_second_child(tx: Transaction, session_id: str) -> None:

@@ -1,6 +1,6 @@
 """Sessions and their messages: create, read, end, and find the conversation around a session."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.core.contract import Message
@@ -23,7 +23,8 @@ from holdfast.sessions.codec import (
     encode,
     is_storable,
 )
-from holdfast.sessions.contract import Engine, Relation, Session, StoredMessage, Transaction
+from holdfast.sessions.contract import Engine, Operation, Relation, Session, StoredMessage, Transaction
+from holdfast.sessions.operations import operation
 
 
 class Transcripts:
@@ -42,21 +43,23 @@ class Transcripts:
         relation: Relation | None = None,
     ) -> Session:
         """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
-        checked_name("a session id", session_id)
-        checked_name("a session's source", source)
-        _check_relation(parent, relation)
-        checked_title(title)
-        return self._engine.write(lambda tx: create_session(tx, session_id, source, title, parent, relation))
+        return self._engine.write(
+            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
+        )
 
     def get(self, session_id: str) -> Session | None:
         return self._engine.read(lambda tx: find_session(tx, session_id))
 
     def end(self, session_id: str, end_reason: str) -> None:
-        """End a session for good; it takes no more messages."""
+        """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it."""
         checked_name("an end reason", end_reason)
-        self._engine.write(lambda tx: end_session(tx, session_id, end_reason))
+        self._engine.write(Operation("end_session", lambda tx: end_session(tx, session_id, end_reason)))
 
-    def append(
+    def append_message(self, session_id: str, message: Message, *, turn_id: str | None = None) -> int:
+        """Add one message, in a running turn or outside any; returns its sequence number."""
+        return self.append_messages(session_id, [message], turn_id=turn_id)[0]
+
+    def append_messages(
         self, session_id: str, messages: Sequence[Message], *, turn_id: str | None = None
     ) -> list[int]:
         """Add messages at the end, all or none; returns their sequence numbers."""
@@ -66,7 +69,7 @@ class Transcripts:
             lock_session(tx, session_id)
             return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
-        return self._engine.write(work)
+        return self._engine.write(Operation("append_messages", work))
 
     def messages(self, session_id: str) -> list[Message]:
         """The session's own transcript, ready for a model."""
@@ -80,7 +83,7 @@ class Transcripts:
         return self._engine.read(lambda tx: read_messages(tx, session_id, start, most))
 
     def read_before(
-        self, session_id: str, before: int | None, *, limit: int | None = None
+        self, session_id: str, before: int | None = None, *, limit: int | None = None
     ) -> list[StoredMessage]:
         """The last messages that stand before a place, or (None) before the end, in order."""
         most = checked_limit(limit)
@@ -94,7 +97,8 @@ class Transcripts:
 
         return self._engine.read(work)
 
-    def count(self, session_id: str) -> int:
+    def message_count(self, session_id: str) -> int:
+        """How many messages the session's own transcript has."""
         return self._engine.read(
             lambda tx: int(tx.queries.message_count(tx.connection, session_id=session_id))
         )
@@ -113,7 +117,7 @@ class Transcripts:
         return self._engine.read(lambda tx: conversation(tx, session_id))
 
     def root(self, session_id: str) -> str:
-        """The conversation's first session."""
+        """The first session of the conversation, by which it is known."""
         return self._engine.read(lambda tx: root_of(tx, session_id))
 
     def live_end(self, session_id: str) -> str:
@@ -126,8 +130,17 @@ class Transcripts:
             lambda tx: [row[0] for row in tx.queries.uncommitted_sessions(tx.connection)]
         )
 
-    def uncommitted_messages(self, session_id: str, through: int | None) -> list[Message]:
-        """What was said in the completed turns that no commit has covered, up to one generation or all."""
+    def uncommitted_holders(self, root_id: str) -> list[str]:
+        """The processes, by the names they hold leases under, that ran a conversation's uncommitted turns."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.uncommitted_holders(tx.connection, root=root_id)]
+        )
+
+    def uncommitted_messages(self, session_id: str, *, through: int | None = None) -> list[Message]:
+        """All that was said in those turns of a session, oldest turn first, each message once.
+
+        `through` leaves out turns with a later generation: those of another agent, or completed meanwhile.
+        """
         return self._engine.read(
             lambda tx: decode_all(
                 tx.queries.uncommitted_messages(tx.connection, session_id=session_id, through=through)
@@ -136,12 +149,31 @@ class Transcripts:
 
     def mark_committed(self, session_id: str, generation: int) -> bool:
         """Record that a commit covered the turns up to `generation`; False when that is no news."""
-        return self._engine.write(
-            lambda tx: bool(tx.queries.mark_committed(tx.connection, id=session_id, generation=generation))
-        )
+
+        def work(tx: Transaction) -> bool:
+            return bool(tx.queries.mark_committed(tx.connection, id=session_id, generation=generation))
+
+        return self._engine.write(Operation("mark_committed", work))
 
 
+@operation
 def create_session(
+    session_id: str,
+    *,
+    source: str,
+    title: str | None = None,
+    parent: str | None = None,
+    relation: Relation | None = None,
+) -> Callable[[Transaction], Session]:
+    """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
+    checked_name("a session id", session_id)
+    checked_name("a session's source", source)
+    _check_relation(parent, relation)
+    checked_title(title)
+    return lambda tx: create_session_row(tx, session_id, source, title, parent, relation)
+
+
+def create_session_row(
     tx: Transaction,
     session_id: str,
     source: str,

@@ -1,23 +1,23 @@
 """Turns as rows: found, and locked where they are now. What happens in a turn is in `journal.py`."""
 
 from holdfast.core.errors import TurnNotFound, TurnNotRunning
-from holdfast.sessions.contract import Transaction, Turn
+from holdfast.sessions.contract import Transaction, TurnRecord
 from holdfast.sessions.transcripts import lock_session
 
 
-def find_turn(tx: Transaction, turn_id: str) -> Turn | None:
+def find_turn(tx: Transaction, turn_id: str) -> TurnRecord | None:
     row = tx.queries.get_turn(tx.connection, id=turn_id)
-    return None if row is None else Turn(*row)
+    return None if row is None else TurnRecord(*row)
 
 
-def require_turn(tx: Transaction, turn_id: str) -> Turn:
+def require_turn(tx: Transaction, turn_id: str) -> TurnRecord:
     turn = find_turn(tx, turn_id)
     if turn is None:
         raise TurnNotFound(turn_id)
     return turn
 
 
-def lock_turn(tx: Transaction, turn_id: str) -> Turn:
+def lock_turn(tx: Transaction, turn_id: str) -> TurnRecord:
     """Lock the session that the turn is in now."""
     turn = require_turn(tx, turn_id)
     while not tx.alone:
@@ -30,7 +30,7 @@ def lock_turn(tx: Transaction, turn_id: str) -> Turn:
     return turn
 
 
-def lock_running_turn(tx: Transaction, turn_id: str) -> Turn:
+def lock_running_turn(tx: Transaction, turn_id: str) -> TurnRecord:
     turn = lock_turn(tx, turn_id)
     if turn.state != "running":
         raise TurnNotRunning(turn_id, turn.state)

@@ -1,7 +1,7 @@
-"""Fakes, fault injection and contract kits, shipped for plugin authors and used by Holdfast's tests.
+"""Fakes, fault injection and contract suites, for plugin authors and for Holdfast's own tests.
 
-May import any contract. Nothing outside `tests/` imports it, except the scripted model through `wiring`.
-Each name is loaded when it is first used: pytest imports this package in every run, for its plugin.
+This room may import any contract. Only `tests/` imports it, and `wiring` for the scripted model. Each name is
+loaded when it is first used, because pytest imports this package in every run, for its plugin.
 """
 
 import importlib

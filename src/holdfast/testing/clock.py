@@ -32,7 +32,7 @@ class FakeClock:
             self._waiting += 1
             self._moved.notify_all()
             try:
-                # An event has no way to wake this condition, so it is looked at in short real steps.
+                # An event can't wake this condition, so it is checked in short steps of real time.
                 while not stop.is_set() and self._now < deadline:
                     self._moved.wait(0.01)
             finally:

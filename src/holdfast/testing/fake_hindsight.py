@@ -1,7 +1,7 @@
-"""`FakeHindsight`: as much of a Hindsight server as a client that retains and recalls can tell.
+"""`FakeHindsight`: the parts of a Hindsight server that a client needs to retain and recall.
 
-It keeps what the real one (1.1.0) was seen to do: an operation id that it knows is ignored, an operation is
-processed later and may fail, a failed one runs again only when told to, an unknown bank is not found.
+It behaves as the real server (1.1.0) does: it ignores an operation id that it knows, processes an operation
+later and may fail, repeats a failed operation only on request, and answers "not found" for an unknown bank.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.testing.faulty_server import Call, FaultyServer, Reply
+from holdfast.testing.faulty_server import FaultyServer, HttpCall, Reply
 
 
 @dataclass(slots=True)
@@ -18,16 +18,16 @@ class _Operation:
     bank: str
     item: dict[str, Any]
     status: str = "pending"
-    looks: int = 0
+    polls: int = 0
 
 
 class FakeHindsight(FaultyServer):
     """A server on loopback; `key`, when given, must be sent."""
 
-    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
+    def __init__(self, key: str = "", *, polls: int = 1, port: int = 0) -> None:
         super().__init__(self._reply, port=port)
         self._key = key
-        self.looks = looks
+        self.polls = polls
         """How many requests later an operation is processed."""
         self._state_lock = threading.Lock()  # guards everything below
         self._operations: dict[str, _Operation] = {}
@@ -45,14 +45,14 @@ class FakeHindsight(FaultyServer):
         with self._state_lock:
             return [item for items in self._documents.values() for item in items]
 
-    def _reply(self, call: Call) -> Reply:
+    def _reply(self, call: HttpCall) -> Reply:
         if self._key and call.request.headers.get("authorization") != f"Bearer {self._key}":
             return Reply({"detail": "Invalid API key"}, 401)
         with self._state_lock:
             self._work_on()
             return self._routed(call)
 
-    def _routed(self, call: Call) -> Reply:
+    def _routed(self, call: HttpCall) -> Reply:
         if call.parts == ("version",):
             return Reply({"api_version": "1.1.0", "features": _FEATURES})
         match call.method, *call.parts:
@@ -87,11 +87,11 @@ class FakeHindsight(FaultyServer):
         return Reply({"operation_id": operation, "status": known.status, "error_message": error})
 
     def _work_on(self) -> None:
-        """Operations are processed by the server itself, whether or not their sender looks."""
+        """Process operations in the background, whether or not a client asks about them."""
         for operation in self._operations.values():
             if operation.status == "pending":
-                operation.looks += 1
-                if operation.looks >= self.looks:
+                operation.polls += 1
+                if operation.polls >= self.polls:
                     self._process(operation)
 
     def _process(self, operation: _Operation) -> None:
@@ -100,16 +100,16 @@ class FakeHindsight(FaultyServer):
             operation.status = "failed"
             return
         operation.status = "completed"
-        place = (operation.bank, str(operation.item["document_id"]))
+        position = (operation.bank, str(operation.item["document_id"]))
         if operation.item.get("update_mode") != "append":
-            self._documents[place] = []
-        self._documents.setdefault(place, []).append(operation.item)
+            self._documents[position] = []
+        self._documents.setdefault(position, []).append(operation.item)
 
     def _retry(self, operation: str) -> Reply:
         known = self._operations.get(operation)
         if known is None or known.status != "failed":
             return Reply({"detail": "nothing to retry"}, 409 if known else 404)
-        known.status, known.looks = "pending", 0
+        known.status, known.polls = "pending", 0
         return Reply({"success": True, "message": "queued", "operation_id": operation})
 
     def _recalled(self, bank: str, body: dict[str, Any]) -> Reply:
@@ -118,8 +118,8 @@ class FakeHindsight(FaultyServer):
 
         def found() -> Reply:
             facts = [
-                {"id": f"{place}", "text": text, "type": "world", "mentioned_at": item.get("timestamp")}
-                for place, (item, text) in enumerate(self._facts(bank))
+                {"id": f"{position}", "text": text, "type": "world", "mentioned_at": item.get("timestamp")}
+                for position, (item, text) in enumerate(self._facts(bank))
                 if words & _words(text) and (not wanted or wanted & set(item.get("tags") or ()))
             ]
             return Reply({"results": facts})

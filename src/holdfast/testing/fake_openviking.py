@@ -1,7 +1,7 @@
-"""`FakeOpenViking`: as much of an OpenViking server as a client that sends, commits and searches can tell.
+"""`FakeOpenViking`: the parts of an OpenViking server that a client needs to send, commit and search.
 
-It keeps what the real one (0.5.2) was seen to do: no key for a message, a commit that archives at once and
-extracts later, a failed extraction that clears the messages, a task that a restart may forget.
+It behaves as the real server (0.5.2) does: messages have no key, a commit archives at once and extracts
+later, a failed extraction clears the messages, and a restart may lose a task.
 """
 
 import re
@@ -9,20 +9,20 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.testing.faulty_server import Call, FaultyServer, Reply
+from holdfast.testing.faulty_server import FaultyServer, HttpCall, Reply
 
 BATCH = 100
 
 
 @dataclass(slots=True)
-class _Task:
+class _ExtractionTask:
     id: str
     session: str
     archive: str
     messages: list[dict[str, Any]]
     created: int
     status: str = "pending"
-    looks: int = 0
+    polls: int = 0
 
 
 @dataclass(slots=True)
@@ -34,46 +34,46 @@ class _Session:
 class FakeOpenViking(FaultyServer):
     """A server on loopback; `key`, when given, must be sent."""
 
-    def __init__(self, key: str = "", *, looks: int = 1, port: int = 0) -> None:
+    def __init__(self, key: str = "", *, polls: int = 1, port: int = 0) -> None:
         super().__init__(self._reply, port=port)
         self._key = key
-        self.looks = looks
-        """How often one must look until what was begun is done."""
+        self.polls = polls
+        """How many status requests a task takes until it is done."""
         self._state_lock = threading.Lock()  # guards everything below
         self._sessions: dict[str, _Session] = {}
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _ExtractionTask] = {}
         self._memories: list[str] = []
         self._received: list[dict[str, Any]] = []
         self.failing_extractions = 0
         """How many extractions fail."""
 
     def live(self, session: str) -> list[str]:
-        """What waits in a session, in order."""
+        """The messages of a session that are not committed yet, in order."""
         with self._state_lock:
             return [str(each["content"]) for each in self._sessions.get(session, _Session()).live]
 
     def received(self) -> list[str]:
-        """Every message that was ever taken, in order."""
+        """Every message that was ever received, in order."""
         with self._state_lock:
             return [str(each["content"]) for each in self._received]
 
     def memories(self) -> list[str]:
-        """What was extracted: each message of a user, every time it was extracted."""
+        """The extracted memories: each user message, once for every extraction."""
         with self._state_lock:
             return list(self._memories)
 
     def forget_tasks(self) -> None:
-        """As after a restart that lost them: those that were not done never will be."""
+        """Lose all tasks, as a restart does. Unfinished tasks are never finished."""
         with self._state_lock:
             self._tasks.clear()
 
-    def _reply(self, call: Call) -> Reply:
+    def _reply(self, call: HttpCall) -> Reply:
         if self._key and call.request.headers.get("x-api-key") != self._key:
             return _error(401, "UNAUTHENTICATED", "Invalid API Key")
         with self._state_lock:
             return self._routed(call)
 
-    def _routed(self, call: Call) -> Reply:
+    def _routed(self, call: HttpCall) -> Reply:
         match call.method, *call.parts:
             case "GET", "health":
                 return Reply({"status": "ok", "version": "0.5.2"})
@@ -119,7 +119,7 @@ class FakeOpenViking(FaultyServer):
         known.archives += 1
         archive = f"viking://user/default/sessions/{session}/history/archive_{known.archives:03}"
         number = len(self._tasks) + 1
-        task = _Task(f"task-{number}", session, archive, known.live, number)
+        task = _ExtractionTask(f"task-{number}", session, archive, known.live, number)
         known.live = []
         self._tasks[task.id] = task
         return _ok({"status": "accepted", "task_id": task.id, "archive_uri": archive})
@@ -129,12 +129,12 @@ class FakeOpenViking(FaultyServer):
         if task is None:
             return _error(404, "NOT_FOUND", "Task not found or expired")
         if task.status == "pending":
-            task.looks += 1
-            if task.looks >= self.looks:
+            task.polls += 1
+            if task.polls >= self.polls:
                 self._extract(task)
         return _ok(_shown(task))
 
-    def _extract(self, task: _Task) -> None:
+    def _extract(self, task: _ExtractionTask) -> None:
         if self.failing_extractions:
             self.failing_extractions -= 1
             task.status = "failed"
@@ -157,11 +157,11 @@ class FakeOpenViking(FaultyServer):
         memories = [{"context_type": "memory", "level": 2, "content": text} for text in found]
         return _ok({"memories": memories[: body["limit"]], "resources": [], "skills": []})
 
-    def _of(self, session: str) -> list[_Task]:
+    def _of(self, session: str) -> list[_ExtractionTask]:
         return [task for task in self._tasks.values() if task.session == session]
 
 
-def _shown(task: _Task) -> dict[str, Any]:
+def _shown(task: _ExtractionTask) -> dict[str, Any]:
     return {
         "task_id": task.id,
         "status": task.status,

@@ -1,14 +1,17 @@
 """Faults on demand: a store whose process dies just before or just after a commit.
 
 `ProcessDied` is a `BaseException`, so no `except Exception` on the way can survive it by accident, as
-nothing survives a real SIGKILL. Open a store with `SessionDB.on(CrashingEngine(engine))`.
+nothing survives a real SIGKILL. Open a store with `SessionDB.on(CrashingEngine(engine))`. Whatever a program
+asks of that store takes the way that it takes without faults, to the same thread.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NoReturn, TypeVar
 
 from holdfast.core.errors import StoreClosed
-from holdfast.sessions.contract import Engine, Transaction
+from holdfast.process import DaemonPool
+from holdfast.sessions.contract import Engine, Operation, Transaction
 
 T = TypeVar("T")
 
@@ -16,69 +19,51 @@ Moment = Literal["before", "after"]
 
 
 class ProcessDied(BaseException):
-    """Stands for the death of the process: whatever was not on disk by now is gone."""
+    """Simulates the death of the process: everything that is not on disk is lost."""
 
     def __init__(self, moment: Moment) -> None:
         super().__init__(f"the process died {moment} the commit")
         self.moment = moment
 
 
-class CrashingEngine:
-    """An engine that dies at a write once it is armed, and works as usual until then.
+def name_of(work: Callable[[Transaction], object]) -> str:
+    """The name of an operation; empty for other work."""
+    return work.name if isinstance(work, Operation) else ""
 
-    Armed "before", all of the write's statements run and then nothing of them is committed. Armed
-    "after", everything is committed and the caller never hears of it. One that died "for good" then reads
-    and writes nothing, for code that catches what is raised at it.
+
+class EngineProxy:
+    """An engine in front of another one. Subclasses change what happens to each write, on either way to it.
+
+    `changed` gives the work to run in the place of a write and may raise; `done` is called after its commit.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._armed: Moment | None = None
-        self._skip = 0
-        self._for_good = False
-        self.dead = False
         self.location = engine.location
         self.recovery = engine.recovery
 
-    def arm(self, moment: Moment, *, skip: int = 0, for_good: bool = False) -> None:
-        """Die at the next write but `skip`, before or after its commit."""
-        self._armed, self._skip, self._for_good = moment, skip, for_good
+    def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        return work
 
-    def disarm(self) -> None:
-        self._armed = None
+    def done(self, work: Callable[[Transaction], T]) -> None:
+        """The write is committed; what is raised here reaches its caller."""
 
-    @property
-    def armed(self) -> bool:
-        """Whether a coming write will die; false again once one has."""
-        return self._armed is not None
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        result = self._engine.write(Operation(name_of(work), self.changed(work)))
+        self.done(work)
+        return result
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
         self.write(work)
         then()
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        self._refuse_dead()
-        if self._armed is None or self._skip:
-            self._skip = max(0, self._skip - 1)
-            return self._engine.write(work)
-        # Taken once per call: an engine may run `work` again, and it must die again then.
-        moment, self._armed, self.dead = self._armed, None, self._for_good
-
-        def work_and_die(tx: Transaction) -> NoReturn:
-            work(tx)
-            raise ProcessDied("before")
-
-        if moment == "before":
-            return self._engine.write(work_and_die)
-        self._engine.write(work)
-        raise ProcessDied("after")
+    async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
+        result = await self._engine.run(Operation(name_of(operation), self.changed(operation)), pool)
+        self.done(operation)
+        return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        self._refuse_dead()
         return self._engine.read(work)
-
-    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> None:
-        """None, so that each write of a call is one at which it may die."""
 
     def refresh_search(self) -> None:
         self._engine.refresh_search()
@@ -91,6 +76,76 @@ class CrashingEngine:
 
     def close(self) -> None:
         self._engine.close()
+
+
+class CrashingEngine(EngineProxy):
+    """An engine that dies at a write once it is armed, and works as usual until then.
+
+    Armed "before", all of the write's statements run and then nothing of them is committed. Armed
+    "after", everything is committed and the caller never hears of it. One that died "for good" then reads
+    and writes nothing, for code that catches what is raised at it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._armed: Moment | None = None
+        self._dies_after: Callable[[Transaction], object] | None = None
+        self._skip = 0
+        self._only: str | None = None
+        self._for_good = False
+        self.dead = False
+        self.written: Counter[str] = Counter()
+        """How often each named operation was asked for."""
+        self.cut_off: set[tuple[str, Moment]] = set()
+        """The named operations at which it has died, and when."""
+
+    def arm(self, moment: Moment, *, skip: int = 0, for_good: bool = False, at: str | None = None) -> None:
+        """Die at the next write but `skip`, before or after its commit; `at` counts one operation only."""
+        self._armed, self._skip, self._for_good, self._only = moment, skip, for_good, at
+
+    def disarm(self) -> None:
+        self._armed = None
+
+    def restart(self) -> None:
+        """As a new process: it works again, and is not armed."""
+        self._armed, self.dead = None, False
+
+    @property
+    def armed(self) -> bool:
+        """Whether a coming write will die; false again once one has."""
+        return self._armed is not None
+
+    def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        self._refuse_dead()
+        name = name_of(work)
+        self.written[name] += 1
+        if self._armed is None or self._only not in (None, name):
+            return work
+        if self._skip:
+            self._skip -= 1
+            return work
+        # Taken once per call: an engine may run `work` again, and it must die again then.
+        moment, self._armed, self.dead = self._armed, None, self._for_good
+        if moment == "after":
+            self._dies_after = work
+            return work
+
+        def work_and_die(tx: Transaction) -> NoReturn:
+            work(tx)
+            self.cut_off.add((name, "before"))
+            raise ProcessDied("before")
+
+        return work_and_die
+
+    def done(self, work: Callable[[Transaction], T]) -> None:
+        if self._dies_after is work:
+            self._dies_after = None
+            self.cut_off.add((name_of(work), "after"))
+            raise ProcessDied("after")
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        self._refuse_dead()
+        return super().read(work)
 
     def _refuse_dead(self) -> None:
         if self.dead:

@@ -1,7 +1,7 @@
-"""`FaultyServer`: an HTTP server for blocking tests, that answers from a function and fails on demand.
+"""`FaultyServer`: an HTTP server for blocking tests. A function makes its answers, and it fails on demand.
 
-It runs on a thread of its own, can be stopped and started again on the same port, and plays the faults that
-were planned: a refusal, a broken connection before or after the work was done, or a wait for a gate.
+It runs on its own thread and can be stopped and started again on the same port. It plays planned faults: a
+refusal, a connection that breaks before or after the work, or a wait for a gate.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from holdfast.process import OwnLoop
-from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
+from holdfast.process import LoopThread
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.testing.provider_case import Health
 
 START_SECONDS = 10.0
@@ -21,8 +21,8 @@ SLOW_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A request as an answering function gets it."""
+class HttpCall:
+    """A request, as the answering function gets it."""
 
     method: str
     parts: tuple[str, ...]
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered, as JSON."""
+    """An answer; its body is sent as JSON."""
 
     body: object
     status: int = 200
@@ -47,32 +47,32 @@ class Reply:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """What goes wrong with requests whose first line contains `match`, so many times."""
+    """A planned fault for requests whose first line contains `match`. It happens `times` times."""
 
     match: str
     kind: Literal["refuse", "drop", "lose", "wait"]
-    """Refuse with `status`, drop the request before or lose the answer after the work, wait for `gate`."""
+    """Refuse with `status`, drop the request before the work, lose the answer after it, wait for `gate`."""
     status: int = 500
     headers: Mapping[str, str] = field(default_factory=dict)
     times: int = 1
     gate: threading.Event = field(default_factory=threading.Event)
     met: threading.Event = field(default_factory=threading.Event)
-    """Set when a request ran into it."""
+    """Set when the fault happened."""
 
 
 class FaultyServer:
     """Use it as `with FaultyServer(answer) as server`, or `start` and `stop` it."""
 
-    def __init__(self, answer: Callable[[Call], Reply], *, port: int = 0) -> None:
+    def __init__(self, answer: Callable[[HttpCall], Reply], *, port: int = 0) -> None:
         self._answer = answer
         self._lock = threading.Lock()  # guards _faults and _calls
         self._faults: list[Fault] = []
-        self._calls: list[Call] = []
+        self._calls: list[HttpCall] = []
         self._port = port
         self._slow = 0.0
         self._mended = threading.Event()
         self._mended.set()
-        self._loop: OwnLoop | None = None
+        self._loop: LoopThread | None = None
         self._http: LoopbackServer | None = None
 
     @property
@@ -80,19 +80,22 @@ class FaultyServer:
         return f"http://127.0.0.1:{self._port}"
 
     @property
-    def calls(self) -> list[Call]:
-        """What was asked, in order, faults included."""
+    def calls(self) -> list[HttpCall]:
+        """All requests in order, including those with a fault."""
         with self._lock:
             return list(self._calls)
 
     def plan(self, fault: Fault) -> Fault:
-        """Play this fault before those planned earlier are used up for the same request."""
+        """Add a fault. The first planned fault that matches a request is played."""
         with self._lock:
             self._faults.append(fault)
         return fault
 
     def set_health(self, health: Health) -> None:
-        """Break or mend the whole server: down is stopped, slow takes half a second, wedged never answers."""
+        """Break or repair the whole server.
+
+        Down is stopped, slow takes half a second, wedged never answers.
+        """
         self._slow = SLOW_SECONDS if health == "slow" else 0.0
         if health == "wedged":
             self._mended = threading.Event()
@@ -111,22 +114,22 @@ class FaultyServer:
         self.stop()
 
     def start(self) -> None:
-        """Serve, on the port of the last time."""
-        self._loop = OwnLoop("faulty-server")
+        """Start the server, again on the same port."""
+        self._loop = LoopThread("faulty-server")
         self._http = LoopbackServer(self._handle, port=self._port)
         self._loop.run(self._http.__aenter__, START_SECONDS)
         self._port = int(self._http.url.rpartition(":")[2])
 
     def stop(self) -> None:
-        """Break every connection and serve no more. May be called again."""
+        """Break every connection and stop the server. It may be called again."""
         loop, http, self._loop, self._http = self._loop, self._http, None, None
         if loop is not None and http is not None:
             loop.close(lambda: http.__aexit__(None, None, None))
 
-    async def _handle(self, request: HttpRequest, answer: Answer) -> None:
+    async def _handle(self, request: HttpRequest, answer: HttpAnswer) -> None:
         split = urlsplit(request.path)
         parts = tuple(unquote(part) for part in split.path.strip("/").split("/"))
-        call = Call(request.method, parts, dict(parse_qsl(split.query)), request)
+        call = HttpCall(request.method, parts, dict(parse_qsl(split.query)), request)
         fault = self._next_fault(call)
         await asyncio.sleep(self._slow)
         if not self._mended.is_set():
@@ -144,7 +147,7 @@ class FaultyServer:
             await answer.reply(reply.status, reply.body, reply.headers)
         return None
 
-    def _next_fault(self, call: Call) -> Fault | None:
+    def _next_fault(self, call: HttpCall) -> Fault | None:
         with self._lock:
             self._calls.append(call)
             for fault in self._faults:

@@ -1,7 +1,7 @@
-"""`LoopbackServer`: the least HTTP server that can misbehave on purpose.
+"""`LoopbackServer`: a minimal HTTP server that can misbehave on purpose.
 
-One request a connection, on 127.0.0.1, on a free port. A handler gets the request and an `Answer` to write
-to; when the client goes away, the handler is cancelled.
+One request a connection, on 127.0.0.1, on a free port. A handler gets the request and an `HttpAnswer` to
+write to; when the client goes away, the handler is cancelled.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ class HttpRequest:
     headers: Mapping[str, str]
     body: bytes
     abandoned: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the client went away before its answer was complete."""
+    """Set when the client closed the connection before its answer was complete."""
 
     def json(self) -> Any:  # noqa: ANN401 - a body is whatever the client sent
         return json.loads(self.body)
 
 
-class Answer:
-    """What a handler writes to: one `reply`, or `start`, any number of `send`, and `end` or `cut`."""
+class HttpAnswer:
+    """The answer that a handler writes: one `reply`; or `start`, any number of `send`, and `end` or `cut`."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.started = False
 
     async def reply(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
-        """A whole answer; a body that isn't bytes is sent as JSON."""
+        """Send a whole answer; a body that isn't bytes is sent as JSON."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._head(
             status,
@@ -46,7 +46,7 @@ class Answer:
         await self._writer.drain()
 
     async def start(self, headers: Mapping[str, str]) -> None:
-        """The head of an answer whose body comes in pieces."""
+        """Send the head of an answer whose body comes in pieces."""
         self._head(200, {"transfer-encoding": "chunked", **headers})
         await self._writer.drain()
 
@@ -59,7 +59,7 @@ class Answer:
         await self._writer.drain()
 
     def cut(self) -> None:
-        """Break the connection where it is."""
+        """Break the connection now."""
         self.started = True
         self._writer.transport.abort()
 
@@ -70,11 +70,11 @@ class Answer:
         self._writer.write("\r\n".join([f"HTTP/1.1 {status} {reason}", *lines, "", ""]).encode())
 
 
-Handler = Callable[[HttpRequest, Answer], Awaitable[None]]
+Handler = Callable[[HttpRequest, HttpAnswer], Awaitable[None]]
 
 
 class LoopbackServer:
-    """Serves until it is closed; `requests` holds what it was asked."""
+    """Serves until it is closed; `requests` holds the requests that it received."""
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
         self._handler = handler
@@ -111,7 +111,7 @@ class LoopbackServer:
             request = await read_request(reader)
             if request is not None:
                 self.requests.append(request)
-                await self._answer(request, reader, Answer(writer))
+                await self._answer(request, reader, HttpAnswer(writer))
         except (ConnectionError, asyncio.CancelledError):
             pass  # the client is gone, or the server closes
         finally:
@@ -120,7 +120,7 @@ class LoopbackServer:
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _answer(self, request: HttpRequest, reader: asyncio.StreamReader, answer: Answer) -> None:
+    async def _answer(self, request: HttpRequest, reader: asyncio.StreamReader, answer: HttpAnswer) -> None:
         answering = asyncio.ensure_future(self._handler(request, answer))
         gone = asyncio.ensure_future(reader.read(1))
         try:

@@ -1,23 +1,23 @@
-"""The clock of a PostgreSQL store, moved by hand: for every process that has the store open."""
+"""`PostgresClock`: the clock of a PostgreSQL store, set by a test for every process that uses the store."""
 
 from typing import Protocol
 
 from holdfast.sessions.contract import SECOND
 
 
-class Connection(Protocol):
-    """What is needed of a psycopg connection."""
+class SqlConnection(Protocol):
+    """The method of a psycopg connection that the clock uses."""
 
     def execute(self, query: str, params: tuple[int, ...] | None = None) -> object: ...
 
 
 class PostgresClock:
-    """Puts a clock that stands still in place of the schema's `store_now()`.
+    """Replaces the schema's `store_now()` by a clock that stands still.
 
-    It works through a connection of its own, in autocommit, whose search path starts with the schema.
+    It needs its own connection, in autocommit, whose search path starts with the schema.
     """
 
-    def __init__(self, connection: Connection, start: float = 1_700_000_000.0) -> None:
+    def __init__(self, connection: SqlConnection, start: float = 1_700_000_000.0) -> None:
         self._connection = connection
         self._start = int(start * SECOND)
         connection.execute("create table test_clock (now bigint not null)")

@@ -1,7 +1,8 @@
-"""`ProviderCase`: what the contract suite must know about a provider, and how it makes one.
+"""`ProviderCase`: tells the contract suite how to create a provider, read its backend and break it.
 
-For a class of provider, or a function that makes one, nothing needs to be written. A subclass of
-`ProviderCase` lets the suite look into the backend and break it; what a case doesn't offer is not tried.
+For a provider class, or a function that makes a provider, no case needs to be written. A subclass of
+`ProviderCase` lets the suite read the backend and break it. Checks that need more than a case offers are not
+tried.
 """
 
 import importlib
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from holdfast.core.clock import SystemClock
-from holdfast.memory.config import ProviderConfig, declared, resolve
+from holdfast.memory.config import ProviderConfig, declared_fields, resolve_config
 from holdfast.memory.contract import MemoryProvider
 
 Health = Literal["well", "down", "slow", "wedged"]
@@ -19,14 +20,14 @@ Health = Literal["well", "down", "slow", "wedged"]
 
 
 class NotOffered(Exception):
-    """The case can't do what a check needs; the check is not tried."""
+    """The case lacks something that a check needs, so the check is not tried."""
 
 
 class ProviderCase:
-    """Makes a provider, starts what it talks to, looks into it and breaks it.
+    """Creates a provider, starts its backend, reads the backend and breaks it.
 
-    It is made anew for each check, with an empty folder. `start` and `stop` run in the suite's process
-    alone; processes that the suite kills only call `make`, and get the values of `config`.
+    Each check gets a new case with an empty folder. `start` and `stop` run only in the suite's process. The
+    processes that the suite kills call only `make`, and get the values of `config`.
     """
 
     gaps: ClassVar[Mapping[str, str]] = {}
@@ -34,7 +35,7 @@ class ProviderCase:
     settle_seconds: ClassVar[float] = 10.0
     """How long after its delivery a turn may take to be found."""
     commits: ClassVar[bool] = False
-    """Whether it stores only at a boundary: the suite then ends the session before it looks."""
+    """Whether it stores only at a session boundary. The suite then ends the session before it reads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,17 +49,17 @@ class ProviderCase:
         return {}
 
     def start(self) -> None:
-        """Start what the provider talks to."""
+        """Start the backend."""
 
     def stop(self) -> None:
-        """Stop it, and leave nothing behind."""
+        """Stop the backend and remove everything that it left."""
 
     def stored(self) -> Sequence[str]:
-        """The texts that the backend holds, oldest first, past the provider; each of what a user said."""
+        """The user texts in the backend, the oldest first, read without the provider."""
         raise NotOffered("the case has no stored()")
 
     def set_health(self, health: Health) -> None:  # noqa: ARG002 - for those who override it
-        """Break the backend, or mend it with "well"."""
+        """Break the backend, or repair it with "well"."""
         raise NotOffered("the case has no set_health()")
 
 
@@ -66,7 +67,7 @@ Offered = Mapping[str, object]
 
 
 class FactoryCase(ProviderCase):
-    """A provider with no case of its own: made by its class, and looked into through recall alone."""
+    """A provider without its own case: created by its class, and checked through recall only."""
 
     def __init__(self, folder: Path, factory: Callable[..., Any], values: Mapping[str, str]) -> None:
         super().__init__(folder)
@@ -87,7 +88,7 @@ MakeCase = Callable[[Path], ProviderCase]
 
 
 def load_case(spec: str, values: Mapping[str, str]) -> MakeCase:
-    """What `--provider module:Name` names: a case, a class of provider, or a function that makes one."""
+    """Load `--provider module:Name`: a case, a provider class, or a function that makes a provider."""
     module, colon, name = spec.partition(":")
     if not colon:
         raise ValueError(f"--provider takes module:Name, not {spec!r}")
@@ -104,4 +105,4 @@ def gaps_of(make_case: MakeCase) -> Mapping[str, str]:
 
 def resolved(provider: MemoryProvider, values: Mapping[str, str]) -> ProviderConfig:
     """The provider's configuration from plain values."""
-    return resolve(declared(provider), values)
+    return resolve_config(declared_fields(provider), values)

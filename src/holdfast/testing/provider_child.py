@@ -1,6 +1,6 @@
-"""A process of the contract suite that may be killed: `… -m holdfast.testing.provider_child SCENE FACTS …`.
+"""A process that the contract suite may kill: `… -m holdfast.testing.provider_child SCENE FACTS …`.
 
-It hands turns over to the provider, says "handed N" for each, and then ends as its scene says.
+It gives turns to the provider, prints "handed N" for each one, and then ends in the way that the scene says.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.memory.manager import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.provider_case import load_case, resolved
-from holdfast.testing.provider_stand import QUICK, Between, sentence
+from holdfast.testing.provider_harness import QUICK, InterceptedProvider, sentence
 
 
 def opened(
@@ -26,7 +26,7 @@ def opened(
     provider = case.make()
     memory = MemoryManager(SessionDB(facts["store"]), policy=QUICK, drain_seconds=drain)
     memory.add_provider(
-        Between(provider, after=after),  # type: ignore[arg-type]
+        InterceptedProvider(provider, after=after),  # type: ignore[arg-type]
         config=resolved(provider, facts["values"]),
     )
     return memory
@@ -40,7 +40,7 @@ def hand_over(memory: MemoryManager, words: str) -> None:
 
 
 def die_unacknowledged(facts: dict[str, Any], words: str) -> None:
-    """Die when the provider has taken the first turn, before anybody could note that it has."""
+    """Die when the provider has received the first turn, before this is recorded."""
 
     def die() -> None:
         say(f"taken {words}")
@@ -51,13 +51,13 @@ def die_unacknowledged(facts: dict[str, Any], words: str) -> None:
 
 
 def be_killed(facts: dict[str, Any], words: str) -> None:
-    """Hand turns over and go on until somebody kills this process."""
+    """Give turns to the provider and wait until somebody kills this process."""
     hand_over(opened(facts), words)
     threading.Event().wait()
 
 
 def leave(facts: dict[str, Any], words: str, ending: str, delay: str) -> None:
-    """Hand turns over and end after a moment, in one of the ways in which a program ends."""
+    """Give turns to the provider and end after a moment, in one of the ways in which a program ends."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     memory = opened(facts, drain=2.0)
     hand_over(memory, words)

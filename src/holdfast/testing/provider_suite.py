@@ -1,7 +1,7 @@
 """A pytest plugin: `pytest --provider mypackage:MyProvider` runs the contract suite and prints a report card.
 
-Without that option it does nothing: pytest imports this file in every run where Holdfast is installed, so
-everything else is imported when it is needed. The checks are in `provider_checks/`.
+Without this option it does nothing. pytest imports this file in every run where Holdfast is installed, so it
+imports everything else only when needed. The checks are in `provider_checks/`.
 """
 
 from collections.abc import Generator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.testing.report_card import Mark
 
 CHECKS = Path(__file__).parent / "provider_checks"
-LONGEST_REASON = 300
+MAX_REASON_LENGTH = 300
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,5 +111,5 @@ def _marked(check: tuple[str, str], report: pytest.TestReport) -> "Mark":
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         return Mark(*check, "not tried", reason.removeprefix("Skipped: "))
     crash = getattr(report.longrepr, "reprcrash", None)
-    said = crash.message if crash is not None else str(report.longrepr)
-    return Mark(*check, "no", said.partition("\n")[0].removeprefix("AssertionError: ")[:LONGEST_REASON])
+    message = crash.message if crash is not None else str(report.longrepr)
+    return Mark(*check, "no", message.partition("\n")[0].removeprefix("AssertionError: ")[:MAX_REASON_LENGTH])

@@ -1,4 +1,4 @@
-"""Memory providers for tests: one that records everything, and does as it is told."""
+"""`RecordingProvider`: a memory provider for tests that records every call."""
 
 import threading
 from collections.abc import Callable, Sequence

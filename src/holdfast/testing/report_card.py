@@ -12,7 +12,7 @@ MARKS: dict[Outcome, str] = {"yes": "✓", "no": "✗", "gap": "~", "not tried":
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One check's outcome. A gap is a check that the provider's case says it can't pass."""
+    """The result of one check. A gap is a check that the provider can't pass, as its case says."""
 
     check: str
     title: str
@@ -22,7 +22,7 @@ class Mark:
 
 @dataclass
 class ReportCard:
-    """What came of the suite for one provider."""
+    """The results of the suite for one provider."""
 
     provider: str
     marks: list[Mark] = field(default_factory=list)

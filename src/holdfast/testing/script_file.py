@@ -18,7 +18,7 @@ from holdfast.core.errors import (
 )
 from holdfast.testing.scripted_model import Delay, Entry, Reasoning, Tokens
 
-# A subclass stands before its base: the first that fits is taken.
+# A subclass comes before its base class, because the first match is taken.
 REFUSALS: tuple[tuple[type[ModelFailure], int, str, str], ...] = (
     (ModelBusy, 429, "rate_limit_exceeded", "requests"),
     (KeyRejected, 401, "invalid_api_key", "invalid_request_error"),

@@ -58,7 +58,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What the answer reports as its usage."""
+    """The usage that the answer reports."""
 
     input: int
     output: int = 0
@@ -81,7 +81,7 @@ Entry = (
 
 
 class ScriptedModel:
-    """Plays a script. `requests` holds what it was asked, `played` how many answers it began."""
+    """Plays a script. `requests` holds the requests, `played` counts the answers that were begun."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Play the next entry of the script."""
         if self._record:
-            # A copy: the agent goes on with the same list.
+            # A copy, because the agent continues to change the same list.
             self.requests.append(replace(request, messages=tuple(request.messages)))
         entry = self._script[self.played] if self.played < len(self._script) else SCRIPT_IS_OVER
         self.played += 1
@@ -134,14 +134,14 @@ class ScriptedModel:
 
 
 def spoken(part: str | Reasoning) -> list[TextPiece] | list[ReasoningPiece]:
-    """The pieces of a text or a thought."""
+    """The pieces of a text or of reasoning."""
     if isinstance(part, str):
         return [TextPiece(piece) for piece in words(part)]
     return [ReasoningPiece(piece) for piece in words(part.text)]
 
 
 def words(text: str) -> list[str]:
-    """The text in the pieces it is streamed in."""
+    """Split the text into the pieces in which it is streamed."""
     return re.findall(r"\S*\s*", text)[:-1]
 
 

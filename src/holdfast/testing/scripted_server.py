@@ -12,7 +12,6 @@ empty answer. In a JSON file an entry may also be `{"error": 429, "message": ...
 """
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,13 +30,14 @@ from holdfast.models.contract import (
     ToolSchema,
     Usage,
 )
-from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
+from holdfast.process import run
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.testing.script_file import as_refusal, read_script
 from holdfast.testing.scripted_model import Entry, ScriptedModel
 
 
 class ScriptedServer:
-    """Plays a script over HTTP. `requests` holds what it was asked, whole with headers."""
+    """Plays a script over HTTP. `requests` holds the requests with their headers."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ScriptedServer:
         """Serve until cancelled."""
         await self._http.serve_forever()
 
-    async def _handle(self, request: HttpRequest, answer: Answer) -> None:
+    async def _handle(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if (request.method, request.path) == ("GET", "/v1/models"):
             await answer.reply(200, {"object": "list", "data": [self._listed()]})
         elif (request.method, request.path) == ("POST", "/v1/chat/completions"):
@@ -92,7 +92,7 @@ class ScriptedServer:
             "context_length": traits.context_window,
         }
 
-    async def _complete(self, body: dict[str, Any], answer: Answer) -> None:
+    async def _complete(self, body: dict[str, Any], answer: HttpAnswer) -> None:
         playing = _Playing(body, answer)
         try:
             async with aclosing(self.model.stream(as_request(body))) as pieces:
@@ -107,9 +107,9 @@ class ScriptedServer:
 
 
 class _Playing:
-    """One answer on the wire, streamed or whole, as the client asked."""
+    """One answer over HTTP, streamed or whole, as the client asked."""
 
-    def __init__(self, body: dict[str, Any], answer: Answer) -> None:
+    def __init__(self, body: dict[str, Any], answer: HttpAnswer) -> None:
         self._body = body
         self._answer = answer
         self._message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -146,7 +146,7 @@ class _Playing:
 
 
 def as_request(body: Mapping[str, Any]) -> ModelRequest:
-    """What a client sent, as a script's functions get it."""
+    """The client's request, as the functions of a script get it."""
     messages = list(body.get("messages", ()))
     system = messages.pop(0)["content"] if messages and messages[0].get("role") == "system" else ""
     functions = [tool["function"] for tool in body.get("tools") or ()]
@@ -196,7 +196,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 async def serve(script: Sequence[Entry], *, port: int, name: str, context_window: int) -> None:
-    """Serve until cancelled, and say where on standard output."""
+    """Serve until cancelled, and print the URL."""
     async with ScriptedServer(script, name=name, context_window=context_window, port=port) as server:
         sys.stdout.write(f"{server.base_url}\n")
         sys.stdout.flush()
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (OSError, InvalidInput) as cause:
         parser.error(str(cause))
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(script, port=given.port, name=given.name, context_window=given.context_window))
+        run(serve(script, port=given.port, name=given.name, context_window=given.context_window))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What a person must allow: the policy that says whether a request is done, refused, or asked about.
+"""`ApprovalPolicy`: decides whether a request is allowed, refused, or needs a person's approval.
 
-A rule is `KIND:PATTERN`, with a glob pattern over the request's subject: `command:git status*`,
-`write:/home/me/notes/*`. A command line is covered only when each command in it is, and destructive ones
-are asked about under any rule. Asking itself is in `asking.py`.
+A rule is `KIND:PATTERN`, with a glob pattern for the request's subject: `command:git status*`,
+`write:/home/me/notes/*`. A rule covers a command line only when it covers each command in it. Destructive
+commands always need approval. `open_questions.py` asks the person.
 """
 
 import re
@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.setting_checks import split_rule
 from holdfast.tools.command_parts import command_parts
 from holdfast.tools.contract import ApprovalRequest
 from holdfast.tools.destructive import destructive
@@ -19,12 +20,11 @@ from holdfast.tools.destructive import destructive
 ApprovalMode = Literal["ask", "never-ask", "always-refuse"]
 Decision = Literal["allow", "ask", "refuse"]
 COMMAND = "command"
-KIND = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class AllowRule:
-    """Requests of a kind that need no asking. `kind` may itself be a glob."""
+    """A rule that allows requests without asking. `kind` may be a glob too."""
 
     kind: str
     pattern: str
@@ -32,26 +32,26 @@ class AllowRule:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `KIND:PATTERN`."""
-        kind, colon, pattern = text.partition(":")
-        if not colon or not KIND.fullmatch(kind) or not pattern.strip():
-            raise InvalidInput(f"an allow rule is KIND:PATTERN, such as command:git status*, not {text!r}")
-        return cls(kind, pattern.strip())
+        try:
+            return cls(*split_rule(text))
+        except ValueError as wrong:
+            raise InvalidInput(str(wrong)) from None
 
     @classmethod
     def exactly(cls, request: ApprovalRequest) -> Self:
-        """The rule that covers this request and no other."""
+        """The rule that covers only this request."""
         return cls(request.kind, re.sub(r"([*?\[])", r"[\1]", request.subject))
 
     def covers(self, kind: str, text: str) -> bool:
         if not fnmatchcase(kind, self.kind):
             return False
-        # `ls *` means `ls` with anything or nothing behind it.
+        # `ls *` means `ls` with or without arguments.
         bare = self.pattern.removesuffix(" *")
         return fnmatchcase(text, self.pattern) or (bare != self.pattern and fnmatchcase(text, bare))
 
 
-def covered(request: ApprovalRequest, rules: Iterable[AllowRule]) -> bool:
-    """Whether the rules allow the whole of the request."""
+def is_covered(request: ApprovalRequest, rules: Iterable[AllowRule]) -> bool:
+    """Whether the rules allow the whole request."""
     known = list(rules)
     if request.kind != COMMAND:
         return any(rule.covers(request.kind, request.subject) for rule in known)
@@ -61,8 +61,8 @@ def covered(request: ApprovalRequest, rules: Iterable[AllowRule]) -> bool:
     return parts is not None and all(any(rule.covers(COMMAND, part) for rule in known) for part in parts)
 
 
-def weighed(request: ApprovalRequest) -> ApprovalRequest:
-    """The request, marked as destructive when its command has a known form of that."""
+def mark_destructive(request: ApprovalRequest) -> ApprovalRequest:
+    """The request, marked as destructive when its command matches a known destructive form."""
     if request.kind != COMMAND or request.destructive:
         return request
     harm = destructive(request.subject)
@@ -73,24 +73,35 @@ def weighed(request: ApprovalRequest) -> ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPolicy:
-    """Decides before anybody is asked.
+    """Decides before a person is asked.
 
-    `ask` is the default. `never-ask` allows everything, destructive commands too. `always-refuse` refuses
-    whatever would have been asked, for agents that run with nobody there.
+    `ask` is the default. `never-ask` allows everything, even destructive commands, except Holdfast's own
+    files. `always-refuse` refuses every request that would need approval.
     """
 
     mode: ApprovalMode = "ask"
     allow: tuple[AllowRule, ...] = ()
+    attended: bool = True
+    """Whether a person can be asked. If not, every request that needs approval is refused."""
+    own_files: tuple[AllowRule, ...] = ()
+    """Rules for Holdfast's own files. No setting can add one."""
 
     @classmethod
     def of(cls, mode: ApprovalMode, allow: Iterable[str]) -> Self:
-        """The policy that the settings name."""
+        """The policy from the settings."""
         return cls(mode, tuple(AllowRule.parse(text) for text in allow))
 
     def decide(self, request: ApprovalRequest, granted: Sequence[AllowRule] = ()) -> Decision:
-        """What becomes of a `weighed` request; `granted` are the rules given for this session."""
-        if self.mode == "never-ask":
+        """Decide about a request that `mark_destructive` returned.
+
+        `granted` are the rules of this session.
+        """
+        if request.own_files:
+            allowed = is_covered(request, self.own_files)
+        elif request.each_time:
+            allowed = self.mode == "never-ask"
+        else:
+            allowed = self.mode == "never-ask" or is_covered(request, (*self.allow, *granted))
+        if allowed:
             return "allow"
-        if not request.destructive and covered(request, (*self.allow, *granted)):
-            return "allow"
-        return "refuse" if self.mode == "always-refuse" else "ask"
+        return "refuse" if self.mode == "always-refuse" or not self.attended else "ask"

@@ -1,7 +1,7 @@
-"""How a function's signature becomes a JSON schema, and how a model's arguments are checked against it.
+"""Makes a JSON schema from a function's signature, and checks a model's arguments against it.
 
-`parse_arguments` is the way from the text a model wrote to what `Tool.run` takes. Whatever is wrong with
-that text is said in words the model can act on.
+`parse_arguments` turns the text that a model wrote into the arguments of `Tool.run`. Its errors tell the
+model what to change.
 """
 
 import inspect
@@ -20,12 +20,12 @@ from pydantic.json_schema import GenerateJsonSchema
 from holdfast.core.errors import ToolArgumentsInvalid, ToolInvalid
 from holdfast.tools.contract import Tool, ToolContext
 
-MOST_PROBLEMS = 5
+MAX_PROBLEMS = 5
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class _Untitled(GenerateJsonSchema):
-    """A title repeats the argument's name and costs the model tokens."""
+    """A schema without titles: a title repeats the argument's name and costs tokens."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as overridden
         return False
@@ -33,7 +33,7 @@ class _Untitled(GenerateJsonSchema):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes: the model's arguments, and perhaps the call's context."""
+    """The parameters of a function: the model's arguments and, optionally, the context of the call."""
 
     description: str
     model: type[BaseModel]
@@ -47,7 +47,7 @@ class Signature:
         return schema
 
     def check(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them, defaults filled in."""
+        """The arguments for the function, with defaults filled in."""
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as cause:
@@ -70,7 +70,7 @@ def read_signature(function: Callable[..., Any], tool: str) -> Signature:
         if _bare(hint) is ToolContext:
             context = name
             continue
-        # The field has a name of its own, so that an argument may be called `schema` or `_id`.
+        # The prefix allows arguments with names such as `schema` or `_id`.
         fields[f"argument_{name}"] = (hint, _field(name, parameter, hint, described.get(name, "")))
     try:
         model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
@@ -114,7 +114,7 @@ def _bare(hint: Any) -> Any:  # noqa: ANN401 - any annotation
 def _problems(cause: ValidationError, model: type[BaseModel]) -> str:
     taken = ", ".join(field.alias or name for name, field in model.model_fields.items()) or "none"
     said = []
-    for each in cause.errors(include_url=False, include_context=False)[:MOST_PROBLEMS]:
+    for each in cause.errors(include_url=False, include_context=False)[:MAX_PROBLEMS]:
         place = ".".join(map(str, each["loc"])) or "arguments"
         match each["type"]:
             case "missing":
@@ -128,11 +128,11 @@ def _problems(cause: ValidationError, model: type[BaseModel]) -> str:
 
 
 def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """Turn the JSON text that a model wrote into what `tool.run` takes; raises `ToolArgumentsInvalid`."""
+    """Turn the JSON text that a model wrote into arguments for `tool.run`; raises `ToolArgumentsInvalid`."""
     try:
         given = json.loads(text) if text.strip() else {}
     except json.JSONDecodeError as cause:
-        end = " It ends in the middle: it may have been cut off." if cause.pos >= len(text.rstrip()) else ""
+        end = " The text ends too early: it may have been cut off." if cause.pos >= len(text.rstrip()) else ""
         near = text[max(0, cause.pos - 20) : cause.pos + 20]
         raise ToolArgumentsInvalid(
             tool.name,

@@ -1,4 +1,4 @@
-"""The agent's own question to the person."""
+"""The tool `ask_user`: the agent asks the person a question."""
 
 from typing import Annotated
 
@@ -7,14 +7,14 @@ from pydantic import Field
 from holdfast.tools.contract import ToolContext, ToolResult
 from holdfast.tools.decorator import tool
 
-MOST_CHOICES = 10
+MAX_CHOICES = 10
 
 
 @tool(timeout=None, changes=False)
 async def ask_user(
     question: Annotated[str, Field(min_length=1)],
     context: ToolContext,
-    choices: Annotated[list[str], Field(max_length=MOST_CHOICES)] = [],  # noqa: B006 - never changed
+    choices: Annotated[list[str], Field(max_length=MAX_CHOICES)] = [],  # noqa: B006 - never changed
 ) -> ToolResult:
     """Ask the person a question and wait for the answer. Use it when you can't go on without their word.
 

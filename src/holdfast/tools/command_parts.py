@@ -1,13 +1,14 @@
-"""Takes a command line apart into the simple commands that a shell would run.
+"""Splits a command line into the simple commands that a shell would run.
 
-Only what is understood for certain is taken apart; for anything else `command_parts` gives None, and then
-no allow list covers the line. So an error in here can ask once too often, but must never ask too little.
+It splits only syntax that every shell (bash, dash, busybox, the `sh` of a container) reads in the same way.
+For anything else `command_parts` returns None, and then no allow rule covers the line. A mistake here may ask
+a person too often, but must never ask too rarely.
 """
 
 import re
 
 SEPARATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
-# Words after which a command stands in a place that this parser does not follow.
+# Words that begin syntax which this parser does not know.
 RESERVED = frozenset(
     [
         "!",
@@ -34,32 +35,45 @@ RESERVED = frozenset(
     ]
 )
 PLAIN_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9?#$!@*-])")
-# Redirections that neither read nor write a file: to another descriptor, or to nowhere.
+# Redirections that neither read nor write a file: to another descriptor, or to /dev/null. One digit at most:
+# of two digits some shells read the first as an argument. `&>` is a redirection in bash, but in dash it ends
+# a command and begins the next, so it is accepted only at the end of a command, where both mean the same.
 HARMLESS = re.compile(
-    r"(?:[0-9]*>>?|&>>?)[ \t]*(?:&[0-9]|/dev/null)(?=[\s;&|)]|$)|[0-9]*>&[0-9](?=[\s;&|)]|$)"
+    r"[0-9]?>>?[ \t]*/dev/null(?=[ \t\n;&|)]|\Z)"
+    r"|[0-9]?>&[0-9](?=[ \t\n;&|)]|\Z)"
+    r"|&>>?[ \t]*/dev/null(?=[ \t]*(?:[\n;|)]|&&|\Z))"
 )
+# Bytes that are blanks in some locales, but parts of letters in UTF-8.
+BLANK_BYTES = (b"\x85", b"\xa0")
 BLANKS = re.compile(r"[ \t]+")
-MOST_NESTED = 20
+MAX_NESTED = 20
 
 
 class _NotUnderstood(Exception):
-    """The line has a form that is not taken apart here."""
+    """The line has syntax that this parser does not know."""
 
 
 def command_parts(line: str) -> list[str] | None:
-    """Every simple command of the line, its blanks made single; None when that can't be said for certain."""
-    if any(char < " " and char not in "\t\n" for char in line):
+    """Every simple command of the line, with single blanks; None when the line is not fully understood."""
+    if any((char < " " and char not in "\t\n") or "\ud800" <= char <= "\udfff" for char in line):
         return None
     try:
-        reader = _Reader(line)
+        reader = _CommandParser(line)
         reader.read_list(closing="")
     except _NotUnderstood:
         return None
     return reader.parts or None
 
 
-class _Reader:
-    """Reads a line from left to right, once."""
+def _maybe_blank(char: str) -> bool:
+    """Whether a non-ASCII character ends a word in some locale; then a `#` after it begins a comment."""
+    if char.isascii():
+        return False
+    return char.isspace() or any(byte in char.encode() for byte in BLANK_BYTES)
+
+
+class _CommandParser:
+    """Reads a line once, from left to right."""
 
     def __init__(self, line: str) -> None:
         self._line = line
@@ -92,7 +106,7 @@ class _Reader:
         return next((each for each in SEPARATORS if self._line.startswith(each, self._at)), "")
 
     def _piece(self, *, at_start: bool) -> str:
-        """One character, quoted stretch, expansion or run of blanks."""
+        """One character, quoted text, expansion or run of blanks."""
         line, start = self._line, self._at
         char = line[start]
         if blanks := BLANKS.match(line, start):
@@ -101,10 +115,10 @@ class _Reader:
         if (at_start or char in ">&") and (found := HARMLESS.match(line, start)):
             self._at = found.end()
             return " "
-        if char in "><(){}`" or (char == "#" and at_start):
+        if char in "><(){}`" or (char == "#" and at_start) or _maybe_blank(char):
             raise _NotUnderstood
         if char == "\\":
-            # A joined line may turn the `#` that follows into a comment, and hide what comes after.
+            # A joined line may turn the next `#` into a comment, which hides the rest of the line.
             if line[start + 1 : start + 2] in ("", "\n"):
                 raise _NotUnderstood
             self._at += 2
@@ -142,7 +156,7 @@ class _Reader:
         if self._line.startswith("$(", self._at):
             self._at += 2
             self._depth += 1
-            if self._depth > MOST_NESTED:
+            if self._depth > MAX_NESTED:
                 raise _NotUnderstood
             before = len(self.parts)
             self.read_list(closing=")")

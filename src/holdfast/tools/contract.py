@@ -1,24 +1,27 @@
-"""What a tool is: its schema, how it is run, and what it can ask of the turn that runs it.
+"""The contract of tools: `Tool`, the context of a call, its result, and requests for a person's approval.
 
-Read this first, then `decorator.py` (`@tool`: a typed function becomes a `Tool`) and `approval.py`
-(what a person must allow). The agent runs tools in batches (`agent/batch.py`); a tool knows nothing of
-other calls. Whatever a tool raises becomes a failed result that the model reads.
+Read this first, then `decorator.py` (`@tool` makes a `Tool` from a typed function) and `approval.py` (the
+policy). The agent runs tools in batches (`agent/batch.py`); a tool knows nothing about other calls. An
+exception of a tool becomes a failed result, which the model reads.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.core.events import Event, ToolOutput
+from holdfast.core.own_files import OwnFiles
 
 TOOL_SECONDS = 120.0
-"""How long a call may take unless its tool says otherwise."""
+"""The time limit of a call, unless its tool sets another one."""
+NOT_ALLOWED = "the person did not allow it"
+NOBODY_THERE = "nobody is there to allow it"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model reads as the call's outcome."""
+    """The result of a call, as the model reads it."""
 
     text: str
     ok: bool = True
@@ -29,25 +32,49 @@ class ApprovalRequest:
     """Something a person must allow before it happens."""
 
     subject: str
-    """What would be done, whole: the command line, or the path that would be written."""
+    """The whole command line, or the path, or the address."""
     kind: str
-    """What allow lists name: `command`, `read`, `write`, `fetch`, or the tool's own name."""
+    """The kind in an allow rule: `command`, `read`, `write`, `fetch`, or `server__tool` for MCP."""
     reason: str = ""
-    """Why it is asked, when that is not plain: "deletes files", "outside the workspace"."""
+    """Why approval is needed, when it is not obvious: "deletes files", "outside the workspace"."""
     destructive: bool = False
-    """Asked even when an allow list covers it."""
+    """It can't be undone. No allow rule covers it."""
+    near_own_files: bool = False
+    """It may reach Holdfast's own files. No allow rule covers it."""
+    own_files: bool = False
+    """It reads or writes Holdfast's own files. It needs approval under every policy."""
+
+    @property
+    def each_time(self) -> bool:
+        """Whether a person is asked each time, so that "always" would have no effect."""
+        return self.destructive or self.near_own_files or self.own_files
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """The possible answers."""
+        return ("yes", "no") if self.each_time else ("yes", "always", "no")
 
 
 class Person(Protocol):
-    """The person at the other end of the turn, on whichever surface. Unanswered in time means no."""
+    """The person who uses the agent, on any surface. No answer in time means no."""
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether it may be done, by the policy or by the person's own word."""
+        """Whether the policy or the person allows the request."""
         ...
 
     async def answer(self, question: str, choices: Sequence[str] = ()) -> str | None:
-        """The answer to the agent's own question; None when none came in time."""
+        """The person's answer to a question of the agent; None when there is none in time."""
         ...
+
+
+def refusal(person: Person) -> str:
+    """Why the last request was refused, as part of a sentence for the model."""
+    return getattr(person, "refusal", "") or NOT_ALLOWED
+
+
+def person_refused(person: Person) -> bool:
+    """Whether a person refused the last request, and not a setting or the lack of a person."""
+    return refusal(person) == NOT_ALLOWED
 
 
 OffLoop = Callable[..., Awaitable[Any]]
@@ -56,7 +83,7 @@ OffLoop = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """One call's surroundings, made by the turn that runs it."""
+    """The context of one call. The turn creates it."""
 
     session_id: str
     turn_id: str
@@ -64,11 +91,14 @@ class ToolContext:
     workspace: Path
     person: Person
     emit: Callable[[Event], None]
-    """Shows an event in the turn's stream; from the loop's thread only."""
+    """Emits an event of the turn. Call it only on the event loop's thread."""
     off_loop: OffLoop
+    own_files: OwnFiles = field(default_factory=OwnFiles)
+    trusted_workspace: bool = True
+    """If False, every file needs approval, even in the workspace."""
 
     def say(self, text: str) -> None:
-        """Show a piece of live output."""
+        """Show a piece of live output to the person."""
         self.emit(
             ToolOutput(session_id=self.session_id, turn_id=self.turn_id, call_id=self.call_id, text=text)
         )
@@ -76,10 +106,10 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something the agent can do.
+    """Something that the agent can do.
 
-    `run` gets arguments that fit `parameters`. It is cancelled on interrupt and on timeout, and must then
-    leave nothing running behind.
+    `run` gets arguments that fit `parameters`. It is cancelled on an interrupt and on a timeout, and must
+    then leave nothing running.
     """
 
     name: str
@@ -87,8 +117,8 @@ class Tool:
     parameters: Mapping[str, Any]
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
     timeout: float | None = TOOL_SECONDS
-    """Seconds; None when the tool has limits of its own (a question, a delegation)."""
+    """Seconds; None when the tool has its own limits (a question, a delegation)."""
     changes: bool = True
-    """Whether it may change the world: after a crash such a call is never run again unasked."""
+    """Whether it may have effects. After a crash such a call is never repeated without approval."""
     check: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    """Turns the model's arguments into `run`'s; raises `ToolArgumentsInvalid`."""
+    """Checks the model's arguments and returns those for `run`; raises `ToolArgumentsInvalid`."""

@@ -1,7 +1,7 @@
-"""`@tool`: a typed, documented function, plain or async, becomes a `Tool`.
+"""`@tool`: makes a `Tool` from a typed, documented function, plain or async.
 
 The schema comes from the signature and the docstring (`arguments.py`). A parameter annotated `ToolContext`
-gets the call's context and is not shown to the model. A plain function runs off the event loop.
+gets the context of the call and is not shown to the model. A plain function runs off the event loop.
 """
 
 import functools
@@ -17,7 +17,7 @@ from holdfast.tools.arguments import read_signature
 from holdfast.tools.contract import TOOL_SECONDS, Tool, ToolContext, ToolResult
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every model's interface takes as a tool's name."""
+"""The tool names that every model API accepts."""
 
 
 @overload
@@ -40,8 +40,8 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Offer a function to the model.
 
-    It may return a text, a `ToolResult`, or anything that JSON can hold. Whatever it raises is told to the
-    model; raise `ToolFailed` to choose the words.
+    It may return a text, a `ToolResult`, or anything that can be written as JSON. The model reads its
+    exceptions; raise `ToolFailed` to choose the message.
     """
     if function is None:
         return functools.partial(_tool, name=name, timeout=timeout, changes=changes)
@@ -78,7 +78,7 @@ def _tool(function: Callable[..., Any], *, name: str | None, timeout: float | No
 
 
 def as_result(name: str, outcome: object) -> ToolResult:
-    """What a function returned, as the model reads it."""
+    """The return value of a function as a result for the model."""
     match outcome:
         case ToolResult():
             return outcome

@@ -1,7 +1,8 @@
-"""Commands that destroy what can't be brought back: a person is asked, whatever an allow list says.
+"""Recognises destructive commands. They need a person's approval even when an allow rule covers them.
 
-This looks for known forms in the text of a command, with and without its quotes. It is a net for accidents,
-not a wall: a command that hides what it does passes it, and is asked about only because all commands are.
+This searches the text of a command for known forms, with and without its quotes. It protects against
+accidents, not against a hostile command, which can hide what it does; every command needs approval for this
+reason.
 """
 
 import re
@@ -9,25 +10,27 @@ from dataclasses import dataclass
 
 ONE_COMMAND = re.compile(r"[;&|\n]")
 ONE_PIPELINE = re.compile(r"[;\n]")
+# The `&` in these does not end a command: `git push 2>&1 --force` is one command.
+REDIRECTION = re.compile(r"[<>]&|&>")
 QUOTES = str.maketrans("", "", "\\'\"")
 RECURSIVE = r"\s-(?:\w*[rR]\w*|-recursive)(?![\w-])"
 SHELLS = r"(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php"
 
 
 def _word(words: str) -> str:
-    """The pattern for one of the words as a command: not part of a longer word, a flag or a file name."""
+    """A pattern for one of the words as a command: not as part of a longer word, a flag or a file name."""
     return rf"(?<![\w.-])(?:{words})(?![\w-])"
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """Patterns that stand one after another in a command; each is plain, so looking takes linear time."""
+class _DangerPattern:
+    """Patterns that follow each other in a command. Each is simple, so a search takes linear time."""
 
     reason: str
     steps: tuple[re.Pattern[str], ...]
     within: re.Pattern[str] = ONE_COMMAND
 
-    def stands_in(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         return any(self._in_order(piece) for piece in self.within.split(text))
 
     def _in_order(self, piece: str) -> bool:
@@ -40,8 +43,8 @@ class _Form:
         return True
 
 
-def _form(reason: str, *steps: str, within: re.Pattern[str] = ONE_COMMAND) -> _Form:
-    return _Form(reason, tuple(re.compile(step) for step in steps), within)
+def _form(reason: str, *steps: str, within: re.Pattern[str] = ONE_COMMAND) -> _DangerPattern:
+    return _DangerPattern(reason, tuple(re.compile(step) for step in steps), within)
 
 
 _GIT = _word("git")
@@ -95,9 +98,10 @@ _FORMS = (
 
 
 def destructive(command: str) -> str | None:
-    """What the command would destroy, in words; None when it has no known form of that."""
-    for text in (command, command.translate(QUOTES)):
+    """What the command would destroy, as text; None when it matches no known form."""
+    line = REDIRECTION.sub(">", command.replace("\\\n", ""))
+    for text in (line, line.translate(QUOTES)):
         for form in _FORMS:
-            if form.stands_in(text):
+            if form.matches(text):
                 return form.reason
     return None

@@ -1,6 +1,7 @@
 """The file tools: read, write, edit by exact replacement, list a folder.
 
-`places.py` says what may be touched, `text_files.py` how text is kept; searching is in `searching.py`.
+`resolved_path.py` decides which files a tool may use, `text_files.py` keeps encodings and line ends, and
+`file_search.py` searches.
 """
 
 import asyncio
@@ -12,24 +13,31 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
+from holdfast.core.messages import storable
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
-from holdfast.tools.output import RESULT_CHARACTERS, storable
-from holdfast.tools.places import Place, problems_named, read_bytes, readable_place, writable_place
-from holdfast.tools.text_files import LARGEST_TEXT, TextFile, replace_file
+from holdfast.tools.output import RESULT_CHARACTERS
+from holdfast.tools.resolved_path import (
+    ResolvedPath,
+    read_bytes,
+    readable_path,
+    translate_os_errors,
+    writable_path,
+)
+from holdfast.tools.text_files import MAX_TEXT_BYTES, TextFile, replace_file
 
 LINES = 2000
-LONGEST_LINE = 2000
-MOST_ENTRIES = 1000
-MOST_NAMED = 10
+MAX_LINE_LENGTH = 2000
+MAX_ENTRIES = 1000
+MAX_NAMED = 10
 
 
 class Files:
-    """Reads and changes files. Edits of one agent wait for each other, so that none undoes another."""
+    """Reads and changes files. Edits of one agent run one after the other, so that none undoes another."""
 
     def __init__(self, characters: int = RESULT_CHARACTERS) -> None:
         self._characters = characters
-        # Held across a read and a write of one local file; calls of one batch run side by side.
+        # Held during the read and the write of one file, because the calls of one batch run at the same time.
         self._editing = asyncio.Lock()
 
     def tools(self) -> list[Tool]:
@@ -56,19 +64,19 @@ class Files:
             lines: how many lines at most
 
         """
-        place = await readable_place(context, path)
-        return str(await context.off_loop(self._read, place, start, lines))
+        target = await readable_path(context, path)
+        return str(await context.off_loop(self._read, target, start, lines))
 
-    def _read(self, place: Place, start: int, lines: int) -> str:
-        data, _ = read_bytes(place, LARGEST_TEXT)
-        file = TextFile.decode(data, place.shown)
+    def _read(self, target: ResolvedPath, start: int, lines: int) -> str:
+        data, _ = read_bytes(target, MAX_TEXT_BYTES)
+        file = TextFile.decode(data, target.shown)
         found = file.text.split("\n")
         if found[-1] == "":
             found.pop()
         if not found:
-            return f"[{place.shown} is empty]"
+            return f"[{target.shown} is empty]"
         if start > len(found):
-            raise ToolFailed(f"{place.shown} has only {len(found)} lines")
+            raise ToolFailed(f"{target.shown} has only {len(found)} lines")
         shown: list[str] = []
         length, at = 0, start - 1
         while at < min(len(found), start - 1 + lines):
@@ -96,69 +104,69 @@ class Files:
             path: the folder, relative to the workspace or absolute
 
         """
-        place = await readable_place(context, path)
-        return str(await context.off_loop(_listed, place))
+        target = await readable_path(context, path)
+        return str(await context.off_loop(_listed, target))
 
     async def write_file(self, path: str, text: str, context: ToolContext) -> str:
-        """Write a whole text file, and the folders it needs. What was in it before is gone.
+        """Write a whole text file, and create its folders. The old content is replaced.
 
         Args:
             path: the file, relative to the workspace or absolute
             text: the whole new content
 
         """
-        place = await writable_place(context, path)
-        data = TextFile("").encode(text, place.shown)
+        target = await writable_path(context, path)
+        data = TextFile("").encode(text, target.shown)
         async with self._editing:
-            new = await context.off_loop(replace_file, place, data)
-        return f"{'created' if new else 'replaced'} {place.shown} ({len(data)} bytes)"
+            new = await context.off_loop(replace_file, target, data)
+        return f"{'created' if new else 'replaced'} {target.shown} ({len(data)} bytes)"
 
     async def edit_file(
         self, path: str, old: str, new: str, context: ToolContext, replace_all: bool = False
     ) -> str:
-        """Replace a stretch of a text file by another. The stretch must stand in it exactly once.
+        """Replace a part of a text file. The old text must occur in it exactly once.
 
         Args:
             path: the file, relative to the workspace or absolute
             old: the exact text to replace, without the line numbers that read_file shows; with enough
                 lines around it to be the only one
             new: what to put in its place
-            replace_all: replace every place where it stands
+            replace_all: replace every occurrence
 
         """
-        place = await writable_place(context, path)
+        target = await writable_path(context, path)
         async with self._editing:
-            return str(await context.off_loop(_edit, place, old, new, replace_all))
+            return str(await context.off_loop(_edit, target, old, new, replace_all))
 
 
 def _shortened(line: str) -> str:
-    if len(line) <= LONGEST_LINE:
+    if len(line) <= MAX_LINE_LENGTH:
         return line
-    return f"{line[:LONGEST_LINE]} [… {len(line) - LONGEST_LINE} more characters in this line]"
+    return f"{line[:MAX_LINE_LENGTH]} [… {len(line) - MAX_LINE_LENGTH} more characters in this line]"
 
 
-def _edit(place: Place, old: str, new: str, replace_all: bool) -> str:
+def _edit(target: ResolvedPath, old: str, new: str, replace_all: bool) -> str:
     if not old:
         raise ToolFailed("`old` is empty; use write_file to write a whole file")
     if old == new:
         raise ToolFailed("`old` and `new` are the same; nothing was changed")
-    data, found = read_bytes(place, LARGEST_TEXT)
-    file = TextFile.decode(data, place.shown)
-    # A model writes plain newlines, also for a file whose lines all end otherwise.
+    data, found = read_bytes(target, MAX_TEXT_BYTES)
+    file = TextFile.decode(data, target.shown)
+    # A model writes plain newlines, even for a file in which all lines end with CRLF.
     if file.newline == "\r\n":
         old, new = _as_crlf(old), _as_crlf(new)
     count = file.text.count(old)
     if count == 0:
-        raise ToolFailed(f"`old` does not stand in {place.shown}. {_nearby(file.text, old)}")
+        raise ToolFailed(f"`old` was not found in {target.shown}. {_nearby(file.text, old)}")
     if count > 1 and not replace_all:
         raise ToolFailed(
-            f"`old` stands {count} times in {place.shown} (lines {_lines_of(file.text, old)}); "
+            f"`old` was found {count} times in {target.shown} (lines {_lines_of(file.text, old)}); "
             "add lines around it, or set replace_all"
         )
     where = _lines_of(file.text, old)
-    changed = file.encode(file.text.replace(old, new), place.shown)
-    replace_file(place, changed, unchanged_since=found)
-    return f"replaced {count} {'place' if count == 1 else 'places'} in {place.shown} (line {where})"
+    changed = file.encode(file.text.replace(old, new), target.shown)
+    replace_file(target, changed, unchanged_since=found)
+    return f"replaced {count} {'place' if count == 1 else 'places'} in {target.shown} (line {where})"
 
 
 def _as_crlf(text: str) -> str:
@@ -169,7 +177,7 @@ def _lines_of(text: str, part: str) -> str:
     named: list[str] = []
     at = text.find(part)
     while at >= 0:
-        if len(named) == MOST_NAMED:
+        if len(named) == MAX_NAMED:
             return ", ".join(named) + ", …"
         named.append(str(text.count("\n", 0, at) + 1))
         at = text.find(part, at + len(part))
@@ -177,24 +185,24 @@ def _lines_of(text: str, part: str) -> str:
 
 
 def _nearby(text: str, old: str) -> str:
-    """A hint at what was meant: lines that are the same but for blanks."""
+    """A hint: lines that differ only in blanks."""
     first = next((line.strip() for line in old.split("\n") if line.strip()), "")
     same = [str(number) for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
     if not same:
         return "Read the file again: it may have changed."
-    return f"Its first line is like line {', '.join(same[:MOST_NAMED])}, so blanks or what follows differ."
+    return f"Its first line is like line {', '.join(same[:MAX_NAMED])}, so blanks or what follows differ."
 
 
-def _listed(place: Place) -> str:
-    with problems_named(place):
-        if not stat.S_ISDIR(place.path.lstat().st_mode):
-            raise ToolFailed(f"{place.shown} is not a folder")
-        with os.scandir(place.path) as found:
+def _listed(target: ResolvedPath) -> str:
+    with translate_os_errors(target):
+        if not stat.S_ISDIR(target.path.lstat().st_mode):
+            raise ToolFailed(f"{target.shown} is not a folder")
+        with os.scandir(target.path) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-    lines = [_entry(each) for each in entries[:MOST_ENTRIES]]
-    if len(entries) > MOST_ENTRIES:
-        lines.append(f"[… and {len(entries) - MOST_ENTRIES} more]")
-    return "\n".join(lines) or f"[{place.shown} is empty]"
+    lines = [_entry(each) for each in entries[:MAX_ENTRIES]]
+    if len(entries) > MAX_ENTRIES:
+        lines.append(f"[… and {len(entries) - MAX_ENTRIES} more]")
+    return "\n".join(lines) or f"[{target.shown} is empty]"
 
 
 def _entry(entry: os.DirEntry[str]) -> str:

@@ -1,7 +1,7 @@
-"""The tools of MCP servers, offered as `server__tool`. Read `mcp_connection.py` for how one is reached.
+"""The tools of MCP servers, with names like `server__tool`. `mcp_connection.py` connects to a server.
 
-A server that can't be used is reported by its name and left out. One that ends in the middle gives failed
-results, and is started again when it is next used.
+A server that can't be used is reported by its name and left out. When a server ends during a call, the call
+fails, and the next call starts the server again.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import ToolFailed, ToolInvalid
+from holdfast.core.messages import storable
 from holdfast.core.settings import McpServerSettings
-from holdfast.tools.contract import ApprovalRequest, OffLoop, Tool, ToolContext, ToolResult
+from holdfast.tools.contract import ApprovalRequest, OffLoop, Tool, ToolContext, ToolResult, refusal
 from holdfast.tools.mcp_connection import McpConnection
-from holdfast.tools.output import storable
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 4000
+MAX_NAME_LENGTH = 64
+MAX_DESCRIPTION_LENGTH = 4000
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -38,10 +38,13 @@ class McpServers:
         self._servers = [McpServer(each, folder) for each in servers]
 
     async def open(self, off_loop: OffLoop) -> tuple[list[Tool], list[str]]:
-        """Start all servers side by side; the tools of those that work, and what is wrong with the others."""
+        """Start all servers at the same time.
+
+        Returns their tools, and the problems of servers that failed.
+        """
         if not self._servers:
             return [], []
-        # The SDK takes a second to import, for which the loop must not stand still.
+        # To import the SDK takes a second, and must not block the event loop.
         await off_loop(importlib.import_module, "mcp")
         opened = await asyncio.gather(*(each.tools() for each in self._servers), return_exceptions=True)
         tools: dict[str, Tool] = {}
@@ -56,7 +59,7 @@ class McpServers:
         return list(tools.values()), problems
 
     async def close(self) -> None:
-        """End all of them. Idempotent."""
+        """Close all servers. It may be called again."""
         await asyncio.gather(*(each.close() for each in self._servers))
 
 
@@ -71,14 +74,14 @@ def _add(tools: dict[str, Tool], server: str, found: Iterable[Tool]) -> list[str
 
 
 class McpServer:
-    """One server, through as many connections as it takes."""
+    """One server. A lost connection is replaced by a new one."""
 
     def __init__(self, settings: McpServerSettings, folder: Path) -> None:
         self.name = settings.name
         self._settings = settings
         self._folder = folder
         self._connection: McpConnection | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def tools(self) -> list[Tool]:
@@ -87,11 +90,11 @@ class McpServer:
         return [self._tool(each) for each in found]
 
     async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Call a tool; a server that has ended is started again first."""
+        """Call a tool. A server that has ended is started again first."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
             if message:
                 context.say(storable(message) + "\n")
 
@@ -99,7 +102,7 @@ class McpServer:
         try:
             client, _ = await connection.client()
             async with asyncio.timeout(self._settings.seconds):
-                return as_result(await client.call_tool(name, arguments, progress_callback=told))
+                return as_result(await client.call_tool(name, arguments, progress_callback=on_progress))
         except ToolInvalid as cause:
             self._drop(connection)
             raise ToolFailed(f"the MCP server {self.name} can't be used: {cause.problem}") from cause
@@ -124,12 +127,12 @@ class McpServer:
         )
 
     async def close(self) -> None:
-        """End the server. Idempotent."""
+        """Close the connection to the server. It may be called again."""
         self._closed = True
         if self._connection is not None:
             self._drop(self._connection)
-        if self._leaving:
-            await asyncio.wait(set(self._leaving))
+        if self._closing:
+            await asyncio.wait(set(self._closing))
 
     def _connected(self) -> McpConnection:
         if self._closed:
@@ -139,12 +142,12 @@ class McpServer:
         return self._connection
 
     def _drop(self, connection: McpConnection) -> None:
-        """Let a connection end beside what goes on; the next call makes another."""
+        """Close a connection in the background; the next call opens another."""
         if self._connection is connection:
             self._connection = None
-            leaving = asyncio.create_task(connection.close())
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
+            closing = asyncio.create_task(connection.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _tool(self, found: "McpTool") -> Tool:
         name = offered_name(self.name, found.name)
@@ -153,13 +156,13 @@ class McpServer:
             if not self._settings.trusted:
                 subject = json.dumps(arguments, ensure_ascii=False)
                 if not await context.person.approve(ApprovalRequest(subject, name, f"a tool of {self.name}")):
-                    return ToolResult("The person did not allow this call, and it was not made.", ok=False)
+                    return ToolResult(f"The call was not made: {refusal(context.person)}.", ok=False)
             return await self.call(found.name, arguments, context)
 
         reads = found.annotations is not None and found.annotations.read_only_hint is True
         return Tool(
             name=name,
-            description=storable(found.description or found.title or found.name)[:LONGEST_DESCRIPTION],
+            description=storable(found.description or found.title or found.name)[:MAX_DESCRIPTION_LENGTH],
             parameters=found.input_schema or {"type": "object", "properties": {}},
             run=run,
             timeout=None,
@@ -168,15 +171,15 @@ class McpServer:
 
 
 def offered_name(server: str, tool: str) -> str:
-    """The name under which a model calls a server's tool, in the characters that models take."""
+    """The name of a server's tool for models, in the characters that their APIs allow."""
     name = f"{server}__{NOT_IN_NAMES.sub('_', tool)}"
-    if len(name) <= LONGEST_NAME:
+    if len(name) <= MAX_NAME_LENGTH:
         return name
-    return f"{name[: LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[: MAX_NAME_LENGTH - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def as_result(result: "CallToolResult") -> ToolResult:
-    """What a server answered, as the model reads it."""
+    """The answer of a server as a result for the model."""
     texts = [_text(each.model_dump(mode="json")) for each in result.content]
     if not texts and result.structured_content is not None:
         texts = [json.dumps(result.structured_content, ensure_ascii=False)]

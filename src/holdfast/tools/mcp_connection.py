@@ -1,7 +1,7 @@
-"""One live connection to an MCP server, owned by one task from its opening to its end.
+"""One connection to an MCP server. One task opens it and closes it.
 
-The SDK's scopes must be closed by the task that opened them, so other tasks only borrow the client. A server
-that ends is noticed at the next call; a new connection then takes the place of this one.
+The SDK requires that the same task opens and closes its scopes, so other tasks only borrow the client. When a
+server has ended, the next call notices it, and a new connection replaces this one.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
 STDERR_KEPT = 2000
-MOST_PAGES = 20
-MOST_TOOLS = 200
+MAX_PAGES = 20
+MAX_TOOLS = 200
 
 
 class McpConnection:
-    """Opens in the background as soon as it is made; `client` waits for that."""
+    """Starts to open when it is created; `client` waits until it is open."""
 
     def __init__(self, server: McpServerSettings, folder: Path) -> None:
         self._server = server
@@ -48,10 +48,10 @@ class McpConnection:
         except TimeoutError:
             self._task.cancel()
             problem = f"it did not answer within {START_SECONDS:g} s"
-            raise ToolInvalid(self._server.name, problem + self._last_words()) from None
+            raise ToolInvalid(self._server.name, problem + self._stderr_tail()) from None
 
     async def close(self) -> None:
-        """End it, within a bound. Idempotent."""
+        """Close the connection, within a time limit. It may be called again."""
         self._stop.set()
         if not self._ready.done():
             self._task.cancel()
@@ -70,8 +70,8 @@ class McpConnection:
                 if not isinstance(cause, asyncio.CancelledError):
                     logger.warning("mcp.ended_badly", extra={"server": self._server.name}, exc_info=cause)
             else:
-                problem = "; ".join(dict.fromkeys(_words(cause)))
-                self._ready.set_exception(ToolInvalid(self._server.name, problem + self._last_words()))
+                problem = "; ".join(dict.fromkeys(_failure_lines(cause)))
+                self._ready.set_exception(ToolInvalid(self._server.name, problem + self._stderr_tail()))
             if isinstance(cause, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
                 raise
 
@@ -101,31 +101,34 @@ class McpConnection:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        from holdfast.process.http_transport import direct_transport
+
         timeout = httpx2.Timeout(START_SECONDS, read=self._server.seconds)
-        http = httpx2.AsyncClient(headers=dict(self._server.headers), timeout=timeout)
+        headers = dict(self._server.headers)
+        http = httpx2.AsyncClient(headers=headers, timeout=timeout, transport=direct_transport())
         await stack.enter_async_context(http)
         return streamable_http_client(self._server.url, http_client=http)
 
-    def _last_words(self) -> str:
-        said = self._stderr.decode("utf-8", "replace").strip()
-        return f". It said at last: {said}" if said else ""
+    def _stderr_tail(self) -> str:
+        tail = self._stderr.decode("utf-8", "replace").strip()
+        return f". Its last output: {tail}" if tail else ""
 
 
 async def _tools(client: "Client") -> "list[McpTool]":
     found: list[McpTool] = []
     cursor = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
-        if cursor is None or len(found) > MOST_TOOLS:
+        if cursor is None or len(found) > MAX_TOOLS:
             break
-    return found[:MOST_TOOLS]
+    return found[:MAX_TOOLS]
 
 
 @asynccontextmanager
 async def kept_stderr(kept: bytearray) -> AsyncIterator[TextIO]:
-    """A file for a server's standard error, of which the last words are kept."""
+    """A file for the standard error of a server; its last bytes are kept."""
     out, into = os.pipe()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: _Tail(kept), os.fdopen(out, "rb", buffering=0))
@@ -145,11 +148,11 @@ class _Tail(asyncio.Protocol):
         del self._kept[:-STDERR_KEPT]
 
 
-def _words(cause: BaseException) -> Iterator[str]:
-    """What went wrong, one line for each failure in a group."""
+def _failure_lines(cause: BaseException) -> Iterator[str]:
+    """One line for each failure in a group of exceptions."""
     if isinstance(cause, BaseExceptionGroup):
         for each in cause.exceptions:
-            yield from _words(each)
+            yield from _failure_lines(each)
     elif isinstance(cause, asyncio.CancelledError):
         yield "it was closed before it answered"
     else:

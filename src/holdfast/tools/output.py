@@ -1,7 +1,8 @@
-"""Long results: what the model reads of them, and where the whole is kept for reading on.
+"""Cuts long results for the model, and keeps the whole output on disk for later reading.
 
-`ResultBudget.cut` shortens a finished text; a `Spool` takes a command's output as it comes, so that a flood
-of it never stands in memory. What is kept lies in a folder for each session, readable by its owner alone.
+`ResultBudget.cut` shortens a finished text. A `Spool` receives the output of a command while it runs, so that
+a large output is never in memory as a whole. Outputs are kept in one folder for each session, which only its
+owner can read.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
+from holdfast.core.messages import storable
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 from holdfast.tools.decorator import tool
 
@@ -25,34 +27,28 @@ logger = logging.getLogger(__name__)
 
 RESULT_CHARACTERS = 30_000
 KEPT_BYTES = 50_000_000
-ROOM = 500
-"""For the words on where the rest is, so that a result that was cut is not cut again."""
+NOTE_RESERVE = 500
+"""Characters for the note that says where the rest is, so that a cut result is not cut again."""
 HEAD_SHARE = 0.4
 PIECE_BYTES = 100_000
 OUTPUTS = "outputs"
-"""The folder within a person's data in which long results are kept."""
+"""The name of the folder for long results, in the data folder."""
 OUTPUT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 # Colours, cursor movements and window titles that programs send to a terminal.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?|[@-Z\\-_=>])")
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def readable(data: bytes) -> str:
-    """A command's output as text: no escape sequences, and of a line redrawn in place its last state."""
+    """The output of a command as text, without escape sequences; of a redrawn line only the last state."""
     text = ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return storable(text)
 
 
-def storable(text: str) -> str:
-    """The text without the characters that no database stores."""
-    return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of a kept output; `end` is where to read on, `size` how long it is in bytes by now."""
+class OutputSlice:
+    """A part of a kept output. `end` is the offset of the next part, `size` the present size in bytes."""
 
     text: str
     start: int
@@ -61,7 +57,7 @@ class Piece:
 
 
 class ResultBudget:
-    """Cuts results to `characters`, and keeps the whole of what it cut."""
+    """Cuts results to `characters`, and keeps the whole text of those that it cut."""
 
     def __init__(
         self, folder: Path, characters: int = RESULT_CHARACTERS, *, kept_bytes: int = KEPT_BYTES
@@ -71,7 +67,7 @@ class ResultBudget:
         self._kept_bytes = kept_bytes
 
     def cut(self, session_id: str, text: str) -> str:
-        """The text, or its head and its tail with a word on where the rest is. Blocks on the disk."""
+        """The text, or its head and tail with a note that says where the rest is. Blocks on the disk."""
         if len(text) <= self.characters:
             return storable(text)
         with self.spool(session_id) as spool:
@@ -80,13 +76,13 @@ class ResultBudget:
             return spool.shown()
 
     def spool(self, session_id: str, *, at_once: bool = False) -> "Spool":
-        """A place for output that is still coming; `at_once` keeps it on disk from its first byte."""
-        # A session's id may hold anything, so its folder is named by a digest of it.
+        """A spool for new output; `at_once` keeps it on disk from the first byte."""
+        # A session's id may contain any character, so the folder has a digest as its name.
         name = hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         return Spool(self._folder / name, self.characters, self._kept_bytes, at_once=at_once)
 
-    def read(self, output_id: str, offset: int = 0, limit: int | None = None) -> Piece:
-        """A stretch of a kept output. Blocks on the disk."""
+    def read(self, output_id: str, offset: int = 0, limit: int | None = None) -> OutputSlice:
+        """Read a part of a kept output. Blocks on the disk."""
         found = list(self._folder.glob(f"*/{output_id}.txt")) if OUTPUT_ID.fullmatch(output_id) else []
         if not found:
             raise ToolFailed(f"no output is kept as {output_id!r}; it may have been removed with its session")
@@ -96,29 +92,32 @@ class ResultBudget:
             start = min(max(0, offset), size)
             file.seek(start)
             data = file.read(most)
-        # A character that is cut in two belongs to the next piece, unless it is broken anyway.
+        # A character that is cut in two belongs to the next part, unless it is invalid anyway.
         decoder = getincrementaldecoder("utf-8")("replace")
         decoder.decode(data)
         pending = len(decoder.getstate()[0])
         kept = data[: len(data) - pending] or data
-        return Piece(readable(kept), start, start + len(kept), size)
+        return OutputSlice(readable(kept), start, start + len(kept), size)
 
     def forget(self, session_id: str) -> None:
-        """Remove all that is kept of a session."""
+        """Remove all outputs of a session."""
         shutil.rmtree(self.spool(session_id).folder, ignore_errors=True)
 
 
 class Spool:
-    """Output as it comes: head and tail at hand, the whole on disk once it is more than a result holds."""
+    """Output while it arrives.
+
+    Head and tail in memory, everything on disk when it is too long for a result.
+    """
 
     def __init__(self, folder: Path, characters: int, kept_bytes: int, *, at_once: bool) -> None:
         self.id = new_id()
         self.folder = folder
         self.size = 0
-        most = characters - min(ROOM, characters // 2)
-        self._head_most = max(1, int(most * HEAD_SHARE))
-        self._tail_most = max(1, most - self._head_most)
-        self._kept_most = kept_bytes
+        most = characters - min(NOTE_RESERVE, characters // 2)
+        self._head_max = max(1, int(most * HEAD_SHARE))
+        self._tail_max = max(1, most - self._head_max)
+        self._kept_max = kept_bytes
         self._kept = 0
         self._head = bytearray()
         self._tail = bytearray()
@@ -134,21 +133,21 @@ class Spool:
         self.close()
 
     def write(self, data: bytes) -> None:
-        """Take the next piece. Never raises: what can't be kept is said in the result."""
+        """Add output. Never raises: the result says when output could not be kept."""
         self.size += len(data)
-        if self._file is None and self.size > self._head_most + self._tail_most and not self._problem:
+        if self._file is None and self.size > self._head_max + self._tail_max and not self._problem:
             self._open()
             self._keep(bytes(self._head + self._tail))
         self._keep(data)
-        room = self._head_most - len(self._head)
+        room = self._head_max - len(self._head)
         self._head += data[: max(0, room)]
-        self._tail += data[max(0, room) :][-self._tail_most :]
-        if len(self._tail) > 2 * self._tail_most:
-            del self._tail[: -self._tail_most]
+        self._tail += data[max(0, room) :][-self._tail_max :]
+        if len(self._tail) > 2 * self._tail_max:
+            del self._tail[: -self._tail_max]
 
     def shown(self) -> str:
-        """What a result says of it."""
-        tail = bytes(self._tail[-self._tail_most :])
+        """The text for the result."""
+        tail = bytes(self._tail[-self._tail_max :])
         left_out = self.size - len(self._head) - len(tail)
         if left_out <= 0:
             return readable(bytes(self._head) + tail)
@@ -161,17 +160,17 @@ class Spool:
         )
 
     def last(self, most: int | None = None) -> str:
-        """The end of it, however much came before."""
+        """The end of the output."""
         known = bytes(self._head + self._tail)
-        return readable(known[-min(most or self._tail_most, self._tail_most, len(known) or 1) :])
+        return readable(known[-min(most or self._tail_max, self._tail_max, len(known) or 1) :])
 
     def _where(self, offset: int) -> str:
         if self._problem and not self._kept:
             return f"They could not be kept: {self._problem}."
-        said = f'Read them with read_output(id="{self.id}", offset={offset}).'
+        note = f'Read them with read_output(id="{self.id}", offset={offset}).'
         if self._kept < self.size:
-            said += f" Only the first {self._kept} bytes of {self.size} were kept{self._because()}."
-        return said
+            note += f" Only the first {self._kept} bytes of {self.size} were kept{self._because()}."
+        return note
 
     def _because(self) -> str:
         return f": {self._problem}" if self._problem else ""
@@ -187,7 +186,7 @@ class Spool:
     def _keep(self, data: bytes) -> None:
         if self._file is None:
             return
-        room = memoryview(data)[: max(0, self._kept_most - self._kept)]
+        room = memoryview(data)[: max(0, self._kept_max - self._kept)]
         try:
             while room:
                 written = os.write(self._file, room)
@@ -202,14 +201,14 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file. Idempotent; what is kept stays."""
+        """Close the file; its content stays. It may be called again."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
 
 
 def _whole_lines(data: bytes, *, last: bool) -> tuple[bytes, int]:
-    """The data cut at a line's end when one is near, and how many bytes that took."""
+    """The data, cut at a line end when one is near, and the number of bytes that were cut."""
     near = len(data) // 4
     if last:
         at = data.rfind(b"\n", len(data) - near)
@@ -219,7 +218,7 @@ def _whole_lines(data: bytes, *, last: bool) -> tuple[bytes, int]:
 
 
 def output_tool(budget: ResultBudget) -> Tool:
-    """The tool that reads on in a result that was cut."""
+    """The tool that reads the rest of a result that was cut."""
 
     @tool(changes=False)
     def read_output(
@@ -233,7 +232,7 @@ def output_tool(budget: ResultBudget) -> Tool:
             offset: the byte to read from
 
         """
-        return told(budget.read(id, offset))
+        return format_slice(budget.read(id, offset))
 
     return read_output
 
@@ -250,7 +249,7 @@ def bounded(each: Tool, budget: ResultBudget) -> Tool:
     return replace(each, run=run)
 
 
-def told(piece: Piece) -> str:
-    """A piece as a result, with where to read on."""
+def format_slice(piece: OutputSlice) -> str:
+    """A part of an output as a result, with the offset of the next part."""
     rest = f"read on from offset {piece.end}" if piece.end < piece.size else "this is the end"
     return f"{piece.text}\n[bytes {piece.start} to {piece.end} of {piece.size}; {rest}]"

@@ -1,4 +1,4 @@
-"""Search in past conversations, and reading around what was found."""
+"""The tools that search past conversations and read them."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -14,11 +14,11 @@ from holdfast.tools.contract import Tool
 from holdfast.tools.decorator import tool
 
 SPOKEN = ("user", "assistant")
-LONGEST_MESSAGE = 4000
+MAX_MESSAGE_LENGTH = 4000
 
 
 class PastSessions:
-    """The store of conversations, as an agent reads it."""
+    """Past conversations, as tools for an agent."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
@@ -48,7 +48,7 @@ class PastSessions:
         number: Annotated[int, Field(ge=0)] = 0,
         around: Annotated[int, Field(ge=0, le=50)] = 5,
     ) -> str:
-        """Read a stretch of a past conversation.
+        """Read a part of a past conversation.
 
         Args:
             session: the session's id, as search_sessions gives it
@@ -59,7 +59,7 @@ class PastSessions:
         if self._db.get_session(session) is None:
             raise ToolFailed(f"there is no session {session!r}")
         start = max(0, number - around)
-        found = self._db.read_messages(session, start=start, limit=number + around + 1 - start)
+        found = self._db.sessions.read(session, start=start, limit=number + around + 1 - start)
         if not found:
             raise ToolFailed(f"session {session!r} has no message {number}")
         return "\n\n".join(_message(each) for each in found)
@@ -78,8 +78,8 @@ def _hit(hit: SearchHit) -> str:
 
 def _message(stored: StoredMessage) -> str:
     text = "\n".join(_texts(stored.message)).strip()
-    if len(text) > LONGEST_MESSAGE:
-        text = f"{text[:LONGEST_MESSAGE]} [… {len(text) - LONGEST_MESSAGE} more characters]"
+    if len(text) > MAX_MESSAGE_LENGTH:
+        text = f"{text[:MAX_MESSAGE_LENGTH]} [… {len(text) - MAX_MESSAGE_LENGTH} more characters]"
     return f"[{stored.seq}, {_day(stored.created)}, {stored.message['role']}]\n{text or '(no text)'}"
 
 

@@ -1,8 +1,8 @@
 """Finding and ending all processes of one command, its grandchildren too.
 
-They share a process group, and they carry a mark in their environment. On Linux the mark finds those that
-left the group (setsid, daemons). Out of reach are: a process that wiped its environment after leaving the
-group, one that runs as another user, and on other systems every process that left the group.
+They share a process group, and they carry a mark in their environment, which finds those that left the group
+(setsid, daemons). Out of reach are a process that wiped its environment after leaving the group, and one that
+runs as another user.
 """
 
 import asyncio
@@ -10,18 +10,17 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 MARK = "_HOLDFAST_COMMAND"
-MARK_IS = f"{MARK}=".encode()
-PROC = Path("/proc")
 POLL = 0.02
 ROUNDS = 20
 """How often the tree is looked through for processes that were born while it was being killed."""
 UNKNOWN = -1
 """The leader of a command that was not seen to start."""
-GONE = "ZX"
-"""States of a process that has ended and only waits to be counted."""
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
@@ -30,27 +29,38 @@ def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
 
 
 class ProcessTree:
-    """Every process of one command. `leader` is its shell, and the number of its group."""
+    """Every process of one command. `leader` is its shell, and the number of its group.
 
-    def __init__(self, leader: int, mark: str) -> None:
+    A leader that is `watched` is no shell but what watches one in a sandbox: asked to end, it would end all
+    at once and leave nothing time to end by itself. It ends when the others have, or is killed with them.
+    """
+
+    def __init__(self, leader: int, mark: str, *, watched: bool = False) -> None:
         self._leader = leader
-        self._mark = mark.encode()
+        self._spared = {leader} if watched else set()
+        self._mark = mark
 
     def group(self) -> set[int]:
         """The living processes of the group."""
-        return {pid for pid in _processes() if self._in_group(pid)} if PROC.is_dir() else self._probe()
+        import psutil
+
+        return {pid for pid in psutil.pids() if self._in_group(pid) and _is_alive(pid)}
 
     def living(self) -> set[int]:
         """All living processes of the command."""
-        if not PROC.is_dir():
-            return self._probe()
-        return {pid for pid in _processes() if self._in_group(pid) or self._is_marked(pid)}
+        import psutil
+
+        return {
+            process.pid
+            for process in psutil.process_iter()
+            if (self._in_group(process.pid) or self._is_marked(process)) and _is_alive(process.pid)
+        }
 
     async def end(self, grace: float, *, group_only: bool = False) -> None:
         """Ask them to end, and kill what is left after `grace` seconds, or when cancelled meanwhile."""
         find = self.group if group_only else self.living
         try:
-            _signal(find(), signal.SIGTERM)
+            _signal(find() - self._spared, signal.SIGTERM)
             await _until_none(find, grace)
         finally:
             _kill(find)
@@ -66,43 +76,29 @@ class ProcessTree:
         return not self.group()
 
     def _in_group(self, pid: int) -> bool:
-        state = _stat(pid)
-        return state is not None and state[0] not in GONE and state[1] == self._leader
-
-    def _is_marked(self, pid: int) -> bool:
         try:
-            environment = (PROC / str(pid) / "environ").read_bytes()
+            return os.getpgid(pid) == self._leader
         except OSError:
             return False
-        marks = next((each for each in environment.split(b"\0") if each.startswith(MARK_IS)), b"")
-        if self._mark not in marks.removeprefix(MARK_IS).split(b":"):
-            return False
-        state = _stat(pid)
-        return state is not None and state[0] not in GONE
 
-    def _probe(self) -> set[int]:
-        if self._leader == UNKNOWN:
-            return set()
+    def _is_marked(self, process: "psutil.Process") -> bool:
+        import psutil
+
         try:
-            os.killpg(self._leader, 0)
-        except (ProcessLookupError, PermissionError):
-            return set()
-        return {-self._leader}  # as `kill` takes it: the whole group
+            return self._mark in process.environ().get(MARK, "").split(":")
+        except (psutil.Error, OSError):
+            return False
 
 
-def _processes() -> list[int]:
-    own = os.getpid()
-    return [int(name) for name in os.listdir(PROC) if name.isdecimal() and int(name) != own]  # noqa: PTH208
+def _is_alive(pid: int) -> bool:
+    """Whether it runs and is not this process; one that has ended and waits to be counted does not run."""
+    import psutil
 
-
-def _stat(pid: int) -> tuple[str, int] | None:
-    """A process's state and its group."""
     try:
-        # The name in parentheses may itself hold blanks and parentheses.
-        fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        return fields[0].decode(), int(fields[2])
-    except (OSError, IndexError, ValueError):
-        return None
+        ended = psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
+    return not ended and pid != os.getpid()
 
 
 def _signal(pids: set[int], number: signal.Signals) -> None:

@@ -1,6 +1,7 @@
-"""Commands that go on beside the turn: started, listed, read, stopped; their end becomes a message.
+"""Background processes: tools to start, list, read and stop them. The end of one is sent as a message.
 
-Read `running.py` first. One `Processes` belongs to one agent; `close` ends all that still run.
+Read `shell_command.py` first. One `Processes` belongs to one agent; `close` ends all processes that still
+run.
 """
 
 import asyncio
@@ -13,26 +14,28 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, ToolResult
+from holdfast.tools.command_paths import command_request
+from holdfast.tools.contract import Tool, ToolContext, ToolResult
 from holdfast.tools.decorator import tool
-from holdfast.tools.output import ResultBudget, Spool, told
-from holdfast.tools.running import Ended, RunningCommand, start_command
-from holdfast.tools.terminal import REFUSED, folder_in
+from holdfast.tools.output import ResultBudget, Spool, format_slice
+from holdfast.tools.sandbox_choice import CommandSandbox
+from holdfast.tools.shell_command import CommandExit, RunningCommand, start_command
+from holdfast.tools.terminal import folder_in_workspace, refused
 
 logger = logging.getLogger(__name__)
 
 Deliver = Callable[[str, str], Awaitable[object]]
 """`await deliver(session_id, message)` puts a message into a session's inbox."""
 
-MOST_RUNNING = 16
+MAX_RUNNING = 16
 CLOSE_GRACE = 1.0
-TOLD_AT_END = 2000
-LONGEST_WAIT = 60
+FINAL_OUTPUT = 2000
+MAX_WAIT_SECONDS = 60
 
 
 @dataclass(slots=True)
-class Background:
-    """One process. It has ended when `ended` is set, and was ended on purpose when `stopped` is."""
+class BackgroundProcess:
+    """One process. `ended` is set when it has ended; `stopped` says that the agent stopped it."""
 
     id: str
     session_id: str
@@ -41,54 +44,66 @@ class Background:
     spool: Spool
     done: asyncio.Event
     watch: "asyncio.Task[None] | None" = None
-    ended: Ended | None = None
+    ended: CommandExit | None = None
     stopped: bool = False
 
     @property
     def state(self) -> str:
         if self.ended is not None:
-            return self.ended.words
+            return self.ended.summary
         return "stopped" if self.stopped else "running"
 
 
 class Processes:
     """The background processes of one agent. Used on the loop's thread only."""
 
-    def __init__(self, environment: Mapping[str, str], budget: ResultBudget, deliver: Deliver) -> None:
-        self._environment = environment
+    def __init__(
+        self, environment: Mapping[str, str], budget: ResultBudget, deliver: Deliver, sandbox: CommandSandbox
+    ) -> None:
+        self.environment = environment
+        self._sandbox = sandbox
         self._budget = budget
         self._deliver = deliver
-        self._known: dict[str, Background] = {}
+        self._known: dict[str, BackgroundProcess] = {}
         self._closing = asyncio.Event()
 
-    async def start(self, command: str, context: ToolContext, folder: str) -> Background:
+    async def ready(self) -> None:
+        """Raise `ToolFailed` when commands are refused, before a person is asked about one."""
+        await self._sandbox.ready()
+
+    async def start(self, command: str, context: ToolContext, folder: str) -> BackgroundProcess:
         """Start a command; its end is delivered to the session."""
         if self._closing.is_set():
             raise ToolFailed("this agent is being closed and starts nothing more")
-        if sum(not each.done.is_set() for each in self._known.values()) >= MOST_RUNNING:
-            raise ToolFailed(f"{MOST_RUNNING} processes run already; stop one first")
-        place = folder_in(context.workspace, folder)
+        if sum(not each.done.is_set() for each in self._known.values()) >= MAX_RUNNING:
+            raise ToolFailed(f"{MAX_RUNNING} processes run already; stop one first")
+        directory = folder_in_workspace(context.workspace, folder)
         spool = self._budget.spool(context.session_id, at_once=True)
-        running = await start_command(command, place, self._environment, spool, lambda _: None)
+        try:
+            launch, _ = await self._sandbox.launch(command, context, directory, self.environment)
+        except BaseException:
+            spool.close()
+            raise
+        running = await start_command(launch, spool, lambda _: None)
         if self._closing.is_set():  # meanwhile
             await running.stop(CLOSE_GRACE)
             raise ToolFailed("this agent is being closed; the process was ended again")
         name = f"p{len(self._known) + 1}"
-        process = Background(name, context.session_id, command, running, spool, asyncio.Event())
+        process = BackgroundProcess(name, context.session_id, command, running, spool, asyncio.Event())
         self._known[name] = process
         process.watch = asyncio.create_task(self._watch(process), name=f"process {name}")
         return process
 
-    def listed(self) -> list[Background]:
+    def listed(self) -> list[BackgroundProcess]:
         return list(self._known.values())
 
-    def get(self, name: str) -> Background:
+    def get(self, name: str) -> BackgroundProcess:
         if name not in self._known:
             raise ToolFailed(f"there is no process {name!r}; there are: {', '.join(self._known) or 'none'}")
         return self._known[name]
 
-    async def stop(self, name: str) -> Background:
-        """End a process and all it started; that end is not delivered, since the caller knows."""
+    async def stop(self, name: str) -> BackgroundProcess:
+        """End a process and everything it started. No message is sent, because the caller knows."""
         process = self.get(name)
         if not process.done.is_set():
             process.stopped = True
@@ -97,7 +112,7 @@ class Processes:
         return process
 
     async def close(self) -> None:
-        """End everything. Idempotent."""
+        """End all processes. It may be called again."""
         self._closing.set()
         left = [each for each in self._known.values() if not each.done.is_set()]
         for process in left:
@@ -106,7 +121,7 @@ class Processes:
         watches = [each.watch for each in self._known.values() if each.watch is not None]
         await asyncio.gather(*watches, return_exceptions=True)
 
-    async def _watch(self, process: Background) -> None:
+    async def _watch(self, process: BackgroundProcess) -> None:
         try:
             process.ended = await process.running.wait()
         finally:
@@ -114,15 +129,15 @@ class Processes:
         if process.stopped:
             return
         try:
-            await self._deliver(process.session_id, self._last_word(process, process.ended))
+            await self._deliver(process.session_id, self._exit_message(process, process.ended))
         except Exception:
             logger.exception("process.end_not_delivered", extra={"background": process.id})
 
     @staticmethod
-    def _last_word(process: Background, ended: Ended) -> str:
-        said = f"The background process {process.id} (`{process.command}`) has ended: {ended.words}."
-        output = process.spool.last(TOLD_AT_END).strip()
-        return f"{said} Its last output:\n{output}" if output else f"{said} It printed nothing."
+    def _exit_message(process: BackgroundProcess, ended: CommandExit) -> str:
+        message = f"The background process {process.id} (`{process.command}`) has ended: {ended.summary}."
+        output = process.spool.last(FINAL_OUTPUT).strip()
+        return f"{message} Its last output:\n{output}" if output else f"{message} It printed nothing."
 
 
 def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
@@ -141,9 +156,14 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
             folder: where it runs, a folder of the workspace
 
         """
-        request = ApprovalRequest(subject=command, kind="command", reason="goes on in the background")
+        directory = folder_in_workspace(context.workspace, folder)
+        await processes.ready()
+        request = await context.off_loop(
+            command_request,
+            *(command, directory, processes.environment, context.own_files, "goes on in the background"),
+        )
         if not await context.person.approve(request):
-            return REFUSED
+            return refused(request, context.person)
         process = await processes.start(command, context, folder)
         return ToolResult(f"started as {process.id}")
 
@@ -157,7 +177,7 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
         id: str,  # noqa: A002 - the word the tools use
         context: ToolContext,
         offset: Annotated[int | None, Field(ge=0)] = None,
-        wait: Annotated[int, Field(ge=0, le=LONGEST_WAIT)] = 0,
+        wait: Annotated[int, Field(ge=0, le=MAX_WAIT_SECONDS)] = 0,
     ) -> str:
         """Read the output of a background process, by default its latest.
 
@@ -174,7 +194,7 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
                     await process.done.wait()
         if offset is not None:
             piece = await context.off_loop(budget.read, process.spool.id, offset)
-            return f"{process.id} {process.state}\n{told(piece)}"
+            return f"{process.id} {process.state}\n{format_slice(piece)}"
         size = process.spool.size
         return f"{process.id} {process.state}\n{process.spool.last()}\n[the end of {size} bytes so far]"
 

@@ -1,7 +1,7 @@
-"""Skills: folders with a SKILL.md that says how to do something, listed in the prompt and read on demand.
+"""Skills: folders with a SKILL.md that explains how to do something. The prompt lists them for the model.
 
-A SKILL.md begins with YAML between two lines of `---`, with `name` and `description`. A broken one is
-reported by its folder and left out; the others work.
+A SKILL.md begins with YAML between two lines of `---`, with `name` and `description`. A broken skill is
+reported by its folder and left out.
 """
 
 import re
@@ -12,17 +12,17 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext
+from holdfast.core.messages import storable
+from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, refusal
 from holdfast.tools.decorator import tool
-from holdfast.tools.output import storable
-from holdfast.tools.places import locate, read_bytes
+from holdfast.tools.resolved_path import ResolvedPath, read_bytes, resolve_path
 from holdfast.tools.text_files import TextFile, replace_file
 
 SKILL_FILE = "SKILL.md"
-LARGEST_SKILL = 500_000
-LONGEST_DESCRIPTION = 1024
+MAX_SKILL_BYTES = 500_000
+MAX_DESCRIPTION_LENGTH = 1024
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -34,8 +34,8 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class SkillShelf:
-    """What was found: the skills that work, and in words what is wrong with the others."""
+class SkillListing:
+    """The usable skills, and the problems of the others."""
 
     skills: tuple[Skill, ...]
     problems: tuple[str, ...]
@@ -51,12 +51,12 @@ class SkillShelf:
 
 
 class Skills:
-    """A folder of skills. Looking at it blocks on the disk."""
+    """A folder of skills. Its methods block on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def look(self) -> SkillShelf:
+    def scan(self) -> SkillListing:
         """Read every skill's front matter."""
         skills: dict[str, Skill] = {}
         problems = []
@@ -65,7 +65,7 @@ class Skills:
         except FileNotFoundError:
             folders = []
         except OSError as cause:
-            return SkillShelf((), (f"the skills folder {self._folder} can't be read: {cause.strerror}",))
+            return SkillListing((), (f"the skills folder {self._folder} can't be read: {cause.strerror}",))
         for folder in folders:
             try:
                 skill = _read(folder)
@@ -77,7 +77,7 @@ class Skills:
                 problems.append(f"the skill in {folder.name} is left out: {other} has its name too")
             else:
                 skills[skill.name] = skill
-        return SkillShelf(tuple(skills.values()), tuple(problems))
+        return SkillListing(tuple(skills.values()), tuple(problems))
 
     def tools(self) -> list[Tool]:
         return [tool(changes=False)(self.read_skill), tool(self.save_skill)]
@@ -90,22 +90,22 @@ class Skills:
             file: another file of the skill, as its text names it
 
         """
-        shelf = self.look()
-        skill = next((each for each in shelf.skills if each.name == name), None)
+        listing = self.scan()
+        skill = next((each for each in listing.skills if each.name == name), None)
         if skill is None:
-            known = ", ".join(each.name for each in shelf.skills) or "none"
+            known = ", ".join(each.name for each in listing.skills) or "none"
             raise ToolFailed(f"there is no skill {name!r}; there are: {known}")
-        place = locate(skill.folder, file)
-        if not place.inside:
+        target = resolve_path(skill.folder, file)
+        if not target.inside:
             raise ToolFailed(f"{file!r} is outside the skill's folder")
-        data, _ = read_bytes(place, LARGEST_SKILL)
-        return storable(TextFile.decode(data, place.shown).text)
+        data, _ = read_bytes(target, MAX_SKILL_BYTES)
+        return storable(TextFile.decode(data, target.shown).text)
 
     async def save_skill(
         self,
-        name: Annotated[str, Field(max_length=LONGEST_NAME, pattern=rf"^{NAME.pattern}$")],
-        description: Annotated[str, Field(min_length=1, max_length=LONGEST_DESCRIPTION)],
-        text: Annotated[str, Field(min_length=1, max_length=LARGEST_SKILL // 4)],
+        name: Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=rf"^{NAME.pattern}$")],
+        description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)],
+        text: Annotated[str, Field(min_length=1, max_length=MAX_SKILL_BYTES // 4)],
         context: ToolContext,
     ) -> str:
         """Save how something is done, for later conversations. Replaces a skill of the same name.
@@ -118,24 +118,29 @@ class Skills:
         """
         import yaml
 
-        place = locate(self._folder, f"{name}/{SKILL_FILE}")
-        if not place.inside:
+        target = resolve_path(self._folder, f"{name}/{SKILL_FILE}")
+        if not target.inside:
             raise ToolFailed(f"{name} is a link that leads out of the skills folder")
         reason = "a skill is read in later conversations"
-        if not await context.person.approve(ApprovalRequest(str(place.path), "write", reason)):
-            raise ToolFailed("the person did not allow to save this skill; nothing was saved")
+        if not await context.person.approve(_saving(target, reason)):
+            raise ToolFailed(f"{refusal(context.person)}; nothing was saved")
         front = yaml.safe_dump(
             {"name": name, "description": " ".join(description.split())}, allow_unicode=True
         )
-        data = TextFile("").encode(f"---\n{front}---\n\n{text.strip()}\n", place.shown)
-        new = await context.off_loop(replace_file, place, data)
+        data = TextFile("").encode(f"---\n{front}---\n\n{text.strip()}\n", target.shown)
+        new = await context.off_loop(replace_file, target, data)
         return f"{'saved' if new else 'replaced'} the skill {name}"
+
+
+def _saving(target: ResolvedPath, reason: str) -> ApprovalRequest:
+    # A skill affects every later conversation, so no allow rule for writing covers it.
+    return ApprovalRequest(str(target.path), "write", reason, own_files=True)
 
 
 def _read(folder: Path) -> Skill:
     import yaml
 
-    data, _ = read_bytes(locate(folder, SKILL_FILE), LARGEST_SKILL)
+    data, _ = read_bytes(resolve_path(folder, SKILL_FILE), MAX_SKILL_BYTES)
     found = FRONT_MATTER.match(TextFile.decode(data, SKILL_FILE).text)
     if found is None:
         raise ToolFailed(f"its {SKILL_FILE} does not begin with front matter between two lines of ---")
@@ -146,8 +151,8 @@ def _read(folder: Path) -> Skill:
     if not isinstance(front, dict):
         raise ToolFailed("its front matter has no name and no description")
     name, description = front.get("name"), front.get("description")
-    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
         raise ToolFailed(f"its name must be small letters, digits and hyphens, not {name!r:.80}")
-    if not isinstance(description, str) or not 0 < len(description.strip()) <= LONGEST_DESCRIPTION:
-        raise ToolFailed(f"its description must be 1 to {LONGEST_DESCRIPTION} characters of text")
+    if not isinstance(description, str) or not 0 < len(description.strip()) <= MAX_DESCRIPTION_LENGTH:
+        raise ToolFailed(f"its description must be 1 to {MAX_DESCRIPTION_LENGTH} characters of text")
     return Skill(name, storable(" ".join(description.split())), folder)

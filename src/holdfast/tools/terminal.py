@@ -1,6 +1,6 @@
-"""The foreground command: live output, an exit code, and an end that takes everything it started along.
+"""The tool `run_command`: runs a command in the foreground, with live output, and waits for its end.
 
-Read `running.py` first. Commands that are to go on beside the turn are in `processes.py`.
+Read `shell_command.py` first. `processes.py` has commands in the background.
 """
 
 import asyncio
@@ -11,25 +11,37 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, ToolResult
+from holdfast.tools.command_paths import command_request
+from holdfast.tools.contract import (
+    ApprovalRequest,
+    Person,
+    Tool,
+    ToolContext,
+    ToolResult,
+    person_refused,
+    refusal,
+)
 from holdfast.tools.decorator import tool
 from holdfast.tools.output import ResultBudget, readable
-from holdfast.tools.running import RunningCommand, start_command
+from holdfast.tools.sandbox_choice import CommandSandbox
+from holdfast.tools.shell_command import RunningCommand, start_command
 
 COMMAND_SECONDS = 120
-LONGEST_SECONDS = 3600
+MAX_SECONDS = 3600
 INTERRUPT_GRACE = 0.3
 LIVE_EVERY = 0.1
 LIVE_CHARACTERS = 4000
-REFUSED = ToolResult(
-    "The person did not allow this command, and it was not run. Ask them what they would like instead, "
-    "or go on without it.",
-    ok=False,
-)
+
+
+def refused(request: ApprovalRequest, person: Person) -> ToolResult:
+    """The result for a command that was not allowed."""
+    reason = f"it {request.reason}, and " if request.reason else ""
+    instead = "Ask them what they would like instead, or go on" if person_refused(person) else "Go on"
+    return ToolResult(f"The command was not run: {reason}{refusal(person)}. {instead} without it.", ok=False)
 
 
 class LiveOutput:
-    """Shows output as it comes, in few and short events: of a flood only the last of each moment."""
+    """Shows output while it arrives, in few and short events: of a large output only the latest part."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -44,7 +56,7 @@ class LiveOutput:
             self._timer = asyncio.get_running_loop().call_later(LIVE_EVERY, self._show)
 
     def close(self) -> None:
-        """Show what waits, and nothing after that."""
+        """Show the remaining output, and nothing after that."""
         if self._timer is not None:
             self._timer.cancel()
         self._show()
@@ -56,8 +68,8 @@ class LiveOutput:
             self._say(readable(waiting.encode("utf-8", "replace")))
 
 
-def folder_in(workspace: Path, name: str) -> Path:
-    """A folder of the workspace in which a command may run."""
+def folder_in_workspace(workspace: Path, name: str) -> Path:
+    """A folder of the workspace, as the working folder of a command."""
     try:
         folder = (workspace / name).resolve(strict=True)
     except (OSError, ValueError) as cause:
@@ -69,14 +81,14 @@ def folder_in(workspace: Path, name: str) -> Path:
     return folder
 
 
-def terminal_tool(environment: Mapping[str, str], budget: ResultBudget) -> Tool:
-    """The tool `run_command`. `environment` is what commands see (`child_environment`)."""
+def terminal_tool(environment: Mapping[str, str], budget: ResultBudget, sandbox: CommandSandbox) -> Tool:
+    """The tool `run_command`. `environment` comes from `child_environment`."""
 
     @tool(timeout=None)
     async def run_command(
         command: Annotated[str, Field(min_length=1)],
         context: ToolContext,
-        seconds: Annotated[int, Field(ge=1, le=LONGEST_SECONDS)] = COMMAND_SECONDS,
+        seconds: Annotated[int, Field(ge=1, le=MAX_SECONDS)] = COMMAND_SECONDS,
         folder: str = ".",
     ) -> ToolResult:
         """Run a shell command and wait for its end. It gets no input.
@@ -90,18 +102,22 @@ def terminal_tool(environment: Mapping[str, str], budget: ResultBudget) -> Tool:
             folder: where it runs, a folder of the workspace
 
         """
-        place = folder_in(context.workspace, folder)
-        if not await context.person.approve(ApprovalRequest(subject=command, kind="command")):
-            return REFUSED
+        directory = folder_in_workspace(context.workspace, folder)
+        await sandbox.ready()
+        request = await context.off_loop(command_request, command, directory, environment, context.own_files)
+        if not await context.person.approve(request):
+            return refused(request, context.person)
         live = LiveOutput(context.say)
         with budget.spool(context.session_id) as spool:
-            running = await start_command(command, place, environment, spool, live.take)
+            launch, hint = await sandbox.launch(command, context, directory, environment)
+            running = await start_command(launch, spool, live.take)
             try:
-                said, ok = await _outcome(running, seconds)
+                outcome, ok = await _outcome(running, seconds)
             finally:
                 live.close()
             shown = spool.shown().rstrip("\n")
-        return ToolResult(f"{shown or '(no output)'}\n[{said}]", ok=ok)
+        more = f"; {hint}" if hint and not ok else ""
+        return ToolResult(f"{shown or '(no output)'}\n[{outcome}{more}]", ok=ok)
 
     return run_command
 
@@ -117,4 +133,4 @@ async def _outcome(running: RunningCommand, seconds: int) -> tuple[str, bool]:
         await running.stop(INTERRUPT_GRACE)
         raise
     left = "; processes that it had left running were ended" if ended.left else ""
-    return f"{ended.words}{left}", ended.code == 0
+    return f"{ended.summary}{left}", ended.code == 0

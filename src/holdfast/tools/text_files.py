@@ -1,4 +1,7 @@
-"""Text in files: its encoding found and kept, its line ends kept, and changes written whole or not at all."""
+"""Reads and writes text files.
+
+Encodings and line ends are kept, and a change is written completely or not at all.
+"""
 
 import codecs
 import contextlib
@@ -9,12 +12,12 @@ from typing import Self
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
-from holdfast.tools.places import Place, folder_of, problems_named
+from holdfast.tools.resolved_path import ResolvedPath, folder_of, translate_os_errors
 
-LARGEST_TEXT = 20_000_000
-LOOKED_AT = 8192
-MOST_CONTROLS = 0.3
-# UTF-32's mark begins with UTF-16's, so it is looked for first.
+MAX_TEXT_BYTES = 20_000_000
+SNIFFED_BYTES = 8192
+MAX_CONTROL_SHARE = 0.3
+# The mark of UTF-32 begins with that of UTF-16, so it comes first.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -27,7 +30,7 @@ CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\r\f\x1b\b"))
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file's text and how it is written down."""
+    """The text of a file, and its encoding."""
 
     text: str
     encoding: str = "utf-8"
@@ -35,14 +38,14 @@ class TextFile:
 
     @classmethod
     def decode(cls, data: bytes, shown: str) -> Self:
-        """Read bytes as text; refuses what is not."""
+        """Decode bytes; raises `ToolFailed` for binary data."""
         for mark, encoding in MARKS:
             if data.startswith(mark):
                 with contextlib.suppress(UnicodeDecodeError):
                     return cls(data[len(mark) :].decode(encoding), encoding, mark)
-        beginning = data[:LOOKED_AT]
+        beginning = data[:SNIFFED_BYTES]
         controls = len(beginning) - len(beginning.translate(None, CONTROLS))
-        if b"\0" in beginning or controls > MOST_CONTROLS * len(beginning):
+        if b"\0" in beginning or controls > MAX_CONTROL_SHARE * len(beginning):
             raise ToolFailed(f"{shown} is not text ({len(data)} bytes of binary data)")
         try:
             return cls(data.decode("utf-8"))
@@ -50,7 +53,7 @@ class TextFile:
             return cls(data.decode("latin-1"), "latin-1")
 
     def encode(self, text: str, shown: str) -> bytes:
-        """Another text, written down in the same way."""
+        """Encode another text in the same way."""
         try:
             return self.mark + text.encode(self.encoding)
         except UnicodeEncodeError as cause:
@@ -64,15 +67,15 @@ class TextFile:
         return "\r\n" if crlf and crlf == self.text.count("\n") else "\n"
 
 
-def replace_file(place: Place, data: bytes, *, unchanged_since: os.stat_result | None = None) -> bool:
-    """Write a file whole or not at all, keeping its mode; True when it is new.
+def replace_file(target: ResolvedPath, data: bytes, *, unchanged_since: os.stat_result | None = None) -> bool:
+    """Write a file completely or not at all, and keep its mode; True when the file is new.
 
-    With `unchanged_since`, refuses when the file is no longer the one that was read.
+    With `unchanged_since`, it refuses when the file has changed since it was read.
     """
-    with problems_named(place), folder_of(place.path, create=True) as folder:
-        name = place.path.name
+    with translate_os_errors(target), folder_of(target.path, create=True) as folder:
+        name = target.path.name
         before = _state(name, folder)
-        _check(place, before, unchanged_since)
+        _check(target, before, unchanged_since)
         written = f".holdfast-{new_id()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(written, flags, 0o666, dir_fd=folder)
@@ -83,7 +86,7 @@ def replace_file(place: Place, data: bytes, *, unchanged_since: os.stat_result |
                 if before is not None:
                     _keep_rights(file, before)
                 os.fsync(file)
-            _check(place, _state(name, folder), unchanged_since)
+            _check(target, _state(name, folder), unchanged_since)
             os.replace(written, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -99,17 +102,17 @@ def _state(name: str, folder: int) -> os.stat_result | None:
         return None
 
 
-def _check(place: Place, found: os.stat_result | None, expected: os.stat_result | None) -> None:
+def _check(target: ResolvedPath, found: os.stat_result | None, expected: os.stat_result | None) -> None:
     if found is not None:
         if stat.S_ISDIR(found.st_mode):
-            raise ToolFailed(f"{place.shown} is a folder")
+            raise ToolFailed(f"{target.shown} is a folder")
         if not stat.S_ISREG(found.st_mode):
-            raise ToolFailed(f"{place.shown} is not a regular file; it was left as it is")
+            raise ToolFailed(f"{target.shown} is not a regular file; it was left as it is")
         if not found.st_mode & 0o222:
-            raise ToolFailed(f"{place.shown} is marked read-only; it was left as it is")
+            raise ToolFailed(f"{target.shown} is marked read-only; it was left as it is")
     if expected is not None and (found is None or _identity(found) != _identity(expected)):
         raise ToolFailed(
-            f"{place.shown} was changed by somebody else meanwhile; read it again. It was left as it is"
+            f"{target.shown} was changed by somebody else meanwhile; read it again. Nothing was written"
         )
 
 
@@ -118,6 +121,6 @@ def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _keep_rights(file: int, before: os.stat_result) -> None:
-    with contextlib.suppress(PermissionError):  # only the superuser gives files away
+    with contextlib.suppress(PermissionError):  # only root can change the owner of a file
         os.fchown(file, before.st_uid, before.st_gid)
     os.fchmod(file, stat.S_IMODE(before.st_mode))

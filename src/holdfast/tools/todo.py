@@ -1,4 +1,4 @@
-"""The agent's list of what is to be done. Kept in memory for one agent; every result carries the whole list.
+"""The agent's todo list. It is kept in memory for one agent, and every result has the whole list.
 
 So the list is also in the transcript, where it survives a restart.
 """
@@ -28,7 +28,7 @@ class TodoList:
         self._items: tuple[TodoItem, ...] = ()
 
     def tool(self, like: Tool | None = None) -> Tool:
-        """The list as a tool; `like` is another list's, whose schema is taken over instead of read again."""
+        """The list as a tool; `like` is the tool of another list, whose schema is reused."""
         if like is None:
             return tool(name="todo", changes=False)(self._write)
 

@@ -1,100 +1,136 @@
-"""Puts the built-in tools of one agent together, from the settings and what the tools need.
+"""Creates the built-in tools of one agent, from the settings and from the objects that the tools need.
 
-A `Toolbox` belongs to one agent: its background processes, its list and its MCP servers end with `close`.
+A `Toolbox` belongs to one agent: `close` ends its background processes and MCP servers.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from holdfast.core.own_files import OwnFiles
 from holdfast.core.settings import ToolSettings
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.contract import OffLoop, Tool
 from holdfast.tools.environment import child_environment
+from holdfast.tools.file_search import search_tools
 from holdfast.tools.files import Files
 from holdfast.tools.mcp import McpServers
 from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
-from holdfast.tools.searching import search_tools
+from holdfast.tools.sandbox import SandboxOptions
+from holdfast.tools.sandbox_choice import CommandSandbox
 from holdfast.tools.skills import Skills
 from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
-from holdfast.tools.web import Web
+from holdfast.tools.web import PageFetcher
 
 SKILLS = "skills"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the tools of an agent work with."""
+class ToolDependencies:
+    """The objects and folders that the tools of an agent need."""
 
     workspace: Path
     data_folder: Path
     environment: Mapping[str, str]
-    """The program's own; commands see it without its secrets."""
+    """The environment of the program; commands see it without the secrets."""
     deliver: Deliver
-    """Where the end of a background process is told."""
+    """Sends the end of a background process to its session."""
     off_loop: OffLoop
     db: SessionDB | None = None
-    """Past conversations; without it they are not searched."""
+    """The store of past conversations; None means that they are not searched."""
+    own_files: OwnFiles = field(default_factory=OwnFiles)
+    """Files that tools ask about before they use them, and that sandboxes hide."""
+    own_folders: tuple[Path, ...] = ()
+    """The folders among them, whether they exist or not."""
+    workspace_label: str = "the workspace"
+    """The name of the workspace, for a person to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The tools of one agent, and what they keep running."""
+    """The tools of one agent, and the processes and servers that they keep."""
 
     tools: tuple[Tool, ...]
     problems: tuple[str, ...]
-    """What was left out and why, for a person to read."""
+    """Problems of tools that were left out, for a person to read."""
     prompt: str
-    """What the system prompt says of skills; empty when there are none."""
+    """The part of the system prompt about skills; empty when there are none."""
     budget: ResultBudget
     policy: ApprovalPolicy
     processes: Processes
     servers: McpServers
+    sandbox: CommandSandbox
 
     async def close(self) -> None:
-        """End background processes and MCP servers. Idempotent."""
+        """End background processes and MCP servers, and remove private folders. It may be called again."""
         await asyncio.gather(self.processes.close(), self.servers.close())
+        await self.sandbox.close()
 
 
-async def toolbox(settings: ToolSettings, around: Surroundings) -> Toolbox:
-    """Make an agent's tools. What can't be used is left out and said in `problems`."""
+async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
+    """Create the tools of an agent. `problems` names those that can't be used."""
     policy = ApprovalPolicy.of(settings.approval, settings.allow)
-    budget = ResultBudget(around.data_folder / OUTPUTS, settings.result_characters)
-    environment = child_environment(around.environment)
-    processes = Processes(environment, budget, around.deliver)
-    folder = Path(settings.skills_folder) if settings.skills_folder else around.data_folder / SKILLS
+    budget = ResultBudget(deps.data_folder / OUTPUTS, settings.result_characters)
+    environment = child_environment(deps.environment)
+    sandbox = CommandSandbox(settings, deps.off_loop, _own(deps), partial(_conversation, deps))
+    processes = Processes(environment, budget, deps.deliver, sandbox)
+    folder = Path(settings.skills_folder) if settings.skills_folder else deps.data_folder / SKILLS
     skills = Skills(folder)
-    shelf = await around.off_loop(skills.look)
-    servers = McpServers(settings.mcp_servers, around.workspace)
+    listing = await deps.off_loop(skills.scan)
+    servers = McpServers(settings.mcp_servers, deps.workspace)
     try:
-        theirs, problems = await servers.open(around.off_loop)
+        theirs, problems = await servers.open(deps.off_loop)
     except BaseException:
         await servers.close()
         raise
     own = [
-        terminal_tool(environment, budget),
+        terminal_tool(environment, budget, sandbox),
         *process_tools(processes, budget),
         *Files(budget.characters).tools(),
         *search_tools(),
         output_tool(budget),
-        Web().tool(),
-        *(PastSessions(around.db).tools() if around.db is not None else ()),
+        PageFetcher().tool(),
+        *(PastSessions(deps.db).tools() if deps.db is not None else ()),
         *skills.tools(),
         TodoList().tool(),
         ask_user,
     ]
     return Toolbox(
         tools=tuple(bounded(each, budget) for each in (*own, *theirs)),
-        problems=(*shelf.problems, *problems),
-        prompt=shelf.prompt(),
+        problems=(*listing.problems, *problems),
+        prompt=listing.prompt(),
         budget=budget,
         policy=policy,
         processes=processes,
         servers=servers,
+        sandbox=sandbox,
     )
+
+
+def _own(deps: ToolDependencies) -> SandboxOptions:
+    folders = tuple(Path(os.path.realpath(each)) for each in deps.own_folders)
+    return SandboxOptions(
+        hidden=deps.own_files.private,
+        folders=folders,
+        fixed=deps.own_files.program,
+        workspace=deps.workspace_label,
+    )
+
+
+async def _conversation(deps: ToolDependencies, session_id: str) -> str:
+    """The first session of the conversation.
+
+    After a compaction it continues in another one, with the same files.
+    """
+    if deps.db is None:
+        return session_id
+    lineage: list[str] = await deps.off_loop(deps.db.sessions.lineage, session_id)
+    return lineage[0] if lineage else session_id

@@ -1,6 +1,6 @@
-"""Fetches a web page as text. `web_addresses.py` says from where, `html_text.py` how a page is read.
+"""Fetches a web page as text. `web_addresses.py` checks the address, and `html_text.py` extracts the text.
 
-Every redirect is checked like a new address. The answer is bounded in size, also once unpacked, and in time.
+Every redirect is checked like a new address. Time and size are limited, also the size after decompression.
 """
 
 import asyncio
@@ -17,19 +17,20 @@ from pydantic import Field
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import ToolFailed
-from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext
+from holdfast.core.messages import storable
+from holdfast.process import NameLookup
+from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, refusal
 from holdfast.tools.decorator import tool
 from holdfast.tools.html_text import html_to_text
-from holdfast.tools.output import storable
 from holdfast.tools.web_addresses import Target, parse, resolve
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 FETCH_SECONDS = 30.0
-LARGEST_PAGE = 5_000_000
-MOST_REDIRECTS = 5
-LOOKED_AT = 8192
+MAX_PAGE_BYTES = 5_000_000
+MAX_REDIRECTS = 5
+SNIFFED_BYTES = 8192
 BAD_REQUEST = 400
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -37,7 +38,7 @@ TEXT = re.compile(
     r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|javascript|x-ndjson|toml|sql)|.*\+(?:json|xml)|"
 )
 META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-# Codecs that are no encodings of pages, and some of which are slow on purpose-made input.
+# Codecs that no page uses; some of them are slow on hostile input.
 NO_CHARSETS = frozenset(
     {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "utf-7"}
 )
@@ -50,9 +51,9 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What came, whole or up to the limit."""
+    """The answer of a server, whole or up to the limit."""
 
-    url: "httpx.URL"
+    url: "httpx2.URL"
     status: int
     content_type: str
     charset: str | None
@@ -60,22 +61,24 @@ class Page:
     cut: bool
 
 
-class Web:
-    """Fetches pages; nothing is kept between two of them, no cookies either."""
+class PageFetcher:
+    """Fetches pages. Nothing is kept between two fetches, not even cookies."""
 
     def __init__(
         self,
         *,
         seconds: float = FETCH_SECONDS,
-        largest: int = LARGEST_PAGE,
+        largest: int = MAX_PAGE_BYTES,
         clock: Clock | None = None,
+        names: NameLookup | None = None,
     ) -> None:
         self._seconds = seconds
         self._largest = largest
         self._clock = clock or SystemClock()
+        self._names = names or NameLookup()
 
     def tool(self) -> Tool:
-        # A person may be asked about an address, so the limits on time are the fetch's own.
+        # A person may be asked about an address, so the tool has its own time limits.
         return tool(timeout=None, changes=False)(self.fetch_page)
 
     async def fetch_page(self, url: Annotated[str, Field(min_length=1)], context: ToolContext) -> str:
@@ -85,62 +88,64 @@ class Web:
             url: the address, with http:// or https://
 
         """
-        # The library is imported on a thread, at the first fetch: it takes its time.
-        await context.off_loop(import_module, "httpx")
+        # The first fetch imports the library on a thread, because this takes a while.
+        await context.off_loop(import_module, "httpx2")
         page = await self._follow(parse(url), context)
         text = await context.off_loop(self._as_text, page)
         if page.status >= BAD_REQUEST:
             raise ToolFailed(f"{page.url} answered {page.status}: {text[:1000]}")
         return str(text)
 
-    async def _follow(self, url: "httpx.URL", context: ToolContext) -> Page:
-        for _ in range(MOST_REDIRECTS + 1):
+    async def _follow(self, url: "httpx2.URL", context: ToolContext) -> Page:
+        for _ in range(MAX_REDIRECTS + 1):
             target = await self._checked(url, context)
             found = await self.get(target)
             if isinstance(found, Page):
                 return found
             url = found
-        raise ToolFailed(f"the page was redirected more than {MOST_REDIRECTS} times, at last to {url}")
+        raise ToolFailed(f"the page was redirected more than {MAX_REDIRECTS} times, at last to {url}")
 
-    async def _checked(self, url: "httpx.URL", context: ToolContext) -> Target:
+    async def _checked(self, url: "httpx2.URL", context: ToolContext) -> Target:
         try:
             async with asyncio.timeout(self._seconds):
-                target: Target = await context.off_loop(resolve, url)
+                target = await resolve(url, self._names)
         except TimeoutError:
             raise ToolFailed(f"the host {url.host!r} could not be found within {self._seconds:g} s") from None
         if target.private is not None:
             reason = f"leads to {target.private}, which is not on the open internet"
             if not await context.person.approve(ApprovalRequest(str(url), "fetch", reason)):
-                raise ToolFailed(f"{url} {reason}, and the person did not allow it. Nothing was fetched.")
+                raise ToolFailed(f"{url} {reason}, and {refusal(context.person)}. Nothing was fetched.")
         return target
 
-    async def get(self, target: Target) -> "Page | httpx.URL":
-        """The page from the addresses that were checked, or the address to which it is redirected."""
-        import httpx
+    async def get(self, target: Target) -> "Page | httpx2.URL":
+        """Fetch the page from the checked addresses; returns the page, or the URL of a redirect."""
+        import httpx2
 
         try:
             async with asyncio.timeout(self._seconds), self._client() as client:
-                last: httpx.TransportError | None = None
+                last: httpx2.TransportError | None = None
                 for address in target.addresses:
                     try:
                         return await self._from(client, target.url, address)
-                    except (httpx.ConnectError, httpx.ConnectTimeout) as cause:
+                    except (httpx2.ConnectError, httpx2.ConnectTimeout) as cause:
                         last = cause
                 raise ToolFailed(f"{target.url} can't be reached: {last}")
         except TimeoutError:
             raise ToolFailed(f"{target.url} took more than {self._seconds:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as cause:
+        except (httpx2.HTTPError, httpx2.InvalidURL, zlib.error) as cause:
             raise ToolFailed(
                 f"{target.url} can't be fetched: {str(cause) or type(cause).__name__}"
             ) from cause
 
-    def _client(self) -> "httpx.AsyncClient":
-        import httpx
+    def _client(self) -> "httpx2.AsyncClient":
+        import httpx2
 
-        # Proxies and netrc of the environment would go past the check of the address.
-        return httpx.AsyncClient(trust_env=False, timeout=self._seconds)
+        # Proxies and netrc of the environment would bypass the check of the address.
+        return httpx2.AsyncClient(trust_env=False, timeout=self._seconds)
 
-    async def _from(self, client: "httpx.AsyncClient", url: "httpx.URL", address: str) -> "Page | httpx.URL":
+    async def _from(
+        self, client: "httpx2.AsyncClient", url: "httpx2.URL", address: str
+    ) -> "Page | httpx2.URL":
         host = url.raw_host.decode("ascii")
         request = client.build_request(
             "GET",
@@ -156,7 +161,9 @@ class Web:
             if not TEXT.fullmatch(kind) and kind not in HTML:
                 raise ToolFailed(f"{url} is {kind}, not text. To have the file, download it with a command.")
             body, cut = await self._body(answer)
-            if b"\0" in body[:LOOKED_AT] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            if b"\0" in body[:SNIFFED_BYTES] and not body.startswith(
+                (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            ):
                 raise ToolFailed(
                     f"{url} is binary data, not text. To have the file, download it with a command."
                 )
@@ -164,7 +171,7 @@ class Web:
         finally:
             await answer.aclose()
 
-    async def _body(self, answer: "httpx.Response") -> tuple[bytes, bool]:
+    async def _body(self, answer: "httpx2.Response") -> tuple[bytes, bool]:
         body = bytearray()
         async for piece in unpacked(answer):
             body += piece
@@ -186,8 +193,8 @@ def client_timeouts(seconds: float) -> dict[str, dict[str, float]]:
     return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
 
 
-async def unpacked(answer: "httpx.Response") -> AsyncIterator[bytes]:
-    """The body as it comes. Unpacked here in small pieces, since a few bytes can hold gigabytes."""
+async def unpacked(answer: "httpx2.Response") -> AsyncIterator[bytes]:
+    """The body while it arrives, decompressed in small pieces, because a few bytes can become gigabytes."""
     encoding = answer.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
         async for piece in answer.aiter_raw():
@@ -205,7 +212,7 @@ async def unpacked(answer: "httpx.Response") -> AsyncIterator[bytes]:
 
 
 def decoded(body: bytes, charset: str | None) -> str:
-    """The text in the encoding that the answer names, the page names, or UTF-8."""
+    """Decode the body in the encoding that the answer or the page names, or in UTF-8."""
     named = META_CHARSET.search(body[:4096])
     guesses = [charset, named[1].decode("ascii", "replace") if named else None]
     for mark, encoding in (

@@ -13,20 +13,21 @@ from holdfast.core.errors import HoldfastError
 from holdfast.web import problems
 from holdfast.web.auth import Auth
 from holdfast.web.compat import chat_completions, models, responses
-from holdfast.web.contract import Web
-from holdfast.web.doors import Doors
+from holdfast.web.contract import WebParts
 from holdfast.web.limits import BodyLimit, RateLimit
+from holdfast.web.origin_guard import OriginGuard
 from holdfast.web.page_files import PageFiles
-from holdfast.web.requests import RequestLog
-from holdfast.web.routes import events, health, memory, searching, sessions, talking, wishes
+from holdfast.web.proxies import ForwardedHeaders
+from holdfast.web.request_log import RequestLog
+from holdfast.web.routes import commands, events, health, memory, messages, search, sessions
 
-GROUPS = (chat_completions, sessions, talking, events, responses, models, wishes, searching, memory, health)
-"""They are searched for a request's route in this order: what is asked most stands first."""
+GROUPS = (chat_completions, sessions, messages, events, responses, models, commands, search, memory, health)
+"""Routes are searched in this order, so the busiest groups stand first."""
 PAGE = Path(__file__).parent / "page"
 
 
 class DescribedApp(FastAPI):
-    """Describes what its routes alone don't show: the body of an error, and the token."""
+    """Adds to the description what routes don't show: the body of an error, and the token."""
 
     def openapi(self) -> dict[str, Any]:
         described = super().openapi()
@@ -36,7 +37,7 @@ class DescribedApp(FastAPI):
         return described
 
 
-def build_app(web: Web, page: Path = PAGE) -> FastAPI:
+def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
     """The application; everything it needs is in `web`."""
     app = DescribedApp(
         title="Holdfast",
@@ -44,9 +45,10 @@ def build_app(web: Web, page: Path = PAGE) -> FastAPI:
         summary="An agent that keeps its word, over HTTP.",
         docs_url=None,
         redoc_url=None,
+        servers=[{"url": web.settings.root_path or "/"}],
     )
     app.state.web = web
-    web.host.watch(lambda event: web.metrics.heard(event, web.clock.monotonic()))
+    web.host.watch(lambda event: web.metrics.record(event, web.clock.monotonic()))
     app.exception_handlers.update(
         {
             HoldfastError: problems.on_holdfast_error,
@@ -55,16 +57,16 @@ def build_app(web: Web, page: Path = PAGE) -> FastAPI:
         }
     )
     for group in GROUPS:
-        # Their prefixes are their own: what `include_router` would put around them has nothing to add.
+        # The routes carry their prefixes, so `include_router` would only add work to each request.
         app.router.routes.extend(group.router.routes)
     files = PageFiles(page)
     for path in files.paths:
         app.add_api_route(path, files.answer, methods=["GET", "HEAD"], include_in_schema=False)
-    # Each is put around what is there already: the last is the outermost.
-    app.add_middleware(BodyLimit, patience=web.settings.patience_s)
-    app.add_middleware(Auth, token=web.token, is_page=files.has)
+    # Each wraps the ones before it: the last is the outermost.
+    app.add_middleware(BodyLimit, patience=web.settings.client_timeout_s)
+    app.add_middleware(Auth, token=web.token, is_page=files.has, root_path=web.settings.root_path)
     if web.settings.allowed_origins:
-        # Their own headers, never the cookie.
+        # Other origins may send headers, but never the cookie.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=web.settings.allowed_origins,
@@ -74,10 +76,13 @@ def build_app(web: Web, page: Path = PAGE) -> FastAPI:
         )
     app.add_middleware(RateLimit, clock=web.clock, per_second=web.settings.requests_per_s)
     app.add_middleware(
-        Doors,
+        OriginGuard,
         bound=web.settings.host,
         hosts=web.settings.allowed_hosts,
         origins=web.settings.allowed_origins,
     )
     app.add_middleware(RequestLog, clock=web.clock, metrics=web.metrics)
+    app.add_middleware(
+        ForwardedHeaders, trusted=web.settings.trusted_proxies, root_path=web.settings.root_path
+    )
     return app

@@ -1,14 +1,13 @@
-"""The token: whoever shows it is the person whose assistant this is.
+"""The token: a client that shows it acts for the owner of this assistant.
 
 API clients send it as a bearer. A browser gets it once, with the link that `holdfast web` prints; from then
-on it lives in a cookie that no script can read and no other site can make the browser send.
+on the token is in a cookie that no script can read and that no other site can make the browser send.
 """
 
 import hmac
 import os
 import secrets
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -22,11 +21,11 @@ from holdfast.web.problems import respond
 COOKIE = "holdfast_token"
 A_YEAR = 365 * 24 * 3600
 FREE = frozenset({"/healthz"})
-"""What needs no token; the page's own files hold no secrets either."""
+"""Paths that need no token. The page's files need none either: they hold no secrets."""
 
 
-def kept_token(file: Path) -> Secret:
-    """The token in a file that only its owner may read; made at first start."""
+def stored_token(file: Path) -> Secret:
+    """The token from a file that only its owner may read; the first start makes it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh:
@@ -48,12 +47,15 @@ def kept_token(file: Path) -> Secret:
 
 
 class Auth:
-    """Asks for the token, except for what holds no secrets."""
+    """Requires the token, except for paths that hold no secrets."""
 
-    def __init__(self, app: AsgiApp, token: Secret, is_page: Callable[[str], bool]) -> None:
+    def __init__(
+        self, app: AsgiApp, token: Secret, is_page: Callable[[str], bool], root_path: str = ""
+    ) -> None:
         self._app = app
         self._token = token.reveal().encode()
         self._is_page = is_page
+        self._root = root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not self._token:
@@ -63,24 +65,32 @@ class Auth:
         await (answer or self._app)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> Response | None:
-        """A response in the place of what was asked for; None lets it through."""
+        """A refusal or a redirect; None lets the request through."""
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             return self._link(scope)
         if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and self._is_page(scope["path"])):
             return None
         shown = _shown(scope)
         if not shown:
-            return _refusal(scope, "NoToken", "this needs the token, and none was shown.")
+            return _refusal(scope, "NoToken", "this path needs the token, and the request has none.")
         if not any(self._fits(each) for each in shown):
-            return _refusal(scope, "WrongToken", "the token that was shown is not this server's.")
+            return _refusal(scope, "WrongToken", "the token is not this server's.")
         return None
 
     def _link(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self._fits(given.encode("utf-8", "surrogateescape")):
             return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
-        answer = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
-        answer.set_cookie(COOKIE, given, max_age=A_YEAR, path="/", httponly=True, samesite="strict")
+        answer = RedirectResponse(f"{self._root}/", 303, headers={"Cache-Control": "no-store"})
+        answer.set_cookie(
+            COOKIE,
+            given,
+            max_age=A_YEAR,
+            path=self._root or "/",
+            secure=scope["scheme"] == "https",
+            httponly=True,
+            samesite="strict",
+        )
         return answer
 
     def _fits(self, given: bytes) -> bool:
@@ -95,12 +105,9 @@ def _shown(scope: Scope) -> list[bytes]:
             kind, _, token = value.partition(b" ")
             return [token.strip()] if kind.lower() == b"bearer" else []
         if name == b"cookie":
-            try:
-                cookies = SimpleCookie(value.decode("latin-1"))
-            except CookieError:
-                continue
-            if COOKIE in cookies:
-                tokens.append(cookies[COOKIE].value.encode("latin-1", "replace"))
+            # The cookie may come twice: two servers below one address have one each.
+            pairs = (each.strip().partition(b"=") for each in value.split(b";"))
+            tokens += [token.strip(b'"') for given, _, token in pairs if given == COOKIE.encode()]
     return tokens
 
 

@@ -1,4 +1,4 @@
-"""Wishes that take their time: who asked is told at once what is refused, and the events tell the rest."""
+"""Work that outlives its request: a refusal reaches the client, the session's events show the rest."""
 
 import asyncio
 import logging
@@ -8,17 +8,17 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 REFUSED_WITHIN = 2.5
-"""A refusal comes sooner than this: it is a little more than the host's patience with another process."""
+"""Seconds to wait for a refusal: a little longer than the host waits for another process."""
 
 
-class Background:
-    """Work that goes on behind an answer."""
+class BackgroundTasks:
+    """The tasks that go on after their response."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Begin it, and raise what it raises soon; what it raises later is logged."""
+        """Start the work and raise its early errors; later errors are logged."""
         task = self._begin(work)
         done, _ = await asyncio.wait([task], timeout=REFUSED_WITHIN)
         if done:
@@ -27,7 +27,7 @@ class Background:
             task.add_done_callback(_note)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Begin it; nobody waits for it, and what it raises is logged."""
+        """Start the work without waiting; its errors are logged."""
         self._begin(work).add_done_callback(_note)
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":

@@ -1,8 +1,8 @@
-"""What clients send, typed. Unknown keys are refused, so that a misspelt one is not ignored."""
+"""The bodies of requests. Unknown keys are refused, so a misspelt key is never ignored."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.contract import Message
 from holdfast.web.views import Mode
@@ -11,12 +11,14 @@ Text = Annotated[str, Field(max_length=20_000_000)]
 SessionId = Annotated[str, Field(min_length=1, max_length=200)]
 Title = Annotated[str, Field(max_length=1000)]
 
+Key = Annotated[str, Field(min_length=1, max_length=200)]
 
-class Body(BaseModel):
+
+class StrictBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class SessionChanges(Body):
+class SessionChangesBody(StrictBody):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -29,34 +31,26 @@ class ImageUrl(BaseModel):
 
 
 class Part(BaseModel):
-    """A part of a message in OpenAI's shape: a text, or an image as a data URL."""
+    """A part of a message in OpenAI's shape: a text, or a picture as a data URL or an address."""
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(min_length=1)
+    type: str = Field(description="text or image_url")
     text: str | None = None
     image_url: ImageUrl | None = None
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if self.type == "text" and self.text is None:
-            raise ValueError("a part of type text has a text")
-        if self.type == "image_url" and self.image_url is None:
-            raise ValueError("a part of type image_url has an image_url")
-        return self
-
     def plain(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True)
+        return self.model_dump(exclude_unset=True)
 
 
-class NewMessage(Body):
+class MessageBody(StrictBody):
     """A message: a text, or content in parts."""
 
     text: Text | None = None
     content: list[Part] | None = None
-    mode: Mode = Field(default="queue", description="what becomes of it while a turn runs")
-    key: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        default=None, description="the same key again stores nothing new, and answers the same"
+    mode: Mode = Field(default="queue", description="what happens to it while a turn runs")
+    key: Key | None = Field(
+        default=None, description="a second request with the same key stores nothing and gets the same answer"
     )
 
     def as_message(self) -> Message:
@@ -66,46 +60,66 @@ class NewMessage(Body):
         return {"role": "user", "content": parts or self.text or ""}
 
 
-class NewSession(Body):
+class NewSessionBody(StrictBody):
     prev_session_id: SessionId | None = Field(
-        default=None, description="the session left behind: its memory is committed, in the background"
+        default=None,
+        description="the session that this one follows: its memory is committed in the background",
     )
     title: Title | None = None
-    message: NewMessage | None = Field(
-        default=None, description="what it begins with; stored with it, in one step"
+    key: Key | None = Field(
+        default=None,
+        description="without a message: a second request with the same key begins no other session",
+    )
+    message: MessageBody | None = Field(
+        default=None, description="the first message; stored together with the session"
     )
 
 
-class Interruption(Body):
+class InterruptBody(StrictBody):
     text: Text = Field(default="", description="becomes the next message")
+    key: Key | None = Field(
+        default=None, description="with a text: a second request with the same key stores nothing"
+    )
+    turn_id: SessionId | None = Field(default=None, description="without a text: stop only this turn")
 
 
-class Decision(Body):
+class DecisionBody(StrictBody):
     decision: Literal["yes", "no", "always"]
     text: Annotated[str, Field(max_length=10_000)] = Field(
         default="", description="with always: the pattern that is allowed from now on"
     )
 
 
-class Answer(Body):
+class AnswerBody(StrictBody):
     text: Text
+    key: Key | None = Field(
+        default=None,
+        description="a second request with the same key changes nothing and gets the same answer",
+    )
 
 
-class Changed(Body):
+class EditMessageBody(StrictBody):
     text: Text
     mode: Mode | None = None
 
 
-class Place(Body):
+class KeyBody(StrictBody):
+    key: Key | None = Field(
+        default=None,
+        description="a second request with the same key makes nothing new and gets the same answer",
+    )
+
+
+class TruncateBody(KeyBody):
     before: Annotated[int, Field(ge=0, le=2**53)] = Field(description="the seq of the first message left out")
 
 
-class MaybePlace(Body):
+class BranchBody(KeyBody):
     before: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    exact: bool = Field(default=False, description="from the very session named, also an ended one")
+    exact: bool = Field(default=False, description="from exactly this session, even if it has ended")
 
 
-class Focus(Body):
+class CompactBody(StrictBody):
     focus: Annotated[str, Field(max_length=10_000)] = Field(
         default="", description="what the summary should keep above all"
     )

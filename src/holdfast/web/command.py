@@ -14,10 +14,11 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event, TurnCompleted
 from holdfast.core.secret import Secret
 from holdfast.core.settings import Settings, WebSettings
+from holdfast.process import run
 
 SOURCE = "web"
 THRESHOLDS = (100_000, 10, 5)
-"""When the collector looks: after so many new objects, and after so many looks at younger ones."""
+"""The garbage collector's thresholds for its three generations."""
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 
 
@@ -26,64 +27,74 @@ def web(
     host: Annotated[str, Parameter(name="--host")] = "",
     port: Annotated[int | None, Parameter(name="--port")] = None,
     open_browser: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    workspace: Annotated[str, Parameter(name="--workspace")] = "",
 ) -> None:
     """Serve the web page and the HTTP API until Ctrl-C.
 
     Parameters
     ----------
     host
-        The address to listen on. Another than loopback needs the setting web.authentication to be token.
+        The address to listen on. Outside loopback, the setting web.authentication must be token.
     port
         The port to listen on; 0 takes a free one.
     open_browser
         Open the page in a browser.
+    workspace
+        The folder that the agent works in; by default the current folder.
 
     """
     from holdfast.wiring import load_settings
+    from holdfast.wiring.workspace import with_workspace, workspace_of
 
-    settings = load_settings()
+    settings = with_workspace(load_settings(), workspace)
+    workspace_of(settings).require_trusted()
     given = {"host": host or settings.web.host, "port": settings.web.port if port is None else port}
     chosen = WebSettings.model_validate({**dict(settings.web), **given})
-    asyncio.run(_serve(settings.model_copy(update={"web": chosen}), open_browser))
+    run(_serve(settings.model_copy(update={"web": chosen}), open_browser))
 
 
 async def _serve(settings: Settings, open_browser: bool) -> None:
-    from holdfast.web.contract import Web
-    from holdfast.web.serving import bind, serving
-    from holdfast.web.streaming import OpenStreams
+    from holdfast.web.app import PAGE
+    from holdfast.web.contract import WebParts
+    from holdfast.web.listener import room_for_streams
+    from holdfast.web.page_files import page_problem
+    from holdfast.web.server import bind, run_server
+    from holdfast.web.streams import OpenStreams
     from holdfast.wiring import list_models
-    from holdfast.wiring.leaving import host_run
+    from holdfast.wiring.graceful_stop import open_host
 
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
-    link = Link(settings.web.host, listening.getsockname()[1], token)
-    async with host_run(settings, source=SOURCE, say=_say) as (hosted, leaving):
-        parts = Web(
+    link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
+    async with open_host(settings, source=SOURCE, say=_say, after_crash="resume") as (hosted, leaving):
+        parts = WebParts(
             hosted,
             settings.web,
             token,
-            OpenStreams(settings.web.streams),
+            OpenStreams(room_for_streams(settings.web.streams)),
             list_models=partial(list_models, settings),
         )
-        hosted.watch(_Freezing())
-        async with serving(parts, listening) as running:
-            _announce(link, hosted.problems, hosted.model.notice if hosted.model else "")
+        hosted.watch(_FreezeAfterFirstTurn())
+        async with run_server(parts, listening) as running:
+            problems = (*hosted.problems, page_problem(PAGE))
+            _announce(link, problems, hosted.model.notice if hosted.model else "")
+            _announce_names(link, settings.web)
             if open_browser:
                 _open(link)
-            asked = asyncio.ensure_future(leaving.asked.wait())
+            asked = asyncio.ensure_future(leaving.requested.wait())
             await asyncio.wait([asked, running], return_when=asyncio.FIRST_COMPLETED)
             asked.cancel()
             _say("shutting down")
-        if running.done() and not running.cancelled() and not leaving.asked.is_set():
+        if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()
     leaving.raise_signal()
 
 
-class _Freezing:
-    """After the first turn all is imported: what lives as long as the program is collected no more.
+class _FreezeAfterFirstTurn:
+    """Spares the garbage collector what lives as long as the program, once the first turn has imported it.
 
-    Looking through it again and again took a seventh of a busy server's time, a tenth of a second at once.
-    What chats leave in cycles is looked for less often too: a crowd of them makes many objects that live.
+    Scanning it took a seventh of a busy server's time, in pauses of a tenth of a second. The thresholds are
+    raised too, because many chats at once make many objects that live.
     """
 
     def __init__(self) -> None:
@@ -103,41 +114,54 @@ class Link:
     host: str
     port: int
     token: Secret
+    root_path: str = ""
 
     @property
     def address(self) -> str:
         name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.port}/"
+        return f"http://{name}:{self.port}{self.root_path}/"
 
-    def reveal(self) -> str:
+    def reveal(self, address: str = "") -> str:
+        """The link that opens the page; `address` is another address of this server."""
         token = self.token.reveal()
-        return f"{self.address}?token={quote(token, safe='')}" if token else self.address
+        where = address or self.address
+        return f"{where}?token={quote(token, safe='')}" if token else where
 
 
 def token_for(settings: WebSettings) -> Secret:
-    """The token that clients must show; refuses what would let strangers in."""
-    from holdfast.web.auth import kept_token
-    from holdfast.web.doors import is_loopback
+    """The token that clients must show; refuses settings that would let anybody in."""
+    from holdfast.web.auth import stored_token
+    from holdfast.web.origin_guard import is_loopback
     from holdfast.wiring import data_folder
 
     if not is_loopback(settings.host) and settings.authentication != "token":
         raise InvalidInput(
             f"{settings.host} can be reached from other machines, and authentication is not on for them. "
             "Nothing was started. Listen on 127.0.0.1, or set HOLDFAST_WEB_AUTHENTICATION=token: then every "
-            "client must show the token. Put a proxy with TLS in front, or whoever listens can read it."
+            "client must show the token. Put a proxy with TLS in front, or others on the network can read it."
         )
     if settings.authentication == "none":
         return Secret("")
-    return settings.token or kept_token(data_folder() / TOKEN_FILE)
+    return settings.token or stored_token(data_folder() / TOKEN_FILE)
 
 
 def _announce(link: Link, problems: tuple[str, ...], notice: str) -> None:
-    for line in (notice, *(f"! {problem}" for problem in problems)):
+    for line in (notice, *(f"! {problem}" for problem in problems if problem)):
         if line:
             _say(line)
     _say(f"Holdfast listens on {link.address}; the API is described at {link.address}openapi.json")
     _say("Ctrl-C ends it. Open this link once in your browser:")
     sys.stdout.write(f"{link.reveal()}\n")
+    sys.stdout.flush()
+
+
+def _announce_names(link: Link, settings: WebSettings) -> None:
+    """The same link by the names of the proxies in front."""
+    if not settings.trusted_proxies or not settings.allowed_hosts:
+        return
+    _say("Through the proxy it is:")
+    for name in settings.allowed_hosts:
+        sys.stdout.write(f"{link.reveal(f'https://{name}{settings.root_path}/')}\n")
     sys.stdout.flush()
 
 

@@ -1,24 +1,31 @@
-"""`Connection`: HTTP/1.1 on one socket, as uvicorn reads it with httptools, and stricter.
+"""`ServerConnection`: HTTP/1.1 on one socket, as uvicorn reads it with httptools, and stricter.
 
-A head has a limit, a request that another reader could take for two is not answered, and a client that sends
-its request drop by drop or takes nothing of its answer is left after the patience that the settings name.
+The head of a request has a limit. A request that another server could read as two requests is refused. A
+client that sends its request too slowly, or does not read its answer, is disconnected after
+`web.client_timeout_s`.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from holdfast.process import is_scarce
+from holdfast.web.listener import full_answer, full_text
+
 logger = logging.getLogger(__name__)
 
 MOST_HEAD = 64 * 1024
-"""Bytes of a head; of a body's framing between two pieces of it, too."""
+"""The most bytes of a head, and of a body's framing between two pieces."""
 LEAST_TAKEN = HIGH_WATER_LIMIT * 3 // 4
-"""Bytes that a client whose answer waits must take within the patience: what lets a paused writer go on."""
+"""Bytes that a client must read of its answer within the patience, so that a paused writer goes on."""
 VERSIONS = ("1.1", "1.0")
+FULL_SECONDS = 2.0
+"""How long a connection beyond the limit may take to send a request, so that it can be answered with 503."""
 CONTINUE = b"HTTP/1.1 100 "
 INVALID = "Invalid HTTP request received."
 TOO_LARGE = (
@@ -27,8 +34,8 @@ TOO_LARGE = (
 )
 
 
-class Refused(Exception):
-    """What came is no request that this server answers."""
+class ServerRefusal(Exception):
+    """The bytes are not a request that this server answers."""
 
     def __init__(self, status: int = 400, said: str = INVALID) -> None:
         super().__init__(said)
@@ -36,28 +43,33 @@ class Refused(Exception):
         self.said = said
 
 
-class Connection(HttpToolsProtocol):
-    """One connection; `patience` is set by whoever serves."""
+class ServerConnection(HttpToolsProtocol):
+    """One connection; `http_protocol` sets `patience` and `on_full`."""
 
     patience: float
+    on_full: Callable[[], None]
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio calls it
         super().connection_made(transport)
+        self._full = is_scarce(transport.get_extra_info("socket").fileno())
+        """Too few descriptors are left to serve this connection."""
         self._answering: Any = None
-        """The cycle whose answer is being made; `cycle` is the one that was read last."""
+        """The cycle that is being answered; `cycle` is the one that was read last."""
         self._in_body = False
         self._unheard = 0
-        """Bytes that came since the last one that meant something."""
-        self._refusal: Refused | None = None
+        """Bytes received since the last that belonged to a head or a body."""
+        self._refusal: ServerRefusal | None = None
         self._slow: asyncio.TimerHandle | None = None
-        self._first = self.loop.call_later(self.patience, self._give_up)
+        self._first = self.loop.call_later(
+            min(self.patience, FULL_SECONDS) if self._full else self.patience, self._give_up
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._first.cancel()
         self._stop_watching()
         answering = self._answering
         if answering is not None and not answering.response_complete:
-            # What was asked for after it is the cycle that uvicorn tells.
+            # uvicorn tells only the cycle that was read last.
             answering.disconnected = True
             answering.message_event.set()
         self.pipeline.clear()
@@ -65,13 +77,19 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
-            return  # it is closed once the answer before it is out
+            return  # the connection closes after the answer before
+        if self._full:
+            self.on_full()
+            self._refusal = ServerRefusal(503, full_text())
+            self.transport.write(full_answer())
+            self.transport.close()
+            return
         self._unset_keepalive_if_required()
         before = self.cycle
         self._unheard += len(data)
         try:
             self._feed(data)
-        except Refused as refusal:
+        except ServerRefusal as refusal:
             self._refuse(refusal)
             return
         if self.cycle is not before:
@@ -86,16 +104,16 @@ class Connection(HttpToolsProtocol):
                 self.parser.feed_data(data)
                 break
             except httptools.HttpParserUpgrade as upgrade:
-                # Nothing is upgraded here. Read as if it had not been offered, the request has its body.
+                # Upgrades are not supported: without the offer, the request is read to its end.
                 data = self._without_upgrade() + data[upgrade.args[0] :]
             except httptools.HttpParserError as error:
                 cause = error.__context__
-                raise Refused() if not isinstance(cause, Refused) else cause from None
+                raise ServerRefusal() if not isinstance(cause, ServerRefusal) else cause from None
         if self._unheard > MOST_HEAD:
-            raise Refused() if self._in_body else Refused(431, TOO_LARGE)
+            raise ServerRefusal() if self._in_body else ServerRefusal(431, TOO_LARGE)
 
     def _without_upgrade(self) -> bytes:
-        """The head that was just read, without its offer; it is read again by a parser that never saw it."""
+        """The head that was just read, without its offer to upgrade, for a new parser."""
         self.parser = httptools.HttpRequestParser(self)
         lines = [
             f"{self.scope['method']} ".encode() + self.url + f" HTTP/{self.scope['http_version']}".encode()
@@ -113,7 +131,7 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
-            return  # a trailer: the head was judged without it
+            return  # a trailer, after the head was checked
         name = name.lower()
         value = value.rstrip(b" \t")
         self._head += len(name) + len(value) + 4
@@ -121,7 +139,7 @@ class Connection(HttpToolsProtocol):
             self._hosts += 1
         elif name == b"transfer-encoding":
             if self._coded or value.lower() != b"chunked":
-                raise Refused
+                raise ServerRefusal
             self._coded = True
         elif name == b"expect":
             self.expect_100_continue = value.lower() == b"100-continue"
@@ -130,22 +148,22 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if self._head + len(self.url) > MOST_HEAD:
-            raise Refused(431, TOO_LARGE)
+            raise ServerRefusal(431, TOO_LARGE)
         if version not in VERSIONS or self._hosts > 1 or (not self._hosts and version == "1.1"):
-            raise Refused
-        # Only a server's own paths: what names another server is for a proxy.
+            raise ServerRefusal
+        # Only paths: a target that names another server is for a proxy.
         if method == b"CONNECT" or self.url[:1] not in (b"/", b"*") or b"#" in self.url:
-            raise Refused
+            raise ServerRefusal
         if version == "1.0":
             if self._coded:
-                raise Refused
+                raise ServerRefusal
             self.expect_100_continue = False
         if self.parser.should_upgrade():
             self.scope["method"], self.scope["http_version"] = method.decode("ascii"), version
             return
         super().on_headers_complete()
         if method != b"HEAD":
-            _HeadAndBody(self.cycle)
+            _JoinHeadAndBody(self.cycle)
         self._in_body = True
         self._unheard = 0
         if not self.pipeline:
@@ -173,13 +191,13 @@ class Connection(HttpToolsProtocol):
 
     # Refusing
 
-    def _refuse(self, refusal: Refused) -> None:
+    def _refuse(self, refusal: ServerRefusal) -> None:
         """Answer what came before, then refuse, then close."""
         self._refusal = refusal
         self._first.cancel()
         answering = self._answering
         if self._in_body and self.pipeline:
-            self.pipeline.popleft()  # the one that is being read was not begun
+            self.pipeline.popleft()  # this request was not started
         elif self._in_body and not answering.response_complete:
             if answering.response_started:
                 self.transport.close()
@@ -192,7 +210,7 @@ class Connection(HttpToolsProtocol):
         if answering is None or answering.response_complete:
             self._say(refusal)
 
-    def _say(self, refusal: Refused) -> None:
+    def _say(self, refusal: ServerRefusal) -> None:
         if self.transport.is_closing():
             return
         logger.warning("web.request_refused", extra={"status": refusal.status, "said": refusal.said})
@@ -243,7 +261,7 @@ class Connection(HttpToolsProtocol):
             self._slow = None
 
 
-class _HeadAndBody:
+class _JoinHeadAndBody:
     """The transport as an answer sees it until its body begins: the head goes out with it, in one write."""
 
     def __init__(self, cycle: Any) -> None:  # noqa: ANN401 - what uvicorn makes of a request
@@ -275,6 +293,8 @@ def _is_busy(cycle: Any) -> bool:  # noqa: ANN401 - uvicorn says that it is neve
     return cycle is not None and not cycle.response_complete
 
 
-def patient_protocol(seconds: float) -> type[Connection]:
-    """The protocol of a server with this patience."""
-    return type("PatientConnection", (Connection,), {"patience": seconds})
+def http_protocol(seconds: float, on_full: Callable[[], None]) -> type[ServerConnection]:
+    """The protocol of a server with this patience; `on_full` is called for each that is one too many."""
+    return type(
+        "PatientConnection", (ServerConnection,), {"patience": seconds, "on_full": staticmethod(on_full)}
+    )

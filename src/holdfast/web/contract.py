@@ -1,9 +1,16 @@
-"""What the web surface is made of. Read this first, then `app.py`.
+"""The web surface: what it offers, its parts, and the way of a request. Read this first, then `app.py`.
 
-A request is read by `connection.py` and passes, from the outside in: `requests.py` (its id, the log, the last
-resort), `doors.py` (Host and Origin), `limits.py` (rate and size), `auth.py` (the token), and then a route of
-`routes/`, which makes one call on the host. What comes back is a view of `views.py`, an event stream
-(`streaming.py`) or a problem (`problems.py`). `/v1` is `compat/`.
+It offers the page (`page/`), the HTTP API (`/api`, `routes/`) and OpenAI's protocol (`/v1`, `compat/`), all
+on one host. `command.py` is `holdfast web`; a program that has a host calls `build_app(WebParts(...))`.
+
+A request passes these files, from the outside to the inside:
+
+1. `listener.py` and `connection.py` accept the connection and read HTTP, `server.py` runs both on uvicorn;
+2. `proxies.py` takes the client's address from a trusted proxy, `request_log.py` gives the request an id, a
+   line in the log and the security headers;
+3. `origin_guard.py` checks Host and Origin, `limits.py` the rate and the size, `auth.py` the token;
+4. a route reads the body (`bodies.py`), makes one call on the host, and answers with a view (`views.py`),
+   with an event stream (`streams.py`, `sse.py`) or with a problem (`problems.py`).
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -17,38 +24,41 @@ from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import Host
-from holdfast.web.background import Background
+from holdfast.web.background import BackgroundTasks
 from holdfast.web.metrics import Metrics
-from holdfast.web.streaming import OpenStreams
+from holdfast.web.streams import OpenStreams
 
 Scope = MutableMapping[str, Any]
 AsgiMessage = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""The types of an ASGI application; each middleware is one around another."""
 
 
-async def _no_others() -> tuple[str, list[str]]:
+async def _no_models() -> tuple[str, list[str]]:
     return "", []
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
-    """The surface's parts. An empty token: nobody is asked for one."""
+class WebParts:
+    """What the application is built from."""
 
     host: Host
     settings: WebSettings
     token: Secret
+    """What clients must show. An empty token: clients need none."""
     streams: OpenStreams
-    list_models: Callable[[], Awaitable[tuple[str, list[str]]]] = _no_others
-    background: Background = field(default_factory=Background)
+    list_models: Callable[[], Awaitable[tuple[str, list[str]]]] = _no_models
+    """Where models are looked for, and their names."""
+    background: BackgroundTasks = field(default_factory=BackgroundTasks)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
 
 
-# Plain functions would be run on a thread each.
-async def _web(request: Request) -> Web:
-    web: Web = request.app.state.web
+# Coroutines, because FastAPI runs a plain function on a thread.
+async def _web(request: Request) -> WebParts:
+    web: WebParts = request.app.state.web
     return web
 
 
@@ -56,5 +66,6 @@ async def _host(request: Request) -> Host:
     return (await _web(request)).host
 
 
-TheWeb = Annotated[Web, Depends(_web)]
-TheHost = Annotated[Host, Depends(_host)]
+WebDep = Annotated[WebParts, Depends(_web)]
+HostDep = Annotated[Host, Depends(_host)]
+"""What a route declares to get the parts or the host."""

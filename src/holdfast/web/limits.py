@@ -1,6 +1,6 @@
-"""How much a client may ask for: requests in a time, bytes in a body, and time to send it.
+"""Limits for a client: requests a second, bytes of a body, and the time to send it.
 
-A body is counted as it comes; what a client says about its length only ever refuses it earlier.
+Bytes are counted as they arrive. A Content-Length above the limit is refused before the body is read.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
 BURST_SECONDS = 10.0
 MOST_CLIENTS = 10_000
 SLOWEST = 100_000
-"""Bytes a second that a body must come with, in the long run."""
+"""Bytes a second that a body must arrive with on average."""
 MOST_DRAINED, DRAIN_SECONDS = 64 * MEGABYTE, 2.0
-"""How much of a refused body is read and thrown away, so that its sender gets to read why."""
+"""How much of a refused body is read and dropped, so that its sender reads the answer."""
 
 
 def most_bytes(path: str) -> int:
-    """How large a body may be that is sent here."""
+    """The most bytes of a body for this path."""
     return next((most for pattern, most in LARGER if pattern.fullmatch(path)), USUAL_BYTES)
 
 
 class RateLimit:
-    """A bucket for each client: it fills steadily, and a request takes one drop."""
+    """A token bucket for each client."""
 
     def __init__(self, app: AsgiApp, clock: Clock, per_second: float) -> None:
         self._app = app
@@ -54,14 +54,14 @@ class RateLimit:
             scope,
             429,
             "TooManyRequests",
-            f"this client sent more than {self._rate:g} requests a second. This one was not looked at.",
-            f"Wait {seconds} s, then go on; the setting web.requests_per_s is the limit.",
+            f"this client sent more than {self._rate:g} requests a second. This request was not read.",
+            f"Wait {seconds} s before the next request; the setting web.requests_per_s is the limit.",
             headers={"Retry-After": seconds},
         )
         await problem(scope, receive, send)
 
     def _take(self, client: tuple[str, int] | None) -> float:
-        """0, or how long until the next request may come."""
+        """0, or the seconds until the next request is allowed."""
         who = client[0] if client else ""
         now = self._clock.monotonic()
         held, since = self._buckets.pop(who, (self._most, now))
@@ -90,7 +90,7 @@ class BodyLimit:
             return
         most = most_bytes(scope["path"])
         said = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        body = _Counted(receive, send, most, self._patience)
+        body = _CountedBody(receive, send, most, self._patience)
         if said.isdigit() and int(said) > most:
             body.refused = True
             problem = await on_http_error(Request(scope), _too_large(most))
@@ -99,7 +99,7 @@ class BodyLimit:
             await self._app(scope, body.receive, body.send)
 
 
-class _Counted:
+class _CountedBody:
     """A body as it comes."""
 
     def __init__(self, receive: Receive, send: Send, most: int, patience: float) -> None:
@@ -114,7 +114,7 @@ class _Counted:
 
     async def receive(self) -> AsgiMessage:
         if self._done:
-            # What comes now is only whether the client is still there.
+            # After the body only a disconnect can come.
             return await self._receive()
         loop = asyncio.get_running_loop()
         if self._until is None:
@@ -127,7 +127,7 @@ class _Counted:
                 408,
                 "TooSlow",
                 "the request's body came too slowly. Nothing of it was kept.",
-                "Send it again, faster; the setting web.patience_s is the time allowed.",
+                "Send it again, faster; the setting web.client_timeout_s is the time allowed.",
                 {"Connection": "close"},
             ) from None
         size = len(message.get("body", b""))
@@ -135,13 +135,13 @@ class _Counted:
         if self._left < 0:
             self.refused = True
             raise _too_large(self._most)
-        # Whoever sends much gets the time for it, but no client can hold a request open for ever.
+        # A large body gets more time, but no client can hold a request open without end.
         self._until += size / SLOWEST
         self._done = not message.get("more_body", False)
         return message
 
     async def send(self, message: AsgiMessage) -> None:
-        """Pass the answer on. A client that still sends what was refused reads the answer only afterwards."""
+        """Send the answer. A client that is still sending a refused body reads the answer only afterwards."""
         if self.refused and message["type"] == "http.response.body" and not message.get("more_body"):
             await self._send({**message, "more_body": True})
             await self._drain()

@@ -1,4 +1,4 @@
-"""What Prometheus reads at `/metrics`: requests, streams, turns, tokens and what memory is owed."""
+"""The metrics for Prometheus at `/metrics`: requests, streams, turns, tokens and owed deliveries."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -17,7 +17,7 @@ from holdfast.host import HostStatus
 ENDS = {TurnCompleted: "completed", TurnInterrupted: "interrupted", TurnFailed: "failed"}
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 MOST_TURNS = 10_000
-"""How many turns that never ended are remembered."""
+"""How many turns without an end are kept."""
 
 
 class Metrics:
@@ -60,13 +60,13 @@ class Metrics:
             "holdfast_memory_failing", "1 while a provider is down", ["provider"], registry=registry
         )
         self._begun: dict[str, tuple[float, bool]] = {}
-        # A labelled counter is looked up once: that takes longer than counting.
+        # Looking up a labelled counter takes longer than counting, so each is looked up once.
         self._ends = {kind: self._turns.labels(end) for kind, end in ENDS.items()}
         self._spent = [self._tokens.labels(kind) for kind in ("input", "output", "cached")]
         self._routes: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        # Paths that lead nowhere are one route: else a stranger could fill the memory with names.
+        # All unknown paths count as one route, so that a client can't fill the memory with names.
         known = route or "(none)"
         place = (method if route else "(any)", known, status)
         if place not in self._routes:
@@ -75,8 +75,8 @@ class Metrics:
         count.inc()
         took.observe(seconds)
 
-    def heard(self, event: Event, at: float) -> None:
-        """Something happened in a conversation, at this time in seconds."""
+    def record(self, event: Event, at: float) -> None:
+        """Count an event of a conversation; `at` is the time in seconds."""
         if isinstance(event, TextDelta):
             begun, spoke = self._begun.get(event.turn_id, (at, True))
             if not spoke:
@@ -95,8 +95,8 @@ class Metrics:
             begun, _ = self._begun.pop(event.turn_id, (at, True))
             self._whole.observe(at - begun)
 
-    def written(self, status: HostStatus, streams: int) -> tuple[bytes, str]:
-        """Everything as text, and its content type."""
+    def render(self, status: HostStatus, streams: int) -> tuple[bytes, str]:
+        """All metrics as text, and their content type."""
         self._streams.set(streams)
         self._running.set(len(status.running))
         self._waiting.set(len(status.waiting))

@@ -1,6 +1,6 @@
-"""The page's files, from memory: compressed once, with tags by which a browser knows what it already has.
+"""Serves the page's files from memory, compressed once, with tags for the browser's cache.
 
-A path is looked up among the files there are, so none can lead out of the folder.
+A path is looked up among the files of the folder, so no path leads out of it.
 """
 
 import gzip
@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 SMALLEST = 500
-"""Bytes below which compressing is not worth it."""
+"""Files below this size in bytes are not compressed."""
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".webmanifest": "application/manifest+json"}
 HIDDEN = (".md", ".json", ".py", ".toml")
-"""Notes for people beside the files; not part of the page."""
+"""Files beside the page that are not served."""
+LIBRARIES = "lib/manifest.json"
+NO_LIBRARIES = (
+    "The web page cannot be shown: its libraries are not installed. In a checkout, run `make sync` and start "
+    "the server again; an installed package carries them, so install it again. The HTTP API works without it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,11 @@ class PageFile:
     tag: str
     kind: str
     changed: int
+
+
+def page_problem(folder: Path) -> str:
+    """What keeps the page in this folder from being shown; empty when nothing does."""
+    return "" if (folder / LIBRARIES).is_file() else NO_LIBRARIES
 
 
 class PageFiles:
@@ -39,6 +49,7 @@ class PageFiles:
         }
         if "/index.html" in self._paths:
             self._paths["/"] = self._paths["/index.html"]
+        self._problem = page_problem(folder)
         self._read: dict[str, PageFile] = {}
 
     @property
@@ -49,8 +60,10 @@ class PageFiles:
         return path in self._paths
 
     async def answer(self, request: Request) -> Response:
-        """The file at the request's path, or that the browser's copy is still right."""
-        file = self._file(request.url.path)
+        """The file at the request's path, or 304 when the browser has it."""
+        if self._problem:
+            return PlainTextResponse(self._problem, status_code=503)
+        file = self._file(request.scope["path"])
         headers = {"ETag": file.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if file.tag in (each.strip() for each in request.headers.get("if-none-match", "").split(",")):
             return Response(status_code=304, headers=headers)

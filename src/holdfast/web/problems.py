@@ -1,10 +1,9 @@
-"""Errors as problem details (RFC 9457): what happened and what was kept, and what to do next.
+"""Errors as problem details (RFC 9457): what happened, what was kept, and what to do next.
 
 One table maps errors to statuses; the first class that fits counts. Under `/v1` the same problem is written
 in the shape that OpenAI's clients read.
 """
 
-import json
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +15,8 @@ from starlette.responses import Response
 
 from holdfast.core.errors import (
     BackupRefused,
+    ContentRejected,
+    ContextTooLong,
     DeliveryNotFound,
     DiskFull,
     HoldfastError,
@@ -25,6 +26,7 @@ from holdfast.core.errors import (
     KeyRejected,
     ModelBusy,
     ModelFailure,
+    ModelUnknown,
     PoolSaturated,
     Refused,
     Retryable,
@@ -34,9 +36,11 @@ from holdfast.core.errors import (
     SessionNotFound,
     StoreClosed,
     StoreFailure,
+    StoreGone,
     TurnAlreadyRunning,
     TurnNotFound,
 )
+from holdfast.web.openai_errors import OpenAIProblem, fault, plain_fault, retry_headers, sentences
 
 AGAIN = "Try again in a moment."
 LOOK = "Read the session again: it has changed."
@@ -47,6 +51,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (HostClosed, 503, "Start Holdfast again, then repeat the request."),
     (StoreClosed, 503, "Start Holdfast again, then repeat the request."),
     (PoolSaturated, 503, AGAIN),
+    (StoreGone, 503, "Bring the database back or restart Holdfast, then repeat the request."),
     (DiskFull, 507, "Free some space on the disk, then repeat the request."),
     (SessionElsewhere, 409, "Wait until it is idle there, or stop it there."),
     (TurnAlreadyRunning, 409, "Wait for the turn to end, or interrupt it with POST …/interrupt."),
@@ -55,8 +60,12 @@ STATUSES: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (BackupRefused, 409, LOOK),
     (ImportRefused, 422, "Send a file that Holdfast exported, as it was exported."),
     (InvalidInput, 422, "Correct the request and send it again."),
-    (ModelBusy, 503, AGAIN),
+    (ModelBusy, 429, AGAIN),
+    # Not 401, which is for this server's own token.
     (KeyRejected, 502, "Set a valid key for the model, then repeat the request."),
+    (ContextTooLong, 422, "Compact the conversation, or begin a new one."),
+    (ContentRejected, 422, "Change what was sent, then repeat the request."),
+    (ModelUnknown, 422, "List the models there are with GET /api/models."),
     (ModelFailure, 502, "Look at the model's settings with `holdfast model`, then repeat the request."),
     (Retryable, 503, AGAIN),
     (Refused, 409, LOOK),
@@ -73,6 +82,10 @@ NEXT = {
 }
 
 
+LATER = (429, 503)
+"""Statuses that come with a Retry-After header."""
+
+
 class Problem(BaseModel):
     """What went wrong: the body of every error."""
 
@@ -82,25 +95,11 @@ class Problem(BaseModel):
     detail: str = Field(description="what happened, and what was kept")
     reason: str = Field(description="the kind of problem in one word")
     next: str = Field(description="what to do next")
-    request_id: str = Field(description="under which it is found in the log")
-
-
-class OpenAIError(BaseModel):
-    message: str = Field(description="what happened, what was kept, and what to do next")
-    type: str
-    param: None = None
-    code: str = Field(description="the kind of problem in one word")
-    request_id: str = Field(description="under which it is found in the log")
-
-
-class OpenAIProblem(BaseModel):
-    """The body of every error under `/v1`."""
-
-    error: OpenAIError
+    request_id: str = Field(description="the id of the request in the log")
 
 
 class ProblemRaised(HTTPException):
-    """A problem of the surface's own making."""
+    """An error of the surface itself."""
 
     def __init__(
         self, status: int, reason: str, detail: str, next_: str, headers: dict[str, str] | None = None
@@ -115,6 +114,11 @@ def request_id(scope: Any) -> str:  # noqa: ANN401 - an ASGI scope
     return str(scope.get("state", {}).get("request_id", ""))
 
 
+def is_v1(scope: Any) -> bool:  # noqa: ANN401 - an ASGI scope
+    """Whether the path belongs to OpenAI's protocol."""
+    return str(scope.get("path", "")).startswith("/v1/")
+
+
 def respond(
     scope: Any,  # noqa: ANN401 - an ASGI scope
     status: int,
@@ -125,8 +129,8 @@ def respond(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The problem as a response, in the shape that this path's clients read."""
-    if scope.get("path", "").startswith("/v1/"):
-        return _as_openai(scope, status, reason, f"{detail} {next_}".strip(), headers)
+    if is_v1(scope):
+        return plain_fault(status, reason, sentences(detail, next_)).response(request_id(scope), headers)
     problem = Problem(
         type=f"urn:holdfast:problem:{reason}",
         title=HTTPStatus(status).phrase,
@@ -139,26 +143,6 @@ def respond(
     return Response(problem.model_dump_json(), status, headers=headers, media_type="application/problem+json")
 
 
-def _as_openai(
-    scope: Any,  # noqa: ANN401 - an ASGI scope
-    status: int,
-    reason: str,
-    message: str,
-    headers: dict[str, str] | None,
-) -> Response:
-    body = openai_error(status, reason, message, request_id(scope))
-    return Response(json.dumps(body), status, headers=headers, media_type="application/json")
-
-
-def openai_error(status: int, reason: str, message: str, request: str) -> dict[str, Any]:
-    """A problem in the shape of OpenAI's errors."""
-    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    least = 500
-    kind = kinds.get(status, "server_error" if status >= least else "invalid_request_error")
-    said = OpenAIError(message=message, type=kind, code=reason, request_id=request)
-    return OpenAIProblem(error=said).model_dump()
-
-
 def status_of(error: type[HoldfastError]) -> tuple[int, str]:
     """The status for a kind of error, and what to do next."""
     return next((status, what) for kind, status, what in STATUSES if issubclass(error, kind))
@@ -168,7 +152,10 @@ async def on_holdfast_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)  # noqa: S101 - registered for these alone
     status, what = status_of(type(error))
     wait = getattr(error, "retry_after", None)
-    headers = {"Retry-After": str(max(1, int(wait or 1)))} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    if is_v1(request.scope):
+        said = fault(type(error), status, sentences(str(error), what), retry_after=wait)
+        return said.response(request_id(request.scope))
+    headers = retry_headers(wait) if status in LATER else {}
     return respond(request.scope, status, type(error).__name__, str(error), what, headers=headers)
 
 
@@ -190,23 +177,28 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 async def on_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for these alone
-    said = "; ".join(
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:10]
-    )
+    said = "; ".join(_wrong(each) for each in error.errors()[:10])
     return respond(
         request.scope,
-        422,
+        400 if is_v1(request.scope) else 422,
         "InvalidRequest",
         f"the request can't be understood: {said}. Nothing was changed.",
         "Correct the request and send it again; /openapi.json describes it.",
     )
 
 
+def _wrong(found: Any) -> str:  # noqa: ANN401 - an error of pydantic
+    if found["type"] == "json_invalid":
+        why = found.get("ctx", {}).get("error", found["msg"])
+        return f"the body is no JSON: {why} at character {found['loc'][-1]}"
+    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+
+
 EVERYWHERE = (401, 403, 421, 429, 500, 503)
 """What any route can answer with that needs the token."""
 
 
-def said_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that a route can answer with, for the description; `DescribedApp` adds the schema."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
@@ -215,7 +207,7 @@ def said_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def said_of_v1(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def openai_error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The same for `/v1`, in OpenAI's shape."""
     return {
         status: {"description": HTTPStatus(status).phrase, "model": OpenAIProblem}

@@ -1,4 +1,4 @@
-"""What the API answers with: the host's dataclasses as typed JSON. Times are milliseconds since 1970."""
+"""The responses of the API: the host's dataclasses as typed JSON. Times are milliseconds since 1970."""
 
 from typing import Any, Literal
 
@@ -6,26 +6,28 @@ from pydantic import BaseModel, Field
 
 from holdfast.agent import Unfinished
 from holdfast.host import Accepted, OpenAsk
-from holdfast.sessions.contract import InboxMessage, StoredMessage, Turn
+from holdfast.sessions.contract import InboxMessage, StoredMessage, TurnRecord
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
 Mode = Literal["queue", "steer", "interrupt"]
+Decision = Literal["yes", "always", "no"]
+DECISIONS: tuple[Decision, ...] = ("yes", "always", "no")
 
 
 def milliseconds(microseconds: int) -> int:
-    """The store's time as the API tells it."""
+    """The store's time in the unit of the API."""
     return microseconds // 1000
 
 
 class SessionView(BaseModel):
-    """A conversation at its live end."""
+    """A conversation, by its current session."""
 
     id: str
     root_id: str = Field(
         description="the conversation's first session; any id of the conversation may be used"
     )
     title: str | None
-    opening: str = Field(description="how it begins")
+    opening: str = Field(description="the beginning of its first message")
     source: str
     pinned: bool
     archived: bool
@@ -33,9 +35,10 @@ class SessionView(BaseModel):
     last_spoken: int
     messages: int
     state: State
-    waiting: int = Field(description="messages that wait to be answered")
+    waiting: int = Field(description="messages that no turn has taken yet")
     asking: int = Field(description="approvals and questions that wait for a person")
     parent_id: str | None
+    trouble: str = Field(default="", description="why it can't go on now, such as a full disk")
 
 
 class SessionPage(BaseModel):
@@ -54,7 +57,7 @@ class LineageView(BaseModel):
 
 
 class UnfinishedView(BaseModel):
-    """A turn that a crash cut off: to be resumed, retried or dropped."""
+    """A turn that a crash cut off. It can be resumed, retried or dropped."""
 
     turn_id: str
     said: str
@@ -74,13 +77,13 @@ class UnfinishedView(BaseModel):
 
 
 class FailedView(BaseModel):
-    """The last turn, which failed; its message can be said again."""
+    """The last turn, which failed; its message can be sent again."""
 
     turn_id: str
     error: str
 
     @classmethod
-    def of(cls, given: Turn) -> "FailedView":
+    def of(cls, given: TurnRecord) -> "FailedView":
         return cls(turn_id=given.id, error=given.reason or "")
 
 
@@ -100,7 +103,7 @@ class WaitingView(BaseModel):
 
 
 class AskView(BaseModel):
-    """Something that a turn waits for a person to decide or to answer."""
+    """An approval or a question that a turn waits for."""
 
     ask_id: str
     turn_id: str
@@ -110,6 +113,9 @@ class AskView(BaseModel):
     subject_kind: str = ""
     reason: str = ""
     destructive: bool = False
+    decisions: list[Decision] = Field(
+        default=[], description="the possible answers to an approval; `always` only where it has an effect"
+    )
     question: str = ""
     choices: list[str] = []
     seconds_left: float
@@ -125,6 +131,7 @@ class AskView(BaseModel):
             subject_kind=given.subject_kind,
             reason=given.reason,
             destructive=given.destructive,
+            decisions=[each for each in DECISIONS if each in given.decisions],
             question=given.question,
             choices=list(given.choices),
             seconds_left=given.seconds_left,
@@ -132,7 +139,7 @@ class AskView(BaseModel):
 
 
 class SessionDetail(SessionView):
-    """A conversation with everything that a reader needs to begin."""
+    """A conversation with all that a page needs to show it."""
 
     turn_id: str | None
     context_tokens: int
@@ -145,13 +152,13 @@ class SessionDetail(SessionView):
 
 
 class MessageView(BaseModel):
-    """One message of a transcript, in OpenAI's chat shape, with its place."""
+    """One message of a transcript, in OpenAI's chat shape."""
 
     seq: int
     session_id: str
     turn_id: str | None
     at: int
-    carried: bool = Field(description="a copy that a compaction brought along")
+    carried: bool = Field(description="a copy that a compaction made")
     message: dict[str, Any]
 
     @classmethod
@@ -168,11 +175,11 @@ class MessageView(BaseModel):
 
 class MessagePage(BaseModel):
     items: list[MessageView]
-    has_more: bool = Field(description="whether there are more in the direction of reading")
+    has_more: bool = Field(description="whether there are more in this direction")
 
 
 class AcceptedView(BaseModel):
-    """A message is stored; whatever happens now, it is not lost."""
+    """A message is stored and will not be lost."""
 
     inbox_id: int
     session_id: str
@@ -189,15 +196,15 @@ class AcceptedView(BaseModel):
         )
 
 
-class Interrupted(BaseModel):
-    interrupted: bool = Field(description="false: nothing ran")
+class InterruptedView(BaseModel):
+    interrupted: bool = Field(description="false: no turn was running")
 
 
-class Counted(BaseModel):
-    counted: bool = Field(description="false: it was settled already; an answer became the next message")
+class CountedView(BaseModel):
+    counted: bool = Field(description="false: it was closed already; an answer became the next message")
 
 
-class Going(BaseModel):
-    """It is being done; the session's events tell the rest."""
+class CommandView(BaseModel):
+    """The command was accepted; the session's events show its progress."""
 
     session_id: str

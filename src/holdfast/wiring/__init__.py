@@ -1,31 +1,20 @@
-"""Builds the concrete objects from the settings; alone reads the environment and knows every class.
+"""Builds the concrete objects from the settings. Only this room reads the environment and knows every class.
 
-`basics.py` has what every command needs, `memory.py` the providers; `hosting.py` builds the host, and is
-imported where one is run; `leaving.py` runs one for a command, and is the way out of it.
+Read `contract.py` first: it lists what each file builds. Import `settings_host.py` and `graceful_stop.py`
+only where a host runs; they load every room.
 """
 
-from holdfast.wiring.basics import (
-    config_folder,
-    data_folder,
-    editor,
-    environment,
-    existing_store,
-    exit_watchdog,
-    forget_outputs,
-    list_models,
-    load_settings,
-    log_folder,
-    open_model,
-    open_store,
-    settings_path,
-)
-from holdfast.wiring.memory import (
+from holdfast.wiring.folders import config_folder, data_folder, log_folder
+from holdfast.wiring.memory_setup import (
     build_memory,
     config_store,
     is_plugin,
     load_providers_of,
     make_provider_of,
 )
+from holdfast.wiring.model_opener import list_models, open_model
+from holdfast.wiring.settings_loader import editor, environment, load_settings, settings_path
+from holdfast.wiring.store_opener import existing_store, exit_watchdog, forget_outputs, has_store, open_store
 
 __all__ = [
     "build_memory",
@@ -37,6 +26,7 @@ __all__ = [
     "existing_store",
     "exit_watchdog",
     "forget_outputs",
+    "has_store",
     "is_plugin",
     "list_models",
     "load_providers_of",

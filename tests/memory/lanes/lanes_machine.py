@@ -13,18 +13,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import LeaseLost, MemoryClosed, StoreClosed
+from holdfast.memory.provider_gate import gate_provider
 from holdfast.memory.retry import RetryPolicy
 from holdfast.memory.write_lane import WriteLane
 from holdfast.process import ShutdownBudget
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
 from tests.memory.gates import DEADLINE
-from tests.memory.lanes.backends import Answer, Backend, Client, Ledger, Slowness, client, handed_over
-from tests.sessions.machines.playground import NewGround, Process
+from tests.memory.lanes.scripted_backend import Answer, Backend, Client, Ledger, Slowness, client, handed_over
+from tests.sessions.machines.store_processes import NewDatabase, Process
 
 PROCESSES = 2
 SESSIONS = ("s1", "s2", "s3")
-PATIENCE = RetryPolicy(first_seconds=1, longest_seconds=60, most_attempts=4)
+PATIENCE = RetryPolicy(initial_delay_seconds=1, max_delay_seconds=60, max_attempts=4)
 MOST_ROUNDS = 200
 
 answers: st.SearchStrategy[Answer] = st.sampled_from(
@@ -51,7 +52,13 @@ class Life:
         self.lanes = {name: self.lane(each) for name, each in self.clients.items()}
 
     def lane(self, each: Client) -> WriteLane:
-        return WriteLane(each, self.process.db, self.clock, PATIENCE, partial(each.initialize, ""))
+        return WriteLane(
+            gate_provider(each, self.clock),
+            self.process.db,
+            self.clock,
+            PATIENCE,
+            partial(each.initialize, ""),
+        )
 
     def stop(self) -> None:
         """A clean stop: every lane drains what is due on its own thread and lets its provider go."""
@@ -67,11 +74,11 @@ class Life:
 class LanesMachine(RuleBasedStateMachine):
     """Every turn reaches every backend at least once, in order, whatever happens on the way."""
 
-    def __init__(self, new_ground: NewGround) -> None:
+    def __init__(self, new_database: NewDatabase) -> None:
         super().__init__()
-        self.ground = new_ground()
+        self.database = new_database()
         self.clock = FakeClock()
-        self.watch = Process(self.ground)
+        self.watch = Process(self.database)
         self.ledger = Ledger(self.watch.db)
         self.backends = {
             "keyed": Backend("keyed", self.ledger, keyed=True),
@@ -82,7 +89,7 @@ class LanesMachine(RuleBasedStateMachine):
         self.numbers = count(1)
 
     def new_life(self) -> Life:
-        return Life(Process(self.ground), self.backends, self.ledger, self.clock)
+        return Life(Process(self.database), self.backends, self.ledger, self.clock)
 
     def bury(self, who: int) -> None:
         self.lives[who].process.die()
@@ -186,12 +193,12 @@ class LanesMachine(RuleBasedStateMachine):
         client = self.lives[who].clients[name]
 
         def hook() -> None:
-            client.expect("started")
+            client.add_pending("started")
             early = [said for said in owed if not self.ledger.has_settled(name, said)]
             if early:
                 self.ledger.wrongs.append(f"a hook of {session} overtook {early}")
 
-        self.lives[who].lanes[name].call(session, hook)
+        self.lives[who].lanes[name].call(session, "a hook", hook)
 
     # processes and people
 
@@ -209,7 +216,7 @@ class LanesMachine(RuleBasedStateMachine):
             backend.script = []
         for lane in life.lanes.values():
             try:
-                lane.call("s1", lambda: None)
+                lane.call("s1", "a hook", lambda: None)
             except MemoryClosed:
                 continue
             raise AssertionError("a lane that was shut down took a hook")
@@ -237,14 +244,14 @@ class LanesMachine(RuleBasedStateMachine):
 
     def pass_time(self, seconds: int) -> None:
         self.clock.advance(seconds)
-        self.ground.clock.advance(seconds)
+        self.database.clock.advance(seconds)
 
     # what always holds
 
     @invariant()
     def nothing_is_lost_or_wrong(self) -> None:
         assert not self.ledger.wrongs, self.ledger.wrongs
-        self.ledger.look_aside(PATIENCE.most_attempts)
+        self.ledger.look_aside(PATIENCE.max_attempts)
         for owed in self.ledger.rows:
             state = self.ledger.state(owed)
             provider, said = owed

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.memory.lanes.lanes_machine import LanesMachine
-from tests.sessions.machines.playground import NewGround, postgres_grounds, sqlite_grounds
 from tests.sessions.machines.profiles import long, short
+from tests.sessions.machines.store_processes import NewDatabase, postgres_databases, sqlite_databases
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -25,37 +25,37 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.fixture
-def sqlite_ground() -> Iterator[NewGround]:
-    with sqlite_grounds() as new_ground:
-        yield new_ground
+def sqlite_database() -> Iterator[NewDatabase]:
+    with sqlite_databases() as new_database:
+        yield new_database
 
 
 @pytest.fixture
-def postgres_ground(postgres: str) -> Iterator[NewGround]:
-    with postgres_grounds(postgres) as new_ground:
-        yield new_ground
+def postgres_database(postgres: str) -> Iterator[NewDatabase]:
+    with postgres_databases(postgres) as new_database:
+        yield new_database
 
 
-def run(new_ground: NewGround, profile: settings) -> None:
+def run(new_database: NewDatabase, profile: settings) -> None:
     # Anything that makes a machine will do, whatever the annotation says.
-    maker = cast(type[RuleBasedStateMachine], lambda: LanesMachine(new_ground))
+    maker = cast(type[RuleBasedStateMachine], lambda: LanesMachine(new_database))
     run_state_machine_as_test(maker, settings=profile)
 
 
-def test_a_short_story_on_sqlite_loses_nothing(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, short(15))
+def test_a_short_story_on_sqlite_loses_nothing(sqlite_database: NewDatabase) -> None:
+    run(sqlite_database, short(15))
 
 
 @pytest.mark.slow
-def test_a_short_story_on_postgres_loses_nothing(postgres_ground: NewGround) -> None:
-    run(postgres_ground, short(3))
+def test_a_short_story_on_postgres_loses_nothing(postgres_database: NewDatabase) -> None:
+    run(postgres_database, short(3))
 
 
-@pytest.mark.slow
-def test_hundreds_of_random_stories_on_sqlite_lose_nothing(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, long(300))
+@pytest.mark.soak
+def test_hundreds_of_random_stories_on_sqlite_lose_nothing(sqlite_database: NewDatabase) -> None:
+    run(sqlite_database, long(300))
 
 
-@pytest.mark.slow
-def test_random_stories_on_postgres_lose_nothing(postgres_ground: NewGround) -> None:
-    run(postgres_ground, long(30))
+@pytest.mark.soak
+def test_random_stories_on_postgres_lose_nothing(postgres_database: NewDatabase) -> None:
+    run(postgres_database, long(30))

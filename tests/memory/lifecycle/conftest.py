@@ -1,21 +1,23 @@
-"""Every test that asks for `world` runs in memory, and on each engine of the store."""
+"""Every test that asks for `harness` runs in memory, and on each engine of the store."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.memory.lifecycle.worlds import World
+from tests.memory.lifecycle.lifecycle_harness import LifecycleHarness
 from tests.sessions.conftest import database, postgres, shared_postgres
-from tests.sessions.stores import Database, SharedPostgres, sqlite_database
+from tests.sessions.databases import Database, SharedPostgres, sqlite_database
 
 __all__ = ["database", "postgres", "shared_postgres"]
 
 
 @pytest.fixture(params=["memory", "unknown to the store", "sqlite", "postgres"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def harness(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LifecycleHarness]:
     """A lifecycle, and sessions that its store knows or does not know."""
     if request.param == "memory":
-        yield World(None, known=False)
+        yield LifecycleHarness(None, known=False)
         return
     place: Database
     if request.param == "postgres":
@@ -23,5 +25,5 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         place = shared.database()
     else:
         place = sqlite_database(tmp_path_factory.mktemp("store"))
-    yield World(place.open(), known=request.param != "unknown to the store")
+    yield LifecycleHarness(place.open(), known=request.param != "unknown to the store")
     place.close()

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from holdfast.memory import SessionLifecycle
 from holdfast.testing import FakeClock
 from holdfast.testing.faults import Moment, ProcessDied
+from tests.memory.lifecycle.lifecycle_harness import LONG, Died, in_thread
 from tests.memory.lifecycle.lifecycle_model import SESSIONS, STORED, LifecycleModel, ModelDied
-from tests.memory.lifecycle.worlds import LONG, Died, beside
-from tests.sessions.machines.playground import NewGround, Town
-from tests.sessions.steps import completed_turn
+from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
+from tests.sessions.store_fixtures import completed_turn
 
 AGENTS = ("a", "b", "c")
 
@@ -65,19 +65,19 @@ class MachineAgent:
 class LifecycleMachine(RuleBasedStateMachine):
     """Every answer, every call of an agent and every mark in the store are those of the model."""
 
-    def __init__(self, new_ground: NewGround) -> None:
+    def __init__(self, new_database: NewDatabase) -> None:
         super().__init__()
-        self.town = Town(new_ground(), 1)
+        self.processes = StoreProcesses(new_database(), 1)
         self.model = LifecycleModel()
         self.calls: list[str] = []
         self.failure: BaseException | bool = False
         self.flights: dict[str, Flight] = {}
         for sid in STORED:
-            self.town.db(0).create_session(sid, source="test")
+            self.processes.db(0).create_session(sid, source="test")
         self.start()
 
     def start(self) -> None:
-        self.life = SessionLifecycle(self.town.db(0), clock=FakeClock(), commit_timeout=LONG)
+        self.life = SessionLifecycle(self.processes.db(0), clock=FakeClock(), commit_timeout=LONG)
         self.agents = {name: MachineAgent(name, self) for name in AGENTS}
         for sid in SESSIONS:  # tracked in the model's order, in which an eviction looks at them
             self.life.register_agent(sid, self.agents["a"])
@@ -105,13 +105,13 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(sid=sids, name=maybe_names)
     def complete(self, sid: str, name: str | None) -> None:
         if sid in STORED:
-            completed_turn(self.town.db(0), sid)
+            completed_turn(self.processes.db(0), sid)
         answer = self.life.mark_turn_completed(sid, self.agent(name))
         assert answer == self.model.complete(sid, name)
 
     @rule(sid=st.sampled_from(STORED))
     def complete_without_a_mark(self, sid: str) -> None:
-        completed_turn(self.town.db(0), sid)
+        completed_turn(self.processes.db(0), sid)
         session = self.model.sessions[sid]
         session.generation += 1
         session.turns.append(None)
@@ -173,7 +173,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         flight = Flight()
         self.agents[taken[0]].flights.append(flight)
         agent = self.agent(name)
-        flight.answer = beside(lambda: self.life.commit_session_memory(sid, agent))
+        flight.answer = in_thread(lambda: self.life.commit_session_memory(sid, agent))
         assert flight.entered.wait(LONG)
         self.flights[sid] = flight
 
@@ -202,11 +202,11 @@ class LifecycleMachine(RuleBasedStateMachine):
         # What the store has learned from nobody here is not this process's to drain.
         for sid in SESSIONS:
             self.look(sid)
-        drain = beside(self.life.drain_all_on_shutdown)
+        drain = in_thread(self.life.drain_all_on_shutdown)
         for sid in sorted(self.flights):
             self.land(sid, outcome)
         left = drain.result(LONG)
-        assert left == self.model.drain()
+        assert sorted(left) == sorted(self.model.drain())
         assert sorted(self.calls) == sorted(self.model.calls)
         self.calls = list(self.model.calls)  # sessions are drained side by side, in any order
 
@@ -214,7 +214,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        self.town.bury(0)
+        self.processes.bury(0)
         for flight in self.flights.values():
             flight.gate.set()
             assert flight.answer is not None
@@ -227,7 +227,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     @rule(sid=st.sampled_from(STORED), name=names, moment=st.sampled_from(["before", "after"]))
     def crash_while_recording(self, sid: str, name: str, moment: Moment) -> None:
         self.break_agent(None, False)
-        engine = self.town.processes[0].engine
+        engine = self.processes.processes[0].engine
         engine.arm(moment)
         with suppress(ProcessDied):
             self.life.commit_session_memory(sid, self.agents[name])
@@ -247,7 +247,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_store_has_the_marks(self) -> None:
-        db = self.town.db(0)
+        db = self.processes.db(0)
         for sid in STORED:
             row, session = db.get_session(sid), self.model.sessions[sid]
             assert row is not None
@@ -261,4 +261,4 @@ class LifecycleMachine(RuleBasedStateMachine):
         for sid in SESSIONS:
             self.life.commit_session_memory(sid, self.agents["a"], wait=True)
             assert not self.life.has_uncommitted_work(sid)
-        self.town.tidy()
+        self.processes.tidy()

@@ -2,14 +2,13 @@
 
 import pytest
 
-from holdfast.core.errors import StoreClosed
 from holdfast.memory import SessionLifecycle
 from holdfast.sessions import SessionDB
 from holdfast.testing import ProcessDied
 from holdfast.testing.faults import Moment
-from tests.memory.lifecycle.worlds import LONG, SID, FakeAgent, beside
-from tests.sessions.steps import completed_turn, crashing
-from tests.sessions.stores import Database
+from tests.memory.lifecycle.lifecycle_harness import LONG, SID, FakeAgent, in_thread
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import completed_turn, crashing
 
 
 def started(db: SessionDB, turns: int = 0, sid: str = SID) -> SessionDB:
@@ -74,7 +73,7 @@ def test_what_is_marked_committed_is_the_generation_at_which_the_commit_began(da
     life = SessionLifecycle(db)
     life.mark_turn_completed(SID, agent)
     agent.hold()
-    commit = beside(lambda: life.commit_session_memory(SID, agent))
+    commit = in_thread(lambda: life.commit_session_memory(SID, agent))
     assert agent.entered.wait(LONG)
     completed_turn(db, SID)
     assert life.mark_turn_completed(SID, agent) == 3
@@ -134,7 +133,7 @@ def test_an_agent_is_not_closed_under_its_commit_even_if_another_process_was_fas
     agent = FakeAgent()
     here.mark_turn_completed(SID, agent)
     agent.hold()
-    commit = beside(lambda: here.commit_session_memory(SID))
+    commit = in_thread(lambda: here.commit_session_memory(SID))
     assert agent.entered.wait(LONG)
     assert there.commit_session_memory(SID, FakeAgent("there")) is True
     assert here.has_uncommitted_work(SID) is False
@@ -184,8 +183,7 @@ def test_a_store_that_fails_fails_the_commit_and_keeps_the_work(database: Databa
     db.close()
     assert life.commit_session_memory(SID) is False
     assert agent.calls == 0
-    with pytest.raises(StoreClosed):
-        life.mark_turn_completed(SID, agent)
+    assert life.mark_turn_completed(SID, agent) > 0, "a late mark raises into nobody"
     assert SessionLifecycle(database.open()).recover() == [SID]
 
 

@@ -1,63 +1,77 @@
 """A cache evicts an agent only after its work, and closes it only after its last commit."""
 
+import gc
+
 import pytest
 
+from holdfast.memory.tracked_session import TrackedSession
 from holdfast.testing import FakeClock
-from tests.memory.lifecycle.worlds import LONG, SID, FakeAgent, World, beside, in_flight
+from tests.memory.lifecycle.lifecycle_harness import (
+    LONG,
+    SID,
+    FakeAgent,
+    LifecycleHarness,
+    in_thread,
+    start_commit,
+)
 
 
 @pytest.mark.clause("L8")
-def test_eviction_commits_then_closes_then_drops_the_handle(world: World) -> None:
+def test_eviction_commits_then_closes_then_drops_the_handle(harness: LifecycleHarness) -> None:
     agent = FakeAgent()
-    world.life.register_agent(SID, agent)
-    world.complete()
-    assert world.life.evict_agent(SID, agent, close=agent.close) is True
-    assert (agent.calls, agent.closed_after, world.dirty()) == (1, 1, False)
-    world.complete()
-    assert world.life.commit_session_memory(SID) is False
-    assert world.life.commit_session_memory(SID, wait=True) is False
+    harness.life.register_agent(SID, agent)
+    harness.complete()
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is True
+    assert (agent.calls, agent.closed_after, harness.dirty()) == (1, 1, False)
+    harness.complete()
+    assert harness.life.commit_session_memory(SID) is False
+    assert harness.life.commit_session_memory(SID, wait=True) is False
     assert agent.calls == 1
-    assert world.dirty()
+    assert harness.dirty()
 
 
 @pytest.mark.clause("L8")
-def test_eviction_waits_for_a_commit_in_flight_and_commits_what_came_meanwhile(world: World) -> None:
+def test_eviction_waits_for_a_commit_in_flight_and_commits_what_came_meanwhile(
+    harness: LifecycleHarness,
+) -> None:
     clock = FakeClock()
-    life = world.restarted_with(clock)
+    life = harness.restarted_with(clock)
     agent = FakeAgent()
     life.register_agent(SID, agent)
-    world.complete()
-    commit = in_flight(world, agent)
-    world.complete()
-    eviction = beside(lambda: life.evict_agent(SID, agent, close=agent.close))
+    harness.complete()
+    commit = start_commit(harness, agent)
+    harness.complete()
+    eviction = in_thread(lambda: life.evict_agent(SID, agent, close=agent.close))
     assert clock.wait_for_waiters()
     assert not agent.is_closed()
     agent.release()
     assert (commit.result(LONG), eviction.result(LONG)) == (True, True)
-    assert (agent.calls, agent.closed_after, world.dirty()) == (2, 2, False)
+    assert (agent.calls, agent.closed_after, harness.dirty()) == (2, 2, False)
 
 
 @pytest.mark.clause("L8")
-def test_an_eviction_whose_commit_fails_closes_nothing_and_keeps_the_handle(world: World) -> None:
+def test_an_eviction_whose_commit_fails_closes_nothing_and_keeps_the_handle(
+    harness: LifecycleHarness,
+) -> None:
     agent = FakeAgent()
     agent.next_outcomes = [RuntimeError("down")]
-    world.life.register_agent(SID, agent)
-    world.complete()
-    assert world.life.evict_agent(SID, agent, close=agent.close) is False
-    assert (agent.closed_after, world.dirty()) == (None, True)
-    world.complete()
-    assert world.life.evict_agent(SID, agent, close=agent.close) is True
-    assert (agent.calls, agent.closed_after, world.dirty()) == (2, 2, False)
+    harness.life.register_agent(SID, agent)
+    harness.complete()
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is False
+    assert (agent.closed_after, harness.dirty()) == (None, True)
+    harness.complete()
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is True
+    assert (agent.calls, agent.closed_after, harness.dirty()) == (2, 2, False)
 
 
 @pytest.mark.clause("L8")
-def test_an_eviction_that_waits_too_long_closes_nothing(world: World) -> None:
+def test_an_eviction_that_waits_too_long_closes_nothing(harness: LifecycleHarness) -> None:
     clock = FakeClock()
-    life = world.restarted_with(clock)
+    life = harness.restarted_with(clock)
     agent = FakeAgent()
-    world.complete(agent=agent)
-    stuck = in_flight(world, agent)
-    eviction = beside(lambda: life.evict_agent(SID, agent, close=agent.close))
+    harness.complete(agent=agent)
+    stuck = start_commit(harness, agent)
+    eviction = in_thread(lambda: life.evict_agent(SID, agent, close=agent.close))
     assert clock.wait_for_waiters()
     clock.advance(10)
     assert eviction.result(LONG) is False
@@ -67,53 +81,95 @@ def test_an_eviction_that_waits_too_long_closes_nothing(world: World) -> None:
 
 
 @pytest.mark.clause("L8")
-def test_a_clean_agent_is_closed_without_a_commit(world: World) -> None:
+def test_a_clean_agent_is_closed_without_a_commit(harness: LifecycleHarness) -> None:
     agent = FakeAgent()
-    world.life.register_agent(SID, agent)
-    assert world.life.evict_agent(SID, agent, close=agent.close) is True
+    harness.life.register_agent(SID, agent)
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is True
     assert (agent.calls, agent.closed_after) == (0, 0)
 
 
-def test_eviction_does_not_drop_the_replacement(world: World) -> None:
+def test_eviction_does_not_drop_the_replacement(harness: LifecycleHarness) -> None:
     old, new = FakeAgent("old"), FakeAgent("new")
-    world.life.register_agent(SID, old)
-    world.complete()
-    world.life.register_agent(SID, new)
-    world.complete()
-    assert world.life.evict_agent(SID, old, close=old.close) is True
-    assert (old.calls, new.calls, world.dirty()) == (1, 0, True)
-    world.complete()
-    assert world.life.commit_session_memory(SID) is True
-    assert (new.calls, world.dirty()) == (1, False)
+    harness.life.register_agent(SID, old)
+    harness.complete()
+    harness.life.register_agent(SID, new)
+    harness.complete()
+    assert harness.life.evict_agent(SID, old, close=old.close) is True
+    assert (old.calls, new.calls, harness.dirty()) == (1, 0, True)
+    harness.complete()
+    assert harness.life.commit_session_memory(SID) is True
+    assert (new.calls, harness.dirty()) == (1, False)
 
 
-def test_an_agent_is_not_closed_while_it_owes_work_of_an_earlier_session(world: World) -> None:
+def test_an_agent_is_not_closed_while_it_owes_work_of_an_earlier_session(harness: LifecycleHarness) -> None:
     agent = FakeAgent()
     agent.next_outcomes = [RuntimeError("down")]
-    world.complete("parent", agent)
-    world.life.register_agent("child", agent)
-    assert world.life.evict_agent("child", agent, close=agent.close) is False
+    harness.complete("parent", agent)
+    harness.life.register_agent("child", agent)
+    assert harness.life.evict_agent("child", agent, close=agent.close) is False
     assert not agent.is_closed()
-    assert world.life.evict_agent("child", agent, close=agent.close) is True
-    assert (agent.calls, agent.closed_after, world.dirty("parent")) == (2, 2, False)
+    assert harness.life.evict_agent("child", agent, close=agent.close) is True
+    assert (agent.calls, agent.closed_after, harness.dirty("parent")) == (2, 2, False)
 
 
-def test_eviction_also_commits_work_that_is_nobodys(world: World) -> None:
+def test_eviction_also_commits_work_that_is_nobodys(harness: LifecycleHarness) -> None:
     agent = FakeAgent()
-    world.complete()
-    world.life.register_agent(SID, agent)
-    assert world.life.evict_agent(SID, agent, close=agent.close) is True
-    assert (agent.calls, world.dirty()) == (1, False)
+    harness.complete()
+    harness.life.register_agent(SID, agent)
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is True
+    assert (agent.calls, harness.dirty()) == (1, False)
 
 
-def test_a_turn_completed_during_the_last_commit_is_committed_before_the_close(world: World) -> None:
+def test_a_turn_completed_during_the_last_commit_is_committed_before_the_close(
+    harness: LifecycleHarness,
+) -> None:
     class Busy(FakeAgent):
         def commit_memory_session(self) -> bool | None:
             if self.calls < 3:
-                world.complete(agent=self)
+                harness.complete(agent=self)
             return super().commit_memory_session()
 
     agent = Busy()
-    world.complete(agent=agent)
-    assert world.life.evict_agent(SID, agent, close=agent.close) is True
-    assert (agent.calls, agent.closed_after, world.dirty()) == (4, 4, False)
+    harness.complete(agent=agent)
+    assert harness.life.evict_agent(SID, agent, close=agent.close) is True
+    assert (agent.calls, agent.closed_after, harness.dirty()) == (4, 4, False)
+
+
+def tracked() -> int:
+    gc.collect()
+    return sum(isinstance(each, TrackedSession) for each in gc.get_objects())
+
+
+@pytest.mark.clause("L8")
+def test_nothing_is_kept_of_sessions_whose_agents_were_evicted(harness: LifecycleHarness) -> None:
+    before = tracked()
+    for number in range(50):
+        agent, sid = FakeAgent(), f"evicted-{number}"
+        harness.life.register_agent(sid, agent)
+        harness.complete(sid)
+        assert harness.life.evict_agent(sid, agent) is True
+        assert harness.life.has_uncommitted_work(sid) is False
+        assert harness.life.commit_session_memory(sid, agent, wait=True) is False
+    assert tracked() == before
+
+
+@pytest.mark.clause("L8")
+def test_nothing_is_kept_of_sessions_whose_agents_were_unregistered(harness: LifecycleHarness) -> None:
+    before = tracked()
+    for number in range(50):
+        agent, sid = FakeAgent(), f"left-{number}"
+        harness.life.register_agent(sid, agent)
+        harness.complete(sid)
+        harness.life.unregister_agent(sid)
+        assert harness.dirty(sid)
+        assert harness.life.commit_session_memory(sid) is True
+    assert tracked() == before
+
+
+@pytest.mark.clause("L8")
+def test_a_generation_does_not_go_back_after_an_eviction(harness: LifecycleHarness) -> None:
+    agent = FakeAgent()
+    harness.life.register_agent(SID, agent)
+    first = harness.complete()
+    assert harness.life.evict_agent(SID, agent) is True
+    assert harness.complete() > first

@@ -1,4 +1,4 @@
-"""The lifecycle beside its model, with commits that fail, hang and die, and processes that crash."""
+"""The lifecycle in_thread its model, with commits that fail, hang and die, and processes that crash."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.memory.lifecycle.lifecycle_machine import LifecycleMachine
-from tests.sessions.machines.playground import NewGround, postgres_grounds, sqlite_grounds
 from tests.sessions.machines.profiles import long, short
+from tests.sessions.machines.store_processes import NewDatabase, postgres_databases, sqlite_databases
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -18,37 +18,37 @@ pytestmark = [
 
 
 @pytest.fixture
-def sqlite_ground() -> Iterator[NewGround]:
-    with sqlite_grounds() as new_ground:
-        yield new_ground
+def sqlite_database() -> Iterator[NewDatabase]:
+    with sqlite_databases() as new_database:
+        yield new_database
 
 
 @pytest.fixture
-def postgres_ground(postgres: str) -> Iterator[NewGround]:
-    with postgres_grounds(postgres) as new_ground:
-        yield new_ground
+def postgres_database(postgres: str) -> Iterator[NewDatabase]:
+    with postgres_databases(postgres) as new_database:
+        yield new_database
 
 
-def run(new_ground: NewGround, profile: settings) -> None:
+def run(new_database: NewDatabase, profile: settings) -> None:
     # Anything that makes a machine will do, whatever the annotation says.
-    maker = cast(type[RuleBasedStateMachine], lambda: LifecycleMachine(new_ground))
+    maker = cast(type[RuleBasedStateMachine], lambda: LifecycleMachine(new_database))
     run_state_machine_as_test(maker, settings=profile)
 
 
-def test_a_short_story_on_sqlite_ends_as_the_model_says(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, short(40))
+def test_a_short_story_on_sqlite_ends_as_the_model_says(sqlite_database: NewDatabase) -> None:
+    run(sqlite_database, short(40))
 
 
 @pytest.mark.slow
-def test_a_short_story_on_postgres_ends_as_the_model_says(postgres_ground: NewGround) -> None:
-    run(postgres_ground, short(6))
+def test_a_short_story_on_postgres_ends_as_the_model_says(postgres_database: NewDatabase) -> None:
+    run(postgres_database, short(6))
 
 
-@pytest.mark.slow
-def test_hundreds_of_random_stories_on_sqlite_end_as_the_model_says(sqlite_ground: NewGround) -> None:
-    run(sqlite_ground, long(300))
+@pytest.mark.soak
+def test_hundreds_of_random_stories_on_sqlite_end_as_the_model_says(sqlite_database: NewDatabase) -> None:
+    run(sqlite_database, long(300))
 
 
-@pytest.mark.slow
-def test_random_stories_on_postgres_end_as_the_model_says(postgres_ground: NewGround) -> None:
-    run(postgres_ground, long(30))
+@pytest.mark.soak
+def test_random_stories_on_postgres_end_as_the_model_says(postgres_database: NewDatabase) -> None:
+    run(postgres_database, long(30))

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.models.embedded import embedded_state, open_embedded
 from holdfast.models.gguf import GgufModel
-from tests.models.embedded.conversing import closed, endless_model
+from tests.models.embedded.gguf_fixtures import closed, endless_model
 
 
 @pytest.fixture(scope="session")

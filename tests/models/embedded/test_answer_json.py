@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.models.contract import ModelPiece, TextPiece
-from holdfast.models.gguf.answer_json import AnswerReader, NotTheAnswer
-from tests.models.embedded.conversing import calls_of, text_of
+from holdfast.models.gguf.answer_json import AnswerReader, UnexpectedJson
+from tests.models.embedded.gguf_fixtures import calls_of, text_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -101,11 +101,11 @@ def test_an_answer_without_json_comes_out_as_it_is() -> None:
     ],
 )
 def test_json_of_another_shape_is_refused(written: str) -> None:
-    with pytest.raises(NotTheAnswer):
+    with pytest.raises(UnexpectedJson):
         AnswerReader().pieces(written)
 
 
 @given(st.text(alphabet='{}[]",:\\u0d8answer_tol c'))
 def test_no_text_does_worse_than_being_refused(written: str) -> None:
-    with suppress(NotTheAnswer):
+    with suppress(UnexpectedJson):
         AnswerReader().pieces('{"' + written)

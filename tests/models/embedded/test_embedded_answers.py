@@ -9,7 +9,7 @@ from holdfast.core.errors import ContextTooLong
 from holdfast.models.contract import ModelRequest, TextPiece
 from holdfast.models.embedded import open_embedded
 from holdfast.models.gguf import GgufModel
-from tests.models.embedded.conversing import answer, asking, closed, end_of, text_of, workers
+from tests.models.embedded.gguf_fixtures import answer, asking, closed, end_of, text_of, workers
 
 pytestmark = pytest.mark.slow
 

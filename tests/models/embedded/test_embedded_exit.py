@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.models.embedded import open_embedded
-from tests.models.embedded.conversing import answer, asking, closed, is_running, until, workers
-from tests.process.children import Child, StartChild
+from tests.models.embedded.gguf_fixtures import answer, asking, closed, is_running, until, workers
+from tests.process.child_process import Child, StartChild
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ PROMPTLY = 3.0
 SPEAKING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from tests.models.embedded.conversing import MOST, asking, endless_model, workers
+from tests.models.embedded.gguf_fixtures import MOST, asking, endless_model, workers
 
 model = endless_model(Path({weights!r}))
 
@@ -39,7 +39,7 @@ import asyncio
 from pathlib import Path
 from holdfast.core.errors import ModelFailure
 from holdfast.models.embedded import open_embedded
-from tests.models.embedded.conversing import answer, asking, workers
+from tests.models.embedded.gguf_fixtures import answer, asking, workers
 
 model = open_embedded(Path("/nowhere"), weights=Path({file!r}))
 try:
@@ -51,7 +51,7 @@ except ModelFailure:
 HANDLING = """
 import asyncio, os, signal
 from pathlib import Path
-from tests.models.embedded.conversing import answer, asking, endless_model, workers
+from tests.models.embedded.gguf_fixtures import answer, asking, endless_model, workers
 
 model = endless_model(Path({weights!r}))
 signal.signal(signal.SIGINT, lambda *_: print("heard", flush=True))
@@ -65,7 +65,7 @@ LOADING = """
 import asyncio, os, signal
 from pathlib import Path
 from holdfast.models.embedded import open_embedded
-from tests.models.embedded.conversing import until, workers
+from tests.models.embedded.gguf_fixtures import until, workers
 
 model = open_embedded(Path("/nowhere"), weights=Path({weights!r}))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import ModelFailure, ModelFileInvalid, ModelMissing
 from holdfast.models.embedded import open_embedded, open_gguf
 from holdfast.models.gguf.header import read_header
-from tests.models.embedded.conversing import answer, asking, closed, workers
+from tests.models.embedded.gguf_fixtures import answer, asking, closed, workers
 
 SAYS_WHAT_IS_MISSING = """
 from pathlib import Path
@@ -60,15 +60,15 @@ def run_without_packages(*extra: Path) -> str:
 
 def test_without_runtime_and_weights_it_names_both_commands() -> None:
     said = run_without_packages()
-    assert "pip install 'holdfast[embedded]'" in said
-    assert "python -m holdfast.models.install_embedded" in said
+    assert "pip install 'holdfast-agent[embedded]'" in said
+    assert "holdfast model install" in said
 
 
 def test_without_weights_alone_it_names_one_command(tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").touch()
     said = run_without_packages(tmp_path)
     assert "pip install" not in said
-    assert "python -m holdfast.models.install_embedded" in said
+    assert "holdfast model install" in said
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

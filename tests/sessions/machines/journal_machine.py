@@ -16,7 +16,7 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Mode
 from holdfast.testing.faults import Moment
 from tests.sessions.machines.conversation_model import Conversations, ModelSession, ModelWord
-from tests.sessions.machines.playground import NewGround, Town
+from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
 
 PROCESSES = 3
 EVERYTHING = 100_000
@@ -47,18 +47,18 @@ def message(kind: str, number: int) -> Message:
 class JournalMachine(RuleBasedStateMachine):
     """Put, open, join, append, complete, stop, rotate; die before or after any commit."""
 
-    def __init__(self, new_ground: NewGround) -> None:
+    def __init__(self, new_database: NewDatabase) -> None:
         super().__init__()
-        self.ground = new_ground()
-        self.town = Town(self.ground, PROCESSES)
+        self.database = new_database()
+        self.processes = StoreProcesses(self.database, PROCESSES)
         self.model = Conversations()
         self.numbers = count(1)
 
     def teardown(self) -> None:
         try:
-            assert self.town.db(0).check() == []
+            assert self.processes.db(0).check() == []
         finally:
-            self.town.tidy()
+            self.processes.tidy()
 
     # what a rule picks
 
@@ -92,7 +92,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.town.db(0).create_session("s", source="test")
+        self.processes.db(0).create_session("s", source="test")
         self.model.create("s", None)
         self.put(0, None, 0, "plain", "queue")
         self.open_with_a_message(0, None, 0, "plain")
@@ -100,10 +100,10 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(who=who, crash=crash, back=pick, kinds=several)
     def append_loose(self, who: int, crash: Moment | None, back: int, kinds: list[str]) -> None:
         session, messages = self.session(back), [self.some(kind) for kind in kinds]
-        self.town.step(
+        self.processes.step(
             who,
             crash,
-            lambda db: db.append_messages(session.id, messages),
+            lambda db: db.sessions.append_messages(session.id, messages),
             lambda: self.model.append_loose(session.id, messages),
         )
 
@@ -111,7 +111,7 @@ class JournalMachine(RuleBasedStateMachine):
     def rotate(self, who: int, crash: Moment | None, back: int, kinds: list[str], kept: int) -> None:
         session, child = self.session(back), self.fresh("s")
         opening, carry_from = [self.some(kind) for kind in kinds], len(session.lines) - kept
-        rotation = self.town.step(
+        rotation = self.processes.step(
             who,
             crash,
             lambda db: db.rotate(session.id, child, opening, carry_from=carry_from),
@@ -133,33 +133,33 @@ class JournalMachine(RuleBasedStateMachine):
                 lambda: self.model.create(fresh, session),
             ),
             "end": (
-                lambda db: db.end_session(session, "done"),
+                lambda db: db.sessions.end(session, "done"),
                 lambda: self.model.end(session, "done"),
             ),
             "commit": (
-                lambda db: db.mark_committed(session, generation),
+                lambda db: db.sessions.mark_committed(session, generation),
                 lambda: self.model.mark_committed(session, generation),
             ),
         }
-        self.town.step(who, crash, *jobs[job])
+        self.processes.step(who, crash, *jobs[job])
 
     @rule(who=who, crash=crash, back=pick, pinned=st.booleans())
     def arrange(self, who: int, crash: Moment | None, back: int, pinned: bool) -> None:
         session, title = self.session(back).id, self.fresh("title")
 
         def arrange(db: SessionDB) -> None:
-            db.set_title(session, title)
+            db.conversations.set_title(session, title)
 
-        self.town.db(who).set_pinned(session, pinned)
+        self.processes.db(who).conversations.set_pinned(session, pinned)
         _, (root, was, _) = self.model.listed_of(session)
         self.model.arrange(root, title=was, pinned=pinned)
-        self.town.step(who, crash, arrange, lambda: self.model.arrange(root, title=title, pinned=pinned))
+        self.processes.step(who, crash, arrange, lambda: self.model.arrange(root, title=title, pinned=pinned))
 
     @precondition(lambda self: len(self.model.listed()) > 1)
     @rule(who=who, crash=crash, back=pick, force=st.booleans())
     def delete(self, who: int, crash: Moment | None, back: int, force: bool) -> None:
         session = self.session(back).id
-        self.town.step(
+        self.processes.step(
             who,
             crash,
             lambda db: db.delete_session(session, force=force),
@@ -175,30 +175,32 @@ class JournalMachine(RuleBasedStateMachine):
         def model() -> None:
             end = self.model.put(session)
             # Whoever heard no answer asks again with the same key, and the word is there once.
-            stored = self.town.db(who).inbox.put(session, text, mode=mode, key=key)
+            stored = self.processes.db(who).inbox.put(session, text, mode=mode, key=key)
             assert (stored.session_id, stored.message, stored.mode) == (end, text, mode)
             self.model.words[stored.id] = ModelWord(stored.id, end, text)
 
-        self.town.step(who, crash, lambda db: db.inbox.put(session, text, mode=mode, key=key), model)
+        self.processes.step(who, crash, lambda db: db.inbox.put(session, text, mode=mode, key=key), model)
 
     @precondition(lambda self: self.model.any_waiting())
     @rule(who=who, crash=crash, back=pick)
     def withdraw(self, who: int, crash: Moment | None, back: int) -> None:
         word = self.word(back)
-        self.town.step(who, crash, lambda db: db.inbox.withdraw(word), lambda: self.model.withdraw(word))
+        self.processes.step(who, crash, lambda db: db.inbox.withdraw(word), lambda: self.model.withdraw(word))
 
     @precondition(lambda self: self.model.any_waiting())
     @rule(who=who, crash=crash, back=pick, kind=kinds)
     def edit(self, who: int, crash: Moment | None, back: int, kind: str) -> None:
         word, text = self.word(back), self.some(kind)
-        self.town.step(who, crash, lambda db: db.inbox.edit(word, text), lambda: self.model.edit(word, text))
+        self.processes.step(
+            who, crash, lambda db: db.inbox.edit(word, text), lambda: self.model.edit(word, text)
+        )
 
     # turns
 
     @rule(who=who, crash=crash, back=pick, kind=kinds)
     def open_with_a_message(self, who: int, crash: Moment | None, back: int, kind: str) -> None:
         session, turn, text = self.idle_session(back), self.fresh("t"), self.some(kind)
-        self.town.step(
+        self.processes.step(
             who,
             crash,
             lambda db: db.turns.open(session, text, turn_id=turn),
@@ -211,7 +213,7 @@ class JournalMachine(RuleBasedStateMachine):
         word, turn = self.word(back), self.fresh("t")
         here = self.model.words[word].session_id
         session = here if elsewhere is None else self.session(elsewhere).id
-        self.town.step(
+        self.processes.step(
             who,
             crash,
             lambda db: db.turns.open(session, take=word, turn_id=turn),
@@ -223,7 +225,7 @@ class JournalMachine(RuleBasedStateMachine):
     def join(self, who: int, crash: Moment | None, back: int, word_back: int) -> None:
         turn, word = self.turn(back), self.word(word_back)
         text = self.model.words[word].message
-        joined = self.town.step(
+        joined = self.processes.step(
             who, crash, lambda db: db.turns.join(turn, word), lambda: self.model.join(turn, word)
         )
         assert joined is None or joined == text
@@ -232,7 +234,7 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(who=who, crash=crash, back=pick, kinds=several)
     def append(self, who: int, crash: Moment | None, back: int, kinds: list[str]) -> None:
         turn, messages = self.turn(back), [self.some(kind) for kind in kinds]
-        self.town.step(
+        self.processes.step(
             who,
             crash,
             lambda db: db.turns.append(turn, messages),
@@ -245,7 +247,7 @@ class JournalMachine(RuleBasedStateMachine):
         self, who: int, crash: Moment | None, back: int, kind: str | None, owed_to: tuple[str, ...]
     ) -> None:
         turn, final = self.turn(back), None if kind is None else self.some(kind)
-        self.town.step(
+        self.processes.step(
             who,
             crash,
             lambda db: db.turns.complete(turn, final, providers=owed_to),
@@ -262,18 +264,18 @@ class JournalMachine(RuleBasedStateMachine):
             end(turn, "why", messages)
 
         state = "failed" if failed else "interrupted"
-        self.town.step(who, crash, call, lambda: self.model.stop(turn, state, "why", messages))
+        self.processes.step(who, crash, call, lambda: self.model.stop(turn, state, "why", messages))
 
     # the processes and the clock
 
     @rule(who=who, seconds=st.integers(1, 60))
     def restart_after_a_while(self, who: int, seconds: int) -> None:
-        self.ground.clock.advance(seconds)
-        self.town.restart(who)
+        self.database.clock.advance(seconds)
+        self.processes.restart(who)
 
     @rule(who=who, back=pick)
     def travel(self, who: int, back: int) -> None:
-        lines = self.town.db(who).export_session(self.session(back).id)
+        lines = self.processes.db(who).export_session(self.session(back).id)
         with SessionDB(":memory:") as elsewhere:
             imported = elsewhere.import_session(lines)
             assert imported == self.model.lineage(self.session(back).id)
@@ -284,9 +286,9 @@ class JournalMachine(RuleBasedStateMachine):
 
     @invariant()
     def transcripts_are_as_they_should_be(self) -> None:
-        db = self.town.db(len(self.model.turns) % PROCESSES)
+        db = self.processes.db(len(self.model.turns) % PROCESSES)
         for session in self.model.sessions.values():
-            stored = db.read_messages(session.id)
+            stored = db.sessions.read(session.id)
             assert [each.seq for each in stored] == list(range(len(session.lines)))
             assert [(each.message, each.turn_id, each.carried) for each in stored] == [
                 (line.message, line.turn_id, line.carried) for line in session.lines
@@ -296,12 +298,12 @@ class JournalMachine(RuleBasedStateMachine):
             assert (row.parent, row.relation) == (session.parent, session.relation)
             assert (row.end_reason, row.committed_generation) == (session.end_reason, session.committed)
             assert row.generation == len(self.model.completed(session.id))
-            assert db.live_end(session.id) == self.model.live_end(session.id)
-            assert db.lineage(session.id) == self.model.lineage(session.id)
+            assert db.sessions.live_end(session.id) == self.model.live_end(session.id)
+            assert db.sessions.lineage(session.id) == self.model.lineage(session.id)
             assert sorted(db.children(session.id)) == sorted(
                 each.id for each in self.model.sessions.values() if each.parent == session.id
             )
-        assert db.uncommitted_sessions() == sorted(
+        assert db.sessions.uncommitted() == sorted(
             each.id
             for each in self.model.sessions.values()
             if each.committed < len(self.model.completed(each.id))
@@ -309,14 +311,14 @@ class JournalMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_list_is_as_it_should_be(self) -> None:
-        listed = self.town.db(0).list_sessions(limit=None)
+        listed = self.processes.db(0).conversations.list(limit=None)
         assert {
             each.session.id: (each.root_id, each.session.title, each.pinned) for each in listed
         } == self.model.listed()
 
     @invariant()
     def turns_are_as_they_should_be(self) -> None:
-        db = self.town.db(len(self.model.words) % PROCESSES)
+        db = self.processes.db(len(self.model.words) % PROCESSES)
         for turn in self.model.turns.values():
             row = db.turns.get(turn.id)
             assert row is not None
@@ -334,7 +336,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_word_waits_or_was_taken_once_or_withdrawn(self) -> None:
-        db = self.town.db(len(self.model.sessions) % PROCESSES)
+        db = self.processes.db(len(self.model.sessions) % PROCESSES)
         for word in self.model.words.values():
             row = db.inbox.get(word.id)
             assert row is not None

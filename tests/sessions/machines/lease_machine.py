@@ -1,6 +1,7 @@
 """The lease machine: holders on several processes that stall, die and come back late.
 
-A lease object outlives the lease: every rule may use one that was lost long ago.
+A lease object outlives the lease: every rule may use one that was lost long ago. A lock that ran out and that
+nobody took is taken up again by the holder's next step, with a new token.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from holdfast.sessions import Lease, SessionDB
 from holdfast.sessions.lease_keeper import TTL_SECONDS
 from holdfast.sessions.leases import compression_lock
 from holdfast.testing.faults import Moment
-from tests.sessions.machines.playground import NewGround, Town
+from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
 
 PROCESSES = 3
 SESSIONS = ("s1", "s2")
@@ -39,24 +40,24 @@ class ModelLease:
 class LeaseMachine(RuleBasedStateMachine):
     """At most one holder at any time; who lost a lease can't pass for its holder."""
 
-    def __init__(self, new_ground: NewGround) -> None:
+    def __init__(self, new_database: NewDatabase) -> None:
         super().__init__()
-        self.ground = new_ground()
-        self.town = Town(self.ground, PROCESSES)
+        self.database = new_database()
+        self.processes = StoreProcesses(self.database, PROCESSES)
         self.now = 0
         self.model = {session: ModelLease() for session in SESSIONS}
         self.children: dict[str, str] = {}
         self.granted: list[Lease] = []
-        self.locks: set[tuple[int, str]] = set()
-        """Compression locks as each living process believes to hold them."""
+        self.locks: dict[tuple[int, str], int] = {}
+        """Compression locks as each living process believes to hold them, with their tokens."""
 
     def teardown(self) -> None:
-        self.town.tidy()
+        self.processes.tidy()
 
     @initialize()
     def begin(self) -> None:
         for session in SESSIONS:
-            self.town.db(0).create_session(session, source="test")
+            self.processes.db(0).create_session(session, source="test")
 
     # the model
 
@@ -75,7 +76,20 @@ class LeaseMachine(RuleBasedStateMachine):
         return (lease.holder, lease.token) == (known.holder, known.token) and known.expires > self.now
 
     def bury(self, who: int) -> None:
-        self.locks = {lock for lock in self.locks if lock[0] != who}
+        self.locks = {lock: token for lock, token in self.locks.items() if lock[0] != who}
+
+    def take_up(self, who: int, session: str) -> None:
+        """What a step of a holder does to its lock first: nothing, a new token, or it is lost."""
+        known = self.model[session]
+        if not self.is_untouched(who, session):
+            raise LeaseLost(compression_lock(session), f"compactor {who}")
+        if known.expires <= self.now:
+            known.token, known.expires = known.token + 1, self.now + int(TTL_SECONDS)
+            self.locks[who, session] = known.token
+
+    def is_untouched(self, who: int, session: str) -> bool:
+        known = self.model[session]
+        return (known.holder, known.token) == (f"compactor {who}", self.locks.get((who, session)))
 
     # plain leases
 
@@ -83,19 +97,19 @@ class LeaseMachine(RuleBasedStateMachine):
     def acquire(self, who: int, crash: Moment | None, session: str, ttl: int) -> None:
         free = self.holder(session) is None
         holder = f"p{who}"
-        lives = len(self.town.dead)
+        lives = len(self.processes.dead)
 
         def model() -> None:
             if free:
                 self.grant(session, holder, ttl)
 
-        lease = self.town.step(
+        lease = self.processes.step(
             who,
             crash,
             lambda db: db.leases.acquire(compression_lock(session), holder, ttl_seconds=ttl),
             model,
         )
-        if len(self.town.dead) > lives:
+        if len(self.processes.dead) > lives:
             self.bury(who)
             return
         assert (lease is not None) == free
@@ -116,9 +130,9 @@ class LeaseMachine(RuleBasedStateMachine):
                 raise LeaseLost(lease.name, lease.holder)
             self.model[lease.name.removeprefix("compression:")].expires = self.now + ttl
 
-        lives = len(self.town.dead)
-        self.town.step(who, crash, lambda db: db.leases.renew(lease, ttl_seconds=ttl), model)
-        if len(self.town.dead) > lives:
+        lives = len(self.processes.dead)
+        self.processes.step(who, crash, lambda db: db.leases.renew(lease, ttl_seconds=ttl), model)
+        if len(self.processes.dead) > lives:
             self.bury(who)
 
     @precondition(lambda self: self.granted)
@@ -132,9 +146,9 @@ class LeaseMachine(RuleBasedStateMachine):
             if mine:
                 known.holder = None
 
-        lives = len(self.town.dead)
-        released = self.town.step(who, crash, lambda db: db.leases.release(lease), model)
-        if len(self.town.dead) > lives:
+        lives = len(self.processes.dead)
+        released = self.processes.step(who, crash, lambda db: db.leases.release(lease), model)
+        if len(self.processes.dead) > lives:
             self.bury(who)
         else:
             assert released == mine
@@ -144,35 +158,44 @@ class LeaseMachine(RuleBasedStateMachine):
     @rule(who=who, crash=crash, session=sessions)
     def lock(self, who: int, crash: Moment | None, session: str) -> None:
         free = self.holder(session) is None
-        lives = len(self.town.dead)
+        lives = len(self.processes.dead)
 
         def model() -> None:
             if free:
                 self.grant(session, f"compactor {who}", int(TTL_SECONDS))
 
-        locked = self.town.step(
+        locked = self.processes.step(
             who,
             crash,
             lambda db: db.try_acquire_compression_lock(session, f"compactor {who}"),
             model,
         )
-        if len(self.town.dead) > lives:
+        if len(self.processes.dead) > lives:
             self.bury(who)
             return
         assert locked == free
         if locked:
-            self.locks.add((who, session))
+            self.locks[who, session] = self.model[session].token
 
     @rule(who=who, session=sessions)
     def unlock(self, who: int, session: str) -> None:
-        self.town.db(who).release_compression_lock(session, f"compactor {who}")
+        self.processes.db(who).release_compression_lock(session, f"compactor {who}")
         known = self.model[session]
-        if (who, session) in self.locks and self.token_is_newest(who, session):
+        if self.is_untouched(who, session):
             known.holder = None
-        self.locks.discard((who, session))
+        self.locks.pop((who, session), None)
 
-    def token_is_newest(self, who: int, session: str) -> bool:
-        return self.model[session].holder == f"compactor {who}"
+    @rule(who=who, delay=delays)
+    def renew_what_is_held(self, who: int, delay: int) -> None:
+        self.time_passes(delay)
+        self.processes.db(who).keeper.renew_once()
+        for holding, session in [lock for lock in self.locks if lock[0] == who]:
+            try:
+                self.take_up(holding, session)
+            except LeaseLost:
+                del self.locks[holding, session]
+            else:
+                self.model[session].expires = self.now + int(TTL_SECONDS)
 
     @rule(who=who, crash=crash, session=sessions, back=pick, delay=delays)
     def rotate_as_holder(self, who: int, crash: Moment | None, session: str, back: int, delay: int) -> None:
@@ -190,39 +213,38 @@ class LeaseMachine(RuleBasedStateMachine):
                 raise LeaseLost(compression_lock(session), holder)
             if session in self.children:
                 raise AlreadyContinued(session, self.children[session])
-            if self.holder(session) != holder:
-                raise LeaseLost(compression_lock(session), holder)
+            self.take_up(who, session)
             self.children[session] = child
 
-        lives = len(self.town.dead)
-        self.town.step(who, crash, call, model)
-        if len(self.town.dead) > lives:
+        lives = len(self.processes.dead)
+        self.processes.step(who, crash, call, model)
+        if len(self.processes.dead) > lives:
             self.bury(who)
 
     # the world
 
     @rule(who=who)
     def dies(self, who: int) -> None:
-        self.town.bury(who)
+        self.processes.bury(who)
         self.bury(who)
 
     @rule(who=who)
     def stops_cleanly(self, who: int) -> None:
         for holding, session in list(self.locks):
-            if holding == who and self.token_is_newest(who, session):
+            if holding == who and self.is_untouched(who, session):
                 self.model[session].holder = None
-        self.town.restart(who)
+        self.processes.restart(who)
         self.bury(who)
 
     @rule(seconds=st.sampled_from([1, 4, 5, 14, 15, 16, 60]))
     def time_passes(self, seconds: int) -> None:
-        self.ground.clock.advance(seconds)
+        self.database.clock.advance(seconds)
         self.now += seconds
 
     @invariant()
     def every_process_sees_the_one_holder(self) -> None:
         for who in range(PROCESSES):
-            db = self.town.db(who)
+            db = self.processes.db(who)
             for session in SESSIONS:
                 assert db.get_compression_lock_holder(session) == self.holder(session)
                 lease = db.leases.current(compression_lock(session))
@@ -230,7 +252,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     @invariant()
     def at_most_one_child(self) -> None:
-        db = self.town.db(0)
+        db = self.processes.db(0)
         for session in SESSIONS:
             child = self.children.get(session)
             assert db.children(session) == ([] if child is None else [child])

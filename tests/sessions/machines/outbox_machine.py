@@ -16,7 +16,7 @@ from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
 from holdfast.testing.faults import Moment
 from tests.sessions.machines.outbox_model import OPEN, ModelDelivery, ModelOutbox, Provider
-from tests.sessions.machines.playground import NewGround, Town
+from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
 
 WORKERS = 3
 SESSIONS = ("s1", "s2")
@@ -48,10 +48,10 @@ class InHand:
 class OutboxMachine(RuleBasedStateMachine):
     """Every turn reaches its providers at least once, in order, whatever happens on the way."""
 
-    def __init__(self, new_ground: NewGround) -> None:
+    def __init__(self, new_database: NewDatabase) -> None:
         super().__init__()
-        self.ground = new_ground()
-        self.town = Town(self.ground, WORKERS)
+        self.database = new_database()
+        self.processes = StoreProcesses(self.database, WORKERS)
         self.model = ModelOutbox()
         self.provider = Provider()
         self.hands: list[list[InHand]] = [[] for _ in range(WORKERS)]
@@ -61,14 +61,14 @@ class OutboxMachine(RuleBasedStateMachine):
 
     def step(self, who: int, crash: Moment | None, call: Call, model: Effect) -> bool:
         """True when the call returned; a dead worker's hand is empty."""
-        lives, settled = len(self.town.dead), []
+        lives, settled = len(self.processes.dead), []
 
         def noted() -> None:
             model()
             settled.append(True)
 
-        self.town.step(who, crash, call, noted)
-        if len(self.town.dead) > lives:
+        self.processes.step(who, crash, call, noted)
+        if len(self.processes.dead) > lives:
             self.hands[who] = []
             return False
         return bool(settled)
@@ -81,14 +81,14 @@ class OutboxMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         for session in SESSIONS:
-            self.epoch = self.town.db(0).create_session(session, source="test").started
+            self.epoch = self.processes.db(0).create_session(session, source="test").started
         for _ in range(3):
             self.record(0, None, SESSIONS[0], PROVIDERS)
 
     @rule(who=who, crash=crash, session=sessions, names=st.sampled_from([PROVIDERS, ("alpha",)]))
     def record(self, who: int, crash: Moment | None, session: str, names: tuple[str, ...]) -> None:
         turn = f"t{next(self.numbers)}"
-        db = self.town.db(who)
+        db = self.processes.db(who)
         running = db.turns.running(session)
         if running is not None:
             db.turns.interrupt(running.id, "its process died")
@@ -115,7 +115,7 @@ class OutboxMachine(RuleBasedStateMachine):
 
     def owe(self, session: str, turn: str, names: tuple[str, ...]) -> None:
         last = max(self.model.rows, default=0)
-        stored = self.town.db(0).outbox.list("owed", after=last)
+        stored = self.processes.db(0).outbox.list("owed", after=last)
         assert [(row.session_id, row.turn_id, row.provider) for row in stored] == [
             (session, turn, name) for name in names
         ]
@@ -252,17 +252,17 @@ class OutboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.hands))
     @rule(who=who)
     def dies(self, who: int) -> None:
-        self.town.bury(who)
+        self.processes.bury(who)
         self.hands[who] = []
 
     @rule(seconds=st.sampled_from([1, 5, 10, 60, 120]))
     def time_passes(self, seconds: int) -> None:
-        self.ground.clock.advance(seconds)
+        self.database.clock.advance(seconds)
         self.model.now += seconds
 
     @invariant()
     def rows_are_as_they_should_be(self) -> None:
-        outbox = self.town.db(len(self.model.rows) % WORKERS).outbox
+        outbox = self.processes.db(len(self.model.rows) % WORKERS).outbox
         dues: dict[int, int] = {}
         for row in self.model.rows.values():
             stored = outbox.get(row.id)
@@ -285,21 +285,21 @@ class OutboxMachine(RuleBasedStateMachine):
     def nothing_is_claimed_that_is_not_due(self) -> None:
         idle = {*PROVIDERS, LATE_PROVIDER} - set(self.providers_with_work())
         for name in idle:
-            assert self.town.db(0).outbox.claim(name, lease_seconds=60) == []
+            assert self.processes.db(0).outbox.claim(name, lease_seconds=60) == []
 
     def teardown(self) -> None:
         try:
             self.drain()
         finally:
-            self.town.tidy()
+            self.processes.tidy()
 
     def drain(self) -> None:
         """Time heals everything: in the end nothing is owed and nothing was lost."""
-        outbox = self.town.db(0).outbox
+        outbox = self.processes.db(0).outbox
         for row in self.model.rows.values():
             if row.state == "set_aside":
                 outbox.retry(row.id)
-        self.ground.clock.advance(1000)
+        self.database.clock.advance(1000)
         for name in (*PROVIDERS, LATE_PROVIDER):
             while claimed := outbox.claim(name, lease_seconds=60, limit=3):
                 for delivery in claimed:

@@ -1,4 +1,4 @@
-"""How long a machine runs: a short run, always the same, in every check; a long random one in `make test`."""
+"""How long a machine runs: a short run, always the same, in every check; a long random one in `make soak`."""
 
 from hypothesis import HealthCheck, Phase, settings
 

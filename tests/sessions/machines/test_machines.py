@@ -10,27 +10,27 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from tests.sessions.machines.journal_machine import JournalMachine
 from tests.sessions.machines.lease_machine import LeaseMachine
 from tests.sessions.machines.outbox_machine import OutboxMachine
-from tests.sessions.machines.playground import NewGround, postgres_grounds, sqlite_grounds
 from tests.sessions.machines.profiles import long, short
+from tests.sessions.machines.store_processes import NewDatabase, postgres_databases, sqlite_databases
 
-Machine = Callable[[NewGround], RuleBasedStateMachine]
-
-
-@pytest.fixture
-def sqlite_ground() -> Iterator[NewGround]:
-    with sqlite_grounds() as new_ground:
-        yield new_ground
+Machine = Callable[[NewDatabase], RuleBasedStateMachine]
 
 
 @pytest.fixture
-def postgres_ground(postgres: str) -> Iterator[NewGround]:
-    with postgres_grounds(postgres) as new_ground:
-        yield new_ground
+def sqlite_database() -> Iterator[NewDatabase]:
+    with sqlite_databases() as new_database:
+        yield new_database
 
 
-def run(machine: Machine, new_ground: NewGround, profile: settings) -> None:
+@pytest.fixture
+def postgres_database(postgres: str) -> Iterator[NewDatabase]:
+    with postgres_databases(postgres) as new_database:
+        yield new_database
+
+
+def run(machine: Machine, new_database: NewDatabase, profile: settings) -> None:
     # Anything that makes a machine will do, whatever the annotation says.
-    maker = cast(type[RuleBasedStateMachine], lambda: machine(new_ground))
+    maker = cast(type[RuleBasedStateMachine], lambda: machine(new_database))
     run_state_machine_as_test(maker, settings=profile)
 
 
@@ -46,32 +46,34 @@ durable_machines = pytest.mark.parametrize(
 
 @pytest.mark.timeout(900)
 @durable_machines
-def test_a_short_story_on_sqlite_ends_as_the_model_says(machine: Machine, sqlite_ground: NewGround) -> None:
-    run(machine, sqlite_ground, short(8))
+def test_a_short_story_on_sqlite_ends_as_the_model_says(
+    machine: Machine, sqlite_database: NewDatabase
+) -> None:
+    run(machine, sqlite_database, short(8))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @durable_machines
 def test_a_short_story_on_postgres_ends_as_the_model_says(
-    machine: Machine, postgres_ground: NewGround
+    machine: Machine, postgres_database: NewDatabase
 ) -> None:
-    run(machine, postgres_ground, short(4))
+    run(machine, postgres_database, short(4))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @durable_machines
 def test_hundreds_of_random_stories_on_sqlite_end_as_the_model_says(
-    machine: Machine, sqlite_ground: NewGround
+    machine: Machine, sqlite_database: NewDatabase
 ) -> None:
-    run(machine, sqlite_ground, long(300))
+    run(machine, sqlite_database, long(300))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 @durable_machines
 def test_random_stories_on_postgres_end_as_the_model_says(
-    machine: Machine, postgres_ground: NewGround
+    machine: Machine, postgres_database: NewDatabase
 ) -> None:
-    run(machine, postgres_ground, long(30))
+    run(machine, postgres_database, long(30))

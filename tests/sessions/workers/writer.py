@@ -52,7 +52,7 @@ class Life:
         return f"{self.name} {what} {self.number}"
 
     def recover(self) -> None:
-        left = self.db.turns.running(self.db.live_end(self.own))
+        left = self.db.turns.running(self.db.sessions.live_end(self.own))
         if left is not None:
             self.db.turns.interrupt(left.id, "its process died")
             self.say(["stopped", left.id])
@@ -61,7 +61,7 @@ class Life:
         text = self.fresh("said")
         while True:
             try:
-                self.db.append_message(self.db.live_end(self.shared), user(text))
+                self.db.sessions.append_message(self.db.sessions.live_end(self.shared), user(text))
                 break
             except SessionEnded:
                 continue
@@ -74,7 +74,7 @@ class Life:
         self.say(["put", text, word.id])
 
     def take_a_turn(self) -> None:
-        session = self.db.live_end(self.own)
+        session = self.db.sessions.live_end(self.own)
         turn = self.fresh("turn")
         waiting = self.db.inbox.waiting(session, limit=1)
         if waiting:
@@ -106,8 +106,8 @@ class Life:
             self.rotate(self.shared)
 
     def rotate(self, session: str) -> None:
-        parent, child = self.db.live_end(session), self.fresh("child")
-        seen = len(self.db.read_messages(parent))
+        parent, child = self.db.sessions.live_end(session), self.fresh("child")
+        seen = len(self.db.sessions.read(parent))
         self.db.rotate(parent, child, opening_of(child), carry_from=max(0, seen - KEPT))
         self.say(["rotated", parent, child])
 

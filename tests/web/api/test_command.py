@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
-from tests.web.api.served import frames
+from tests.web.api.api_server import frames
 
 MAIN = "from holdfast.cli.main import main; main()"
 
@@ -23,6 +23,7 @@ MAIN = "from holdfast.cli.main import main; main()"
 def command(home: Path, *arguments: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
     script = home / "script.json"
     script.write_text(json.dumps(["hello"] * 9), encoding="utf-8")
+    (home / "project").mkdir(exist_ok=True)
     known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     environment = {
         **known,
@@ -38,7 +39,7 @@ def command(home: Path, *arguments: str, **variables: str) -> Iterator["subproce
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        cwd=home,
+        cwd=home / "project",
         # A shell's background job would start with Ctrl-C ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as process:
@@ -60,7 +61,7 @@ def test_the_link_opens_the_page_and_ctrl_c_ends_it_at_once_with_streams_open(
             assert process.stderr is not None
             link = process.stdout.readline().strip()
             assert link.startswith("http://127.0.0.1:")
-            async with httpx.AsyncClient(follow_redirects=True, timeout=20) as browser:
+            async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
                 assert "text/html" in (await browser.get(link)).headers["content-type"]
                 base = link.partition("?")[0]
                 session = (await browser.post(f"{base}api/sessions", json={})).json()["id"]

@@ -12,10 +12,10 @@ import pytest
 
 from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
-from holdfast.web import streaming
+from holdfast.web import streams
 from holdfast.web.connection import MOST_HEAD
-from tests.agent.company import until
-from tests.web.api.served import TOKEN, Served, served
+from tests.agent.agent_fixtures import until
+from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -99,7 +99,7 @@ async def spoken(server: Served, *parts: bytes) -> bytes:
         for part in parts:
             writer.write(part)
             await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read()
     except ConnectionResetError:
         return b""
@@ -298,7 +298,7 @@ def test_a_client_that_leaves_with_a_request_waiting_ends_its_stream(
             writer.close()
             await until(lambda: server.web.streams.open == 0)
 
-    monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
     wait(scenario())
 
 
@@ -306,7 +306,7 @@ def test_a_client_that_takes_nothing_of_a_large_answer_is_left(
     db: SessionDB, wait: Wait, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with served(db, ["w" * 20_000_000], settings=WebSettings(patience_s=0.3)) as server:
+        async with served(db, ["w" * 20_000_000], settings=WebSettings(client_timeout_s=0.3)) as server:
             session = await server.begin()
             await server.send(session, "speak")
             await server.until(session, "TurnCompleted", after=0)

@@ -1,14 +1,16 @@
 """A thousand readers who wait: they cost next to nothing, and whoever speaks is served as ever."""
 
 import asyncio
+import resource
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
 from holdfast.sessions import SessionDB
-from tests.agent.company import until
-from tests.web.api.served import TOKEN, served
+from tests.agent.agent_fixtures import until
+from tests.web.api.api_server import TOKEN, served
 
 READERS = 1000
 LOOKS = 50
@@ -47,12 +49,22 @@ async def read(port: int, session: str) -> Reading:
 
 async def asked_for(store: Watched, looks: int) -> int:
     """What is asked of the store, but for so many looks that are shared by all conversations."""
-    before, first = store.asked.total(), store.asked["news"]
-    await until(lambda: store.asked["news"] >= first + looks)
+    before, first = store.asked.total(), store.asked["read"]
+    await until(lambda: store.asked["read"] >= first + looks)
     return store.asked.total() - before - looks
 
 
+@pytest.fixture
+def many_open_files() -> Iterator[None]:
+    """Both ends of a thousand connections are in this process, more than an ordinary user's soft limit."""
+    given = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (given[1], given[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, given)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("many_open_files")
 def test_a_thousand_idle_event_streams_share_their_looks_at_the_store(db: SessionDB) -> None:
     async def scenario() -> None:
         store = Watched(db)

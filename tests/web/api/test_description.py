@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,7 +17,7 @@ from schemathesis.schemas import APIOperation
 
 from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
-from tests.web.api.served import BEARER, served
+from tests.web.api.api_server import BEARER, served
 
 EXAMPLES = 12
 CLIENT_ERROR, SERVER_ERROR = 400, 500
@@ -72,10 +72,10 @@ def references(value: object) -> Iterator[str]:
 
 def test_every_reference_leads_somewhere_and_every_error_has_the_shape_it_is_sent_in(tmp_path: Path) -> None:
     with a_server(tmp_path) as url:
-        described = httpx.get(f"{url}/openapi.json", headers=BEARER).json()
+        described = httpx2.get(f"{url}/openapi.json", headers=BEARER).json()
         sent = {
-            "/api": httpx.get(f"{url}/api/sessions/none", headers=BEARER),
-            "/v1": httpx.get(f"{url}/v1/models/none", headers=BEARER),
+            "/api": httpx2.get(f"{url}/api/sessions/none", headers=BEARER),
+            "/v1": httpx2.get(f"{url}/v1/models/none", headers=BEARER),
         }
     schemas = described["components"]["schemas"]
     assert {each.removeprefix("#/components/schemas/") for each in references(described)} <= schemas.keys()
@@ -97,21 +97,21 @@ def test_every_reference_leads_somewhere_and_every_error_has_the_shape_it_is_sen
 
 def test_what_needs_no_token_is_described_so(tmp_path: Path) -> None:
     with a_server(tmp_path) as url:
-        described = httpx.get(f"{url}/openapi.json", headers=BEARER).json()
+        described = httpx2.get(f"{url}/openapi.json", headers=BEARER).json()
         free = [
             path
             for path, operations in described["paths"].items()
             if operations.get("get", {}).get("security") == []
         ]
         assert free == ["/healthz"]
-        assert all(httpx.get(url + path).status_code == httpx.codes.OK for path in free)
+        assert all(httpx2.get(url + path).status_code == httpx2.codes.OK for path in free)
     assert described["security"] == [{"token": []}]
 
 
 @pytest.mark.slow
 def test_no_request_that_the_description_suggests_breaks_the_server(tmp_path: Path) -> None:
     with a_server(tmp_path) as url:
-        session = httpx.get(f"{url}/api/sessions", headers=BEARER).json()["items"][0]["id"]
+        session = httpx2.get(f"{url}/api/sessions", headers=BEARER).json()["items"][0]["id"]
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json", headers=BEARER)
         tried = 0
         for result in schema.get_all_operations():

@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
-from tests.web.api.served import BEARER, frames
+from tests.web.api.api_server import BEARER, frames
 
 DEADLINE = 100.0
 
 
 @contextmanager
 def a_process(folder: Path, port: int = 0) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "tests.web.api.node", str(folder), str(port)]
+    command = [sys.executable, "-m", "tests.web.api.server_process", str(folder), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -27,7 +27,7 @@ def a_process(folder: Path, port: int = 0) -> Iterator[tuple["subprocess.Popen[s
             process.kill()
 
 
-async def some_text(http: httpx.AsyncClient, session: str) -> tuple[str, str]:
+async def some_text(http: httpx2.AsyncClient, session: str) -> tuple[str, str]:
     """A part of the answer that is being given, and the number of its last event."""
     text, last = "", ""
     async with http.stream("GET", f"/api/sessions/{session}/events?after=0") as answer:
@@ -45,7 +45,7 @@ def test_a_server_that_is_killed_in_mid_stream_and_started_again_has_lost_nothin
     async def scenario() -> None:
         with a_process(tmp_path) as (process, url):
             port = int(url.rpartition(":")[2])
-            async with httpx.AsyncClient(base_url=url, headers=BEARER, timeout=20) as http:
+            async with httpx2.AsyncClient(base_url=url, headers=BEARER, timeout=20) as http:
                 session = (await http.post("/api/sessions", json={})).json()["id"]
                 await http.post(f"/api/sessions/{session}/send", json={"text": "count"})
                 text, last = await some_text(http, session)
@@ -54,7 +54,7 @@ def test_a_server_that_is_killed_in_mid_stream_and_started_again_has_lost_nothin
                 process.kill()
                 process.wait()
         with a_process(tmp_path, port) as (_, url):
-            async with httpx.AsyncClient(base_url=url, headers=BEARER, timeout=20) as http:
+            async with httpx2.AsyncClient(base_url=url, headers=BEARER, timeout=20) as http:
                 headers = {"Last-Event-ID": last}
                 async with http.stream("GET", f"/api/sessions/{session}/events", headers=headers) as answer:
                     first = await anext(frames(answer))
@@ -75,7 +75,7 @@ def test_a_server_that_is_killed_in_mid_stream_and_started_again_has_lost_nothin
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
 
 
-async def _unfinished(http: httpx.AsyncClient, session: str) -> dict[str, Any]:
+async def _unfinished(http: httpx2.AsyncClient, session: str) -> dict[str, Any]:
     """The session once the dead process's lease has run out."""
     while True:
         detail: dict[str, Any] = (await http.get(f"/api/sessions/{session}")).json()
@@ -83,7 +83,7 @@ async def _unfinished(http: httpx.AsyncClient, session: str) -> dict[str, Any]:
             return detail
 
 
-async def _answered(http: httpx.AsyncClient, session: str) -> list[Any]:
+async def _answered(http: httpx2.AsyncClient, session: str) -> list[Any]:
     while True:
         page = (await http.get(f"/api/sessions/{session}/messages")).json()["items"]
         answers = [each for each in page if each["message"]["role"] == "assistant"]

@@ -15,8 +15,8 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call, Delay
 from holdfast.testing.scripted_model import Reasoning, Tokens
 from holdfast.tools.contract import ApprovalRequest, ToolContext
-from tests.agent.company import a_tool, echo, until
-from tests.web.api.served import TOKEN, Served, served
+from tests.agent.agent_fixtures import a_tool, echo, until
+from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 HI: Any = [{"role": "user", "content": "hi"}]
@@ -115,10 +115,10 @@ def test_without_a_session_what_was_said_before_is_the_history_of_a_fresh_one(
             raw = await sdk.chat.completions.with_raw_response.create(model="x", messages=messages)
             session = raw.headers["x-holdfast-session"]
             stored = [(each["role"], each["content"]) for each in db.get_messages(session)]
-            assert stored[:3] == [("system", "Be brief."), ("user", "first"), ("assistant", "first answer")]
+            assert stored[:2] == [("user", "first"), ("assistant", "first answer")]
             assert stored[-1] == ("assistant", "second answer")
             told = str(seen[0].messages)
-            assert all(word in told for word in ("Be brief.", "first answer", "second"))
+            assert all(word in told for word in ("first answer", "second"))
 
     wait(scenario())
 
@@ -129,7 +129,7 @@ def test_a_session_may_have_a_name_in_any_script(db: SessionDB, wait: Wait, stre
 
     async def scenario() -> None:
         async with served(db, ["one", "two"]) as server:
-            body = {"model": "x", "messages": HI, "user": name, "stream": stream}
+            body = {"model": "x", "messages": HI, "conversation": name, "stream": stream}
             answer = await server.http.post("/v1/chat/completions", json=body)
             named = answer.headers["X-Holdfast-Session"]
             again = {"model": "x", "messages": HI, "stream": stream}
@@ -139,14 +139,13 @@ def test_a_session_may_have_a_name_in_any_script(db: SessionDB, wait: Wait, stre
     wait(scenario())
 
 
-@pytest.mark.parametrize("by", ["header", "user", "conversation"])
+@pytest.mark.parametrize("by", ["header", "conversation"])
 def test_in_a_named_session_only_the_last_message_is_new(db: SessionDB, wait: Wait, by: str) -> None:
     async def scenario() -> None:
         async with served(db, ["one", "two"]) as server, client(server) as sdk:
             given: Any = {
                 "header": {"user": "somebody", "extra_headers": {"X-Holdfast-Session": "desk"}},
                 "conversation": {"user": "somebody", "extra_body": {"conversation": "desk"}},
-                "user": {"user": "desk"},
             }[by]
             await sdk.chat.completions.create(model="x", messages=HI, **given)
             longer: Any = [
@@ -194,7 +193,8 @@ def test_a_response_is_answered_whole_and_goes_on_from_the_one_before(db: Sessio
             third = await sdk.responses.create(model="x", input="more", conversation=session)
             assert third.output_text == "three"
             said = [each["content"] for each in db.get_messages(session)]
-            assert said == ["Be brief.", "hi", "one", "again", "two", "more", "three"]
+            assert said == ["hi", "one", "again", "two", "more", "three"]
+            assert (first.previous_response_id, second.previous_response_id) == (None, first.id)
 
     wait(scenario())
 
@@ -217,9 +217,8 @@ def test_errors_have_the_shape_that_the_sdk_knows(db: SessionDB, wait: Wait) -> 
     async def scenario() -> None:
         script = [KeyRejected("scripted", "no"), ["half ", KeyRejected("scripted", "no")]]
         async with served(db, script) as server, client(server) as sdk:
-            with pytest.raises(openai.APIStatusError, match="rejected") as failed:
+            with pytest.raises(openai.AuthenticationError, match="rejected"):
                 await sdk.chat.completions.create(model="x", messages=HI)
-            assert failed.value.status_code == 502
             with pytest.raises(openai.APIError, match="rejected"):
                 async for _ in await sdk.chat.completions.create(model="x", messages=HI, stream=True):
                     pass
@@ -231,8 +230,11 @@ def test_errors_have_the_shape_that_the_sdk_knows(db: SessionDB, wait: Wait) -> 
                 await sdk.chat.completions.create(
                     model="x", messages=[{"role": "assistant", "content": "me"}]
                 )
-            with pytest.raises(openai.UnprocessableEntityError):
+            with pytest.raises(openai.BadRequestError) as empty:
                 await sdk.chat.completions.create(model="x", messages=[])
+            assert (empty.value.type, "messages" in empty.value.message) == ("invalid_request_error", True)
+            with pytest.raises(openai.BadRequestError):
+                await sdk.responses.create(model="x", input="")
 
     wait(scenario())
 
@@ -240,14 +242,19 @@ def test_errors_have_the_shape_that_the_sdk_knows(db: SessionDB, wait: Wait) -> 
 def test_a_client_that_goes_away_stops_its_turn_and_what_came_is_kept(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with served(db, [["half an answer ", Delay(60)]] * 2) as server, client(server) as sdk:
-            stream = await sdk.chat.completions.create(model="x", messages=HI, stream=True, user="desk")
+            named = [{"X-Holdfast-Session": name} for name in ("desk", "other")]
+            stream = await sdk.chat.completions.create(
+                model="x", messages=HI, stream=True, extra_headers=named[0]
+            )
             async for chunk in stream:
                 if chunk.choices[0].delta.content:
                     break
             await stream.close()
             await until(lambda: "cut off" in str(db.get_messages("desk")))
             assert "half an answer" in str(db.get_messages("desk"))
-            whole = asyncio.create_task(sdk.chat.completions.create(model="x", messages=HI, user="other"))
+            whole = asyncio.create_task(
+                sdk.chat.completions.create(model="x", messages=HI, extra_headers=named[1])
+            )
             await until(lambda: db.get_session("other") is not None and bool(db.get_messages("other")))
             whole.cancel()
             await until(lambda: "cut off" in str(db.get_messages("other")))

@@ -1,7 +1,11 @@
 """Conversations over HTTP: listed, changed, moved, looked at; and memory, search and health beside them."""
 
+import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -11,8 +15,8 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.testing.providers import RecordingProvider
 from holdfast.testing.scripted_model import Tokens
-from tests.agent.company import echo, until
-from tests.web.api.served import Served, served
+from tests.agent.agent_fixtures import echo, until
+from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -64,9 +68,25 @@ def test_a_new_session_names_the_one_before_whose_memory_is_then_committed(db: S
     async def scenario() -> None:
         async with served(db, ["hello"], memory=memory) as server:
             first = await talked(server, "hi")
-            assert db.uncommitted_sessions() == [first]
+            assert db.sessions.uncommitted() == [first]
             await server.begin(prev_session_id=first)
-            await until(lambda: not db.uncommitted_sessions())
+            await until(lambda: not db.sessions.uncommitted())
+
+    wait(scenario())
+
+
+def test_a_conversation_that_no_agent_knows_yet_is_measured(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["word " * 4_000]) as server:
+            session = await talked(server, "first")
+            place = f"/api/sessions/{session}"
+            warm = (await server.http.get(place)).json()["context_tokens"]
+            assert warm > 5_000
+            branch = (await server.http.post(f"{place}/branch")).json()["id"]
+            cold = (await server.http.get(f"/api/sessions/{branch}")).json()
+            assert cold["context_tokens"] == warm
+            seen = (await server.http.get(f"/api/sessions/{branch}/context")).json()
+            assert seen["tokens"] == warm, "the meter and the panel agree"
 
     wait(scenario())
 
@@ -95,6 +115,45 @@ def test_a_conversation_is_branched_truncated_exported_and_imported(db: SessionD
             assert (await server.said(fresh))[-2:] == ["second", "again"]
             cleared = await server.http.post(f"/api/sessions/{fresh}/clear")
             assert (cleared.status_code, cleared.json()["messages"]) == (201, 0)
+
+    wait(scenario())
+
+
+def test_a_body_that_is_no_json_is_named_with_the_place(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db) as server:
+            headers = {"Content-Type": "application/json"}
+            refused = await server.http.post("/api/sessions", content=b'{"key": nonsense}', headers=headers)
+            assert refused.status_code == 422, refused.text
+            assert "the body is no JSON: Expecting value at character 8." in refused.json()["detail"]
+            openai = await server.http.post("/v1/chat/completions", content=b"{", headers=headers)
+            assert openai.status_code == 400, openai.text
+            assert "the body is no JSON" in openai.json()["error"]["message"]
+
+    wait(scenario())
+
+
+@pytest.mark.skipif(which("curl") is None, reason="curl is not installed")
+def test_the_documented_message_with_a_picture_is_taken(db: SessionDB, wait: Wait) -> None:
+    text = (Path(__file__).parents[3] / "docs/http-api.md").read_text(encoding="utf-8")
+    command = text.partition("is a list of parts:\n\n```sh\n")[2].partition("```")[0]
+
+    async def scenario() -> None:
+        async with served(db, ["A dot."]) as server:
+            session = await server.begin()
+            run = await asyncio.create_subprocess_exec(
+                "sh",
+                "-c",
+                command.replace("http://127.0.0.1:8484", server.url),
+                env={**os.environ, "SESSION": session, "TOKEN": TOKEN},
+                stdout=asyncio.subprocess.PIPE,
+            )
+            out, _ = await run.communicate()
+            assert "inbox_id" in out.decode(), out
+            await server.until(session, "TurnCompleted", after=0)
+            asked, answered = await server.said(session)
+            assert [part["type"] for part in asked] == ["text", "image_url"]
+            assert answered == "A dot."
 
     wait(scenario())
 
@@ -153,7 +212,7 @@ def test_memory_is_shown_searched_forgotten_and_what_was_set_aside_decided(db: S
         async with served(db, ["hello"], memory=memory) as server:
             await talked(server, "hi")
             await until(lambda: not db.outbox.list("owed") and not db.outbox.list("claimed"))
-            [lane] = (await server.http.get("/api/memory")).json()["lanes"]
+            [lane] = (await server.http.get("/api/memory")).json()["providers"]
             assert (lane["name"], lane["state"], lane["owed"]) == ("notes", "working", 0)
             assert (await server.http.get("/api/memory/search", params={"q": "hi"})).status_code == 200
             unknown = await server.http.get("/api/memory/search", params={"q": "hi", "provider": "no"})
@@ -174,6 +233,8 @@ def test_health_readiness_status_and_metrics_are_told(db: SessionDB, wait: Wait)
             assert (await server.http.get("/readyz")).json() == {"status": "ready"}
             status = (await server.http.get("/api/status")).json()
             assert status["running"] == []
+            assert status["sandbox"]
+            assert (status["workspace"], status["approval"]) == ("none", "ask")
             told = (await server.http.get("/metrics")).text
             assert 'holdfast_turns_total{end="completed"} 1.0' in told
             assert 'holdfast_tokens_total{kind="input"} 7.0' in told

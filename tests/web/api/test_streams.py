@@ -10,10 +10,10 @@ from holdfast.core.events import Event, ReasoningDelta, TextDelta, TurnCompleted
 from holdfast.host import Numbered
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, Delay
-from holdfast.web import streaming
-from holdfast.web.written import joined
-from tests.agent.company import Hold, until
-from tests.web.api.served import frames, served
+from holdfast.web import streams
+from holdfast.web.sse import merge_text
+from tests.agent.agent_fixtures import Hold, until
+from tests.web.api.api_server import frames, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -99,7 +99,7 @@ def test_a_quiet_stream_says_that_it_is_there(
                 while not (await anext(lines)).startswith(": ping"):
                     pass
 
-    monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
     wait(scenario())
 
 
@@ -159,7 +159,7 @@ def piece(text: str, turn: str = "t") -> TextDelta:
 def test_pieces_that_wait_together_are_one_with_the_last_ones_number() -> None:
     thought = ReasoningDelta(session_id="s", turn_id="t", text="hm")
     end = TurnCompleted(session_id="s", turn_id="t", final_response="abc")
-    found = joined(numbered(piece("a"), piece("b"), thought, piece("c"), piece("d", "u"), end))
+    found = merge_text(numbered(piece("a"), piece("b"), thought, piece("c"), piece("d", "u"), end))
     assert [(each.number, getattr(each.event, "text", None)) for each in found] == [
         (2, "ab"),
         (3, "hm"),
@@ -172,7 +172,7 @@ def test_pieces_that_wait_together_are_one_with_the_last_ones_number() -> None:
 def test_a_stream_that_has_nothing_to_say_yet_is_answered_soon(
     db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "FIRST_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "FIRST_PING_SECONDS", 0.01)
     hold = Hold()
 
     async def scenario() -> None:

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from tests.web.page.browser import a_browser
+from tests.web.page.chromium import a_browser
 from tests.web.page.gated_model import GatedModel
 from tests.web.page.web_server import WebServer
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -49,6 +49,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, _model: GatedModel) -> Iter
 def own_server(tmp_path: Path, _model: GatedModel) -> Iterator[WebServer]:
     """A server that a test may kill."""
     server = WebServer(tmp_path, _model.url).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def asking_server(tmp_path: Path, _model: GatedModel) -> Iterator[WebServer]:
+    """The same, set to leave it to a person what becomes of a turn that was cut off."""
+    server = WebServer(tmp_path, _model.url, HOLDFAST_HOST_AFTER_CRASH="ask").start()
     yield server
     server.kill()
 

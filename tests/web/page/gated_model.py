@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from holdfast.testing.http_server import Answer, HttpRequest, LoopbackServer
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.testing.scripted_model import words
 
-PATIENCE = 30
+PATIENCE = 90
 
 
 class Gate:
@@ -98,7 +98,7 @@ class GatedModel:
     def _run(self, work: Coroutine[Any, Any, Any]) -> "Future[Any]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _handle(self, request: HttpRequest, answer: Answer) -> None:
+    async def _handle(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if request.path == "/v1/models":
             listed = {
                 "id": "gated",
@@ -115,7 +115,7 @@ class GatedModel:
         parts = self.script[place] if place < len(self.script) else over
         await self._play(parts, answer)
 
-    async def _play(self, parts: list[Part], answer: Answer) -> None:
+    async def _play(self, parts: list[Part], answer: HttpAnswer) -> None:
         calls = 0
         for part in parts:
             if isinstance(part, Refusal):
@@ -146,7 +146,7 @@ def _deltas(part: str | Thought | Call, index: int) -> list[dict[str, Any]]:
     ]
 
 
-async def _send(answer: Answer, delta: dict[str, Any], reason: str | None = None) -> None:
+async def _send(answer: HttpAnswer, delta: dict[str, Any], reason: str | None = None) -> None:
     if not answer.started:
         await answer.start({"content-type": "text/event-stream"})
     choice = {"index": 0, "delta": delta, "finish_reason": reason}

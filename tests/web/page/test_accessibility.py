@@ -6,8 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.web.page.browser_page import answers, composer, entries, said, say, see_answer, see_idle
 from tests.web.page.gated_model import Call, Gate, GatedModel, Refusal
-from tests.web.page.seeing import answers, composer, entries, said, say, see_answer, see_idle
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, model: GatedModel, serve
     keys.press("y")
     see_answer(page, "Made.")
     see_idle(page)
-    assert (server.folder / "typed.txt").exists()
+    assert (server.project / "typed.txt").exists()
     expect(composer(page)).to_be_focused()
     keys.type("go on and on")
     keys.press("Enter")
@@ -161,7 +161,7 @@ def test_axe_finds_nothing_serious(
         expect(page.get_by_role("region", name="The agent asks for your approval")).to_be_visible()
         assert serious(page) == []
         page.get_by_role("button", name="Memory").click()
-        expect(page.get_by_role("list", name="Lanes")).to_be_visible()
+        expect(page.get_by_role("list", name="Providers")).to_be_visible()
         assert serious(page) == []
         page.get_by_role("button", name="Keyboard shortcuts").click()
         expect(page.get_by_role("dialog")).to_be_visible()

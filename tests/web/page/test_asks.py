@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import APIResponse, BrowserContext, Page, Route, expect
 
+from tests.web.page.browser_page import composer, entries, say, see_answer, see_idle
 from tests.web.page.gated_model import Call, GatedModel
-from tests.web.page.seeing import composer, entries, say, see_answer, see_idle
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -20,13 +20,15 @@ def test_an_approval_is_shown_everywhere_and_allows(page: Page, model: GatedMode
     expect(page.locator("details.tool .state")).to_have_text("waiting for you")
     expect(entries(page).first).to_contain_text("needs you")
     expect(page).to_have_title(re.compile(r"^\(1\) needs you"))
-    assert not (server.folder / "allowed.txt").exists()
+    assert not (server.project / "allowed.txt").exists()
+    expect(card.locator("button.primary")).to_have_text(re.compile("^Allow"))
+    expect(card.get_by_role("button", name="Always")).to_be_visible()
     card.get_by_role("button", name="Allow").click()
     see_answer(page, "It is made.")
     expect(card).to_have_count(0)
     expect(page).not_to_have_title(re.compile("needs you"))
     expect(entries(page).first).not_to_contain_text("needs you")
-    assert (server.folder / "allowed.txt").exists()
+    assert (server.project / "allowed.txt").exists()
 
 
 def test_a_refusal_runs_nothing(page: Page, model: GatedModel, server: WebServer) -> None:
@@ -36,7 +38,7 @@ def test_a_refusal_runs_nothing(page: Page, model: GatedModel, server: WebServer
     card.get_by_role("button", name="Refuse").click()
     see_answer(page, "Then not.")
     see_idle(page)
-    assert not (server.folder / "refused.txt").exists()
+    assert not (server.project / "refused.txt").exists()
 
 
 def test_an_open_approval_is_there_after_a_reload(page: Page, model: GatedModel, server: WebServer) -> None:
@@ -49,7 +51,7 @@ def test_an_open_approval_is_there_after_a_reload(page: Page, model: GatedModel,
     expect(card.get_by_text("y", exact=True)).to_be_visible()
     card.press("y")
     see_answer(page, "It is made.")
-    assert (server.folder / "later.txt").exists()
+    assert (server.project / "later.txt").exists()
 
 
 def test_another_conversations_approval_shows_in_the_list(
@@ -87,18 +89,20 @@ def test_a_question_is_answered_by_a_choice_or_in_words(page: Page, model: Gated
 
 
 def test_a_key_never_allows_what_cannot_be_undone(page: Page, model: GatedModel, server: WebServer) -> None:
-    (server.folder / "precious").mkdir()
+    (server.project / "precious").mkdir()
     model.will_answer([Call("run_command", {"command": "rm -rf precious"})], "Then not.")
     say(page, "clean up")
     card = page.get_by_role("region", name="The agent asks for your approval")
     expect(card).to_contain_text("This can't be undone.")
     expect(card).to_be_focused()
+    expect(card.get_by_role("button")).to_have_text(["Allow once", "Refuse"])
+    expect(card.locator("button.primary")).to_have_text("Refuse")
     for key in ("y", "a", "y"):
         card.press(key)
     expect(card).to_be_visible()
     card.get_by_role("button", name="Refuse").click()
     see_answer(page, "Then not.")
-    assert (server.folder / "precious").exists()
+    assert (server.project / "precious").exists()
 
 
 def test_an_ask_that_comes_before_its_message_is_answered_for_is_focused_and_stays_so(

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from tests.web.page.browser_page import answers, composer, said, say, see_answer, see_idle
 from tests.web.page.gated_model import Gate, GatedModel, Refusal
-from tests.web.page.seeing import answers, composer, said, say, see_answer, see_idle
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -14,43 +14,47 @@ LEASE_MS = 40_000
 """Longer than what a killed process held stays held."""
 
 
-@pytest.mark.clause("D10")
-def test_a_server_killed_in_mid_stream_loses_nothing(
+@pytest.mark.clause("D10", "I7")
+def test_a_server_killed_in_mid_stream_loses_nothing_and_goes_on_by_itself(
     context: BrowserContext, model: GatedModel, own_server: WebServer
 ) -> None:
     gate = Gate()
-    model.will_answer(["The first half ", gate, "never comes."], "The first half and the second.")
+    model.will_answer(["The first half ", Gate()], ["All of it ", gate, "at last."], "And what waited.")
     page = context.new_page()
     page.goto(own_server.link)
     say(page, "tell me all")
     see_answer(page, "The first half")
+    say(page, "and then")
+    expect(page.get_by_text("and then")).to_be_visible()
     own_server.kill()
     expect(page.get_by_text("The server can't be reached.")).to_be_visible()
     see_answer(page, "The first half")
     composer(page).fill("written while it was gone")
     own_server.start()
     expect(page.get_by_text("The server can't be reached.")).to_have_count(0)
-    card = page.get_by_role("alert").filter(has_text="This turn was cut off")
-    expect(card).to_contain_text("The first half", timeout=LEASE_MS)
-    expect(said(page)).to_have_text([re.compile("^tell me all")])
-    expect(composer(page)).to_have_value("written while it was gone")
-    card.get_by_role("button", name="Start over").click()
-    see_answer(page, "The first half and the second.")
+    # It goes on unasked, so there is nothing to decide.
+    see_answer(page, "All of it")
+    expect(page.get_by_role("alert").filter(has_text="This turn was cut off")).to_have_count(0)
+    gate.open()
+    see_answer(page, "And what waited.")
     see_idle(page)
-    expect(card).to_have_count(0)
+    expect(said(page)).to_have_text([re.compile("^tell me all"), re.compile("^and then")])
+    expect(composer(page)).to_have_value("written while it was gone")
 
 
-def test_a_cut_off_turn_can_be_resumed_or_dropped(
-    context: BrowserContext, model: GatedModel, own_server: WebServer
+def test_where_a_server_asks_a_cut_off_turn_can_be_resumed_started_over_or_dropped(
+    context: BrowserContext, model: GatedModel, asking_server: WebServer
 ) -> None:
-    model.will_answer(["Half ", Gate()], "Resumed.", ["Again half ", Gate()], "Next.")
+    model.will_answer(
+        ["Half ", Gate()], "Resumed.", ["Half more ", Gate()], "Over.", ["Again half ", Gate()], "Next."
+    )
     page = context.new_page()
-    page.goto(own_server.link)
-    for button, told in (("Resume", "Resumed."), ("Drop", "")):
+    page.goto(asking_server.link)
+    for button, told in (("Resume", "Resumed."), ("Start over", "Over."), ("Drop", "")):
         say(page, "go on")
         see_answer(page, "alf")
-        own_server.kill()
-        own_server.start()
+        asking_server.kill()
+        asking_server.start()
         card = page.get_by_role("alert").filter(has_text="This turn was cut off")
         card.get_by_role("button", name=button).click(timeout=LEASE_MS)
         expect(card).to_have_count(0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Dialog, Page, Request, expect
 
+from tests.web.page.browser_page import answers, entries, say, see_answer, see_idle, session_id
 from tests.web.page.gated_model import Call, GatedModel
-from tests.web.page.seeing import answers, entries, say, see_answer, see_idle, session_id
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ def test_each_attack_alone_is_only_text(page: Page, model: GatedModel, no_dialog
 def test_a_tools_output_is_only_text(
     page: Page, model: GatedModel, server: WebServer, no_dialog: list[str]
 ) -> None:
-    (server.folder / "attack.txt").write_text("\n".join(CORPUS), encoding="utf-8")
+    (server.project / "attack.txt").write_text("\n".join(CORPUS), encoding="utf-8")
     wrong = Call("read_file", {"path": "attack.txt", "<img src=x onerror=window.pwned=41>": "x"})
     model.will_answer([Call("read_file", {"path": "attack.txt"}), wrong], "Read.")
     say(page, "read it")

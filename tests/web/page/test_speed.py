@@ -9,8 +9,8 @@ from playwright.sync_api import BrowserContext, Page, Response, expect
 
 from holdfast import SessionDB
 from holdfast.core.contract import Message
+from tests.web.page.browser_page import composer, entries
 from tests.web.page.gated_model import GatedModel
-from tests.web.page.seeing import composer, entries
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def fill(db: SessionDB) -> None:
     for start in range(0, MESSAGES, 2):
         said.append({"role": "user", "content": f"question {start}"})
         said.append({"role": "assistant", "content": f"answer {start + 1} " + "and more " * (start % 50)})
-    db.append_messages("s00000", said)
+    db.sessions.append_messages("s00000", said)
 
 
 def test_the_first_view_is_small(context: BrowserContext, server: WebServer) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from tests.web.page.browser_page import say, see_answer, see_idle
 from tests.web.page.gated_model import Call, GatedModel
-from tests.web.page.seeing import say, see_answer, see_idle
 from tests.web.page.test_safety import CORPUS, harmless
 from tests.web.page.web_server import WebServer
 
@@ -25,6 +25,7 @@ def test_the_context_view_tells_how_full_the_window_is_and_with_what(page: Page,
     expect(view).to_contain_text("of 128,000 tokens")
     expect(view.get_by_role("list", name="What fills the window")).to_contain_text("Tool descriptions")
     expect(view.get_by_role("list", name="Lineage").get_by_role("listitem")).to_have_count(1)
+    expect(view.get_by_role("heading", name="Sandbox for commands")).to_be_visible()
     page.get_by_role("button", name="Close Context").click()
     expect(view).to_have_count(0)
 
@@ -46,14 +47,14 @@ def test_the_context_view_leads_to_the_ancestors(page: Page, model: GatedModel) 
     expect(page.locator(".cell.found")).to_contain_text("question 0")
 
 
-def test_memory_shows_its_lanes_finds_and_forgets(page: Page, model: GatedModel) -> None:
+def test_memory_shows_its_providers_finds_and_forgets(page: Page, model: GatedModel) -> None:
     model.will_answer("A fine name for a heron.")
     say(page, "my heron is called Quetzalina")
     see_answer(page, "A fine name")
     see_idle(page)
     page.get_by_role("button", name="Memory").click()
     view = panel(page, "Memory")
-    lane = view.get_by_role("list", name="Lanes").get_by_role("listitem")
+    lane = view.get_by_role("list", name="Providers").get_by_role("listitem")
     expect(lane).to_contain_text("local")
     expect(lane).to_contain_text("nothing owed")
     view.get_by_role("searchbox", name="Search memory").fill("Quetzalina")
@@ -86,7 +87,7 @@ def test_a_search_of_memory_says_who_did_not_answer(page: Page, model: GatedMode
 def test_a_turns_timeline_is_a_picture_with_each_stretch(
     page: Page, model: GatedModel, server: WebServer
 ) -> None:
-    (server.folder / "note.txt").write_text("a note")
+    (server.project / "note.txt").write_text("a note")
     model.will_answer([Call("read_file", {"path": "note.txt"})], "It says: a note.")
     say(page, "read it")
     see_answer(page, "It says: a note.")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Self
 
 from holdfast import SessionDB
-from tests.cli.terminals import COMMAND
+from tests.cli.real_terminal import COMMAND
 
-PATIENCE = 30
+PATIENCE = 90
 
 
 def free_port() -> int:
@@ -23,11 +23,15 @@ def free_port() -> int:
 class WebServer:
     """One person's Holdfast. It can be killed and started again at the same address."""
 
-    def __init__(self, folder: Path, model_url: str) -> None:
+    def __init__(self, folder: Path, model_url: str, **settings: str) -> None:
         self.folder = folder
+        self.project = folder / "project"
+        """Where the server is started, and so the workspace."""
+        self.project.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.link = ""
         self._model_url = model_url
+        self._settings = settings
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -46,7 +50,7 @@ class WebServer:
         self._process = subprocess.Popen(
             [sys.executable, *COMMAND, "web", "--port", str(self.port)],
             env=self._environment(),
-            cwd=self.folder,
+            cwd=self.project,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -56,6 +60,12 @@ class WebServer:
         self.link = self._process.stdout.readline().strip()
         assert self.link.startswith(self.url), (self.folder / "server.log").read_text()
         return self
+
+    def more_links(self, count: int = 1) -> list[str]:
+        """The links that were printed after the first one."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return [self._process.stdout.readline().strip() for _ in range(count)]
 
     def kill(self) -> None:
         """As a crash: no clean-up at all."""
@@ -94,6 +104,7 @@ class WebServer:
             "HOLDFAST_MODEL_NAME": "gated",
             "HOLDFAST_MODEL_CONTEXT_WINDOW": "128000",
             "HOLDFAST_MODEL_ATTEMPTS": "1",
-            "HOLDFAST_TOOLS_WORKSPACE": str(self.folder),
+            "HOLDFAST_TOOLS_WORKSPACE": str(self.project),
             "HOLDFAST_EXIT_WATCHDOG_S": "15",
+            **self._settings,
         }

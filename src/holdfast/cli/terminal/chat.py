@@ -1,7 +1,7 @@
-"""`Chat`: one person, one terminal, one conversation at a time. The way of a typed line is `take`.
+"""`Chat`: one conversation on a terminal. `take` handles a typed line.
 
-The prompt stays while turns run. `view.py` folds the events, `slash.py` has the commands, `leftovers.py` asks
-about what an earlier life left behind.
+The prompt stays while turns run. `view.py` shows the events, `slash_commands.py` has the commands, and
+`recovery_prompt.py` asks about turns and messages that an earlier run left.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ from contextlib import aclosing
 from typing import Any
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.formatted_text import AnyFormattedText
+from prompt_toolkit.formatted_text import AnyFormattedText, fragment_list_to_text
 
 from holdfast.cli.clean_text import one_line
 from holdfast.cli.terminal.screen import Screen
-from holdfast.cli.terminal.status_line import WORDS, Standing, prompt_lines, status_text
-from holdfast.cli.terminal.view import TurnView
+from holdfast.cli.terminal.status_line import WORDS, StatusInfo, answers, prompt_lines, status_text
+from holdfast.cli.terminal.view import TerminalView
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, SessionSnapshot, TurnStarted
 from holdfast.host import Host
 from holdfast.sessions.contract import Mode
-from holdfast.tools.asking import approval_word
-from holdfast.wiring.leaving import Leaving
+from holdfast.tools.open_questions import parse_approval
+from holdfast.wiring.graceful_stop import GracefulStop
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +34,15 @@ AGAIN_SECONDS = 2.0
 class Chat:
     """The conversation on a terminal. Used on the loop's thread only."""
 
-    def __init__(self, host: Host, leaving: Leaving, screen: Screen, clock: Clock) -> None:
+    def __init__(self, host: Host, leaving: GracefulStop, screen: Screen, clock: Clock) -> None:
         self.host = host
         self.screen = screen
+        screen.on_rows_kept = self._rows_kept
         self.leaving = leaving
         self.session_id: str | None = None
-        self.view = TurnView(screen, clock)
+        self.view = TerminalView(screen, clock)
         self.mode: Mode = "queue"
-        self.standing = Standing(
+        self.info = StatusInfo(
             model=host.model.name if host.model else "", window=host.model.context_window if host.model else 0
         )
         self._clock = clock
@@ -52,16 +53,20 @@ class Chat:
         self._last_interrupt = float("-inf")
         self._question: tuple[str, dict[str, str], asyncio.Future[str]] | None = None
 
-    # the prompt's side
+    # the prompt
 
     def above(self) -> AnyFormattedText:
         lines = prompt_lines(self.screen, self.view, self._clock.monotonic())
         if self._question is not None:
             lines[-1] = ("class:ask", f"{self._question[0]} > ")
+        self.screen.above = fragment_list_to_text(lines).split("\n")
         return lines
 
+    def _rows_kept(self, kept: str) -> None:
+        self.view.line.leave_behind(kept)
+
     def below(self) -> AnyFormattedText:
-        return status_text(self.standing, self.view, self.screen.width - 1)
+        return status_text(self.info, self.view, self.screen.width - 1)
 
     def submit(self, text: str) -> None:
         """A line was typed."""
@@ -74,14 +79,14 @@ class Chat:
             return
         now = self._clock.monotonic()
         if now - self._last_interrupt < AGAIN_SECONDS:
-            self.leaving.ask()
+            self.leaving.request()
             return
         self._last_interrupt = now
         if self.view.is_busy and self.session_id is not None:
-            self.standing.hint = "interrupted; Ctrl-C again leaves"
+            self.info.hint = "interrupted; Ctrl-C again leaves"
             self.start(self._interrupt(self.session_id))
         else:
-            self.standing.hint = "Ctrl-C again or Ctrl-D leaves"
+            self.info.hint = "Ctrl-C again or Ctrl-D leaves"
         self.screen.refresh()
 
     async def _interrupt(self, session_id: str) -> None:
@@ -91,8 +96,8 @@ class Chat:
     # a typed line
 
     async def serve(self) -> None:
-        """Take typed lines, one after another, for as long as there is a person."""
-        from holdfast.cli.terminal.slash import SlashCommands
+        """Handle typed lines, one after another."""
+        from holdfast.cli.terminal.slash_commands import SlashCommands
 
         commands = SlashCommands(self)
         while True:
@@ -119,16 +124,16 @@ class Chat:
         asked = self.view.ask
         if asked is None or self.session_id is None:
             return
-        if isinstance(asked, ApprovalAsked) and approval_word(text) is None:
-            # No answer to what is asked, so it is a message like any other.
+        if isinstance(asked, ApprovalAsked) and parse_approval(text) is None:
+            # Not an answer to the approval, so it is a message.
             await self.send(text)
-            self.view.note("y, n or always answers the question; your message waits.")
+            self.view.note(f"{answers(asked)} answers the question; your message waits.")
             return
         if not await self.host.answer(self.session_id, asked.ask_id, text):
-            self.view.note("That question is closed already; your words are the next message.")
+            self.view.note("That question is closed already; your text is the next message.")
 
     async def send(self, text: str) -> None:
-        """Hand a message to the host; it is stored when this returns."""
+        """Send a message; it is stored when this returns."""
         session_id = self.session_id or await self.begin()
         accepted = await self.host.send(session_id, text, self.mode)
         if accepted.inbox_id not in self._taken:
@@ -138,7 +143,7 @@ class Chat:
     # the conversation
 
     async def begin(self) -> str:
-        """A new conversation; the one before it reaches its boundary."""
+        """Begin a new conversation; the memory of the one before is committed."""
         session_id = await self.host.new_session(self.session_id)
         await self.attach(session_id)
         return session_id
@@ -148,7 +153,8 @@ class Chat:
         await self.detach()
         self.session_id = session_id
         self._taken.clear()
-        self.view = TurnView(self.screen, self._clock)
+        self.view.close()
+        self.view = TerminalView(self.screen, self._clock)
         for message in await self.host.waiting(session_id):
             content = message.message.get("content")
             self.view.waiting[message.id] = (message.mode, content if isinstance(content, str) else "…")
@@ -156,6 +162,19 @@ class Chat:
         self._reader = asyncio.create_task(self._read(session_id, ready), name="chat reader")
         self._reader.add_done_callback(lambda _: ready.set())
         await ready.wait()
+        self.start(self.measure())
+
+    async def measure(self) -> None:
+        """Show how full the model's window is before the next turn reports it."""
+        view, session_id = self.view, self.session_id
+        if session_id is None:
+            return
+        turns = view.turns
+        context = await self.host.context_size(session_id)
+        # A turn that ended since then has newer numbers.
+        if view.turns == turns:
+            view.context, view.window = context.tokens, context.window
+            self.screen.refresh()
 
     async def detach(self) -> None:
         if self._reader is not None:
@@ -165,9 +184,8 @@ class Chat:
 
     async def _read(self, session_id: str, ready: asyncio.Event) -> None:
         try:
-            async with aclosing(self.host.events(session_id)) as events:
-                async for numbered in events:
-                    event = numbered.event
+            async with aclosing(self.host.follow(session_id)) as events:
+                async for event in events:
                     if isinstance(event, (TurnStarted, MessageJoined)):
                         self._taken.add(event.inbox_id)
                     if isinstance(event, SessionRotated):
@@ -181,10 +199,10 @@ class Chat:
             logger.exception("chat.reader_failed")
             self.view.note(f"✗ the conversation can't be shown: {failure}; the log has the details", "red")
 
-    # asking, for the terminal's own sake
+    # questions of the terminal itself
 
     async def choose(self, mark: str, choices: dict[str, str]) -> str:
-        """Ask for one of a few letters; any other line means the last of them, and is taken as typed."""
+        """Ask for one of a few letters. Any other line chooses the last one and is handled as typed."""
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._question = (mark, choices, answer)
         self.screen.refresh()
@@ -205,10 +223,10 @@ class Chat:
             answer.set_result(found or list(choices.values())[-1])
         return found is not None
 
-    # around it
+    # background work
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something while the prompt stays usable; a refusal is shown."""
+        """Run work in the background; its errors are shown."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -223,19 +241,19 @@ class Chat:
             self.view.note(f"✗ {type(error).__name__}: {error}; the log has the details", "red")
 
     async def tick(self) -> None:
-        """Keep the status line true."""
+        """Keep the status line up to date."""
         while True:
             try:
                 status = await self.host.status()
-                self.standing.owed = sum(each.owed for each in status.memory)
+                self.info.owed = sum(each.owed for each in status.memory)
             except HoldfastError:
                 logger.warning("chat.status_failed", exc_info=True)
             if self._clock.monotonic() - self._last_interrupt >= AGAIN_SECONDS:
-                self.standing.hint = ""
-            self.standing.mode = self.mode
+                self.info.hint = ""
+            self.info.mode = self.mode
             self.screen.refresh()
             await asyncio.sleep(1.0)
 
-    def waiting_words(self) -> list[str]:
-        """What waits, for the line at the exit."""
+    def waiting_lines(self) -> list[str]:
+        """The waiting messages, for the exit."""
         return [f"{WORDS.get(mode, mode)}: {one_line(text, 60)}" for mode, text in self.view.waiting.values()]

@@ -30,7 +30,7 @@ class ChatCompleter(Completer):
 
 
 def history_file(folder: Path) -> Path:
-    """Where typed lines are kept, for the arrow keys; readable by its owner only."""
+    """The file of typed lines for the arrow keys; only its owner may read it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "history"
     path.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""`TurnView`: folds a conversation's events into what the terminal shows.
+"""`TerminalView`: turns a conversation's events into lines and state for the terminal.
 
 Finished lines go to the screen; the open line, running tools, waiting messages and the open ask are state
 that the prompt shows. Read `screen.py` first.
@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from holdfast.cli.clean_text import CleanStream, clean, one_line
-from holdfast.cli.terminal.markdown import MarkdownLines
+from holdfast.cli.terminal.open_line import OpenLine
 from holdfast.cli.terminal.screen import Screen
 from holdfast.core import events as ev
 from holdfast.core.contract import Clock
 
 YOU = "> "
-LIVE_ROWS = 8
-"""Rows above the prompt that are never given to the open line: input, status, tools, waiting messages."""
 
 
 @dataclass(slots=True)
 class RunningTool:
-    """A call that has no result yet."""
+    """A tool call without a result."""
 
     name: str
     summary: str
@@ -30,14 +28,14 @@ class RunningTool:
     output: CleanStream = field(default_factory=CleanStream)
 
 
-class TurnView:
-    """What is going on in one conversation."""
+class TerminalView:
+    """The state of one conversation on the terminal."""
 
     def __init__(self, screen: Screen, clock: Clock) -> None:
         self._screen = screen
         self._clock = clock
         self._clean = CleanStream()
-        self._markdown = MarkdownLines()
+        self.line = OpenLine(screen)
         self.began: float | None = None
         """When the running turn began; None while idle."""
         self.doing = ""
@@ -60,11 +58,11 @@ class TurnView:
         return 0 if self.began is None else int(self._clock.monotonic() - self.began)
 
     def show(self, event: ev.Event) -> None:
-        """Take one event in."""
+        """Show one event."""
         match event:
             case ev.TextDelta():
                 self.doing = "answering"
-                self._feed(self._clean.feed(event.text))
+                self.line.feed(self._clean.feed(event.text))
             case ev.ReasoningDelta():
                 self.doing = "thinking"
             case ev.ToolStarted() | ev.ToolOutput() | ev.ToolFinished():
@@ -72,7 +70,7 @@ class TurnView:
             case ev.ApprovalAsked() | ev.QuestionAsked() | ev.AskClosed():
                 self._show_ask(event)
             case ev.TurnStarted() | ev.MessageJoined():
-                self._show_word(event)
+                self._show_message(event)
             case ev.TurnCompleted() | ev.TurnInterrupted() | ev.TurnFailed():
                 self._end(event)
             case ev.SessionSnapshot():
@@ -84,51 +82,31 @@ class TurnView:
         self._screen.refresh()
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A line that is not part of the conversation."""
+        """Print a line that is not part of the conversation."""
         self._screen.print(clean(text), style)
 
     # the answer
 
-    def _feed(self, text: str) -> None:
-        *lines, rest = (self._screen.tail + text).split("\n")
-        for line in lines:
-            self._screen.print(self._markdown.styled(line))
-        self._screen.tail = rest
-        self._trim()
-
-    def _trim(self) -> None:
-        """A line that outgrows the screen is printed as far as it goes."""
-        rows = max(1, self._screen.height - LIVE_ROWS)
-        if len(self._screen.tail) < rows * self._screen.width // 2:
-            return
-        wrapped = Text(self._screen.tail).wrap(self._screen.console(), self._screen.width)
-        if len(wrapped) > rows:
-            for row in wrapped[:-1]:
-                self._screen.print(self._markdown.styled(row.plain))
-            self._screen.tail = wrapped[-1].plain
-
     def close(self) -> None:
-        """Print what is shown of an answer that is not over."""
+        """Print the open line of an unfinished answer."""
         self._close_line()
 
     def _close_line(self) -> None:
-        rest = self._screen.tail + self._clean.close()
-        self._screen.tail = ""
-        for line in rest.split("\n") if rest else ():
-            self._screen.print(self._markdown.styled(line))
+        self.line.feed(self._clean.close())
+        self.line.close()
 
     # the turn
 
-    def _show_word(self, event: ev.TurnStarted | ev.MessageJoined) -> None:
+    def _show_message(self, event: ev.TurnStarted | ev.MessageJoined) -> None:
         self._close_line()
         self.waiting.pop(event.inbox_id, None)
-        self.print_word(event.text, joined=isinstance(event, ev.MessageJoined))
+        self.print_user_message(event.text, joined=isinstance(event, ev.MessageJoined))
         self.doing = "thinking"
         if isinstance(event, ev.TurnStarted):
             self._begin()
 
-    def print_word(self, text: str, *, joined: bool = False) -> None:
-        """What the person said."""
+    def print_user_message(self, text: str, *, joined: bool = False) -> None:
+        """Print a user's message."""
         shown = clean(text).rstrip("\n")
         lines = shown.split("\n")
         if len(lines) > 12:  # noqa: PLR2004
@@ -141,7 +119,7 @@ class TurnView:
 
     def _begin(self) -> None:
         self.began = self._clock.monotonic()
-        self._markdown = MarkdownLines()
+        self.line.begin_anew()
         self._clean = CleanStream()
         self._forget_asks()
 
@@ -155,16 +133,16 @@ class TurnView:
             self.note(f"⏹ interrupted: {event.reason}. What was done is kept.", "yellow")
         elif isinstance(event, ev.TurnFailed):
             self.note(f"✗ {event.error}", "red")
-            self.note("Your message is kept; /retry says it again.")
+            self.note("Your message is kept; /retry sends it again.")
         self._screen.print()
 
     def _show_snapshot(self, event: ev.SessionSnapshot) -> None:
         if not event.turn_id:
             return
-        self.print_word(event.said)
+        self.print_user_message(event.user_text)
         self._begin()
         self.doing = "running " + ", ".join(event.tools) if event.tools else "answering"
-        self._feed(self._clean.feed(event.text))
+        self.line.feed(self._clean.feed(event.text))
 
     # tools and asks
 
@@ -194,7 +172,7 @@ class TurnView:
                 self.note(f"  {event.outcome}")
         else:
             self._asks[event.ask_id] = event
-        # One at a time: a person must never say yes to another ask than the one they read.
+        # One at a time, so that a person never answers another ask than the one they read.
         current = next(iter(self._asks.values()), None)
         if current is not None and current is not self.ask:
             self._close_line()
@@ -212,7 +190,7 @@ class TurnView:
         match event:
             case ev.ModelRetrying():
                 self._close_line()
-                self._markdown = MarkdownLines()
+                self.line.begin_anew()
                 again = " The answer begins again." if event.partial else ""
                 self.note(f"⟳ {event.problem} Trying again in {event.delay:.0f} s.{again}", "yellow")
                 self.doing = "waiting for the model"
@@ -243,7 +221,7 @@ class TurnView:
 
 
 def tool_summary(arguments: str) -> str:
-    """The arguments of a call, shortly: the values, one behind the other."""
+    """The values of a call's arguments in one line."""
     import json
 
     try:
@@ -258,14 +236,14 @@ def tool_summary(arguments: str) -> str:
 def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
     """One line for a call that has ended."""
     lines = [line for line in clean(event.output[:20_000]).split("\n") if line.strip()]
-    told = (
+    output = (
         (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines")
         if lines
         else ""
     )
     name = one_line(event.name or "tool", 30)
     head = one_line(summary, max(8, (width - len(name) - 6) * 3 // 5)) if summary else ""
-    left = one_line(told, max(4, width - len(name) - len(head) - 8))
+    left = one_line(output, max(4, width - len(name) - len(head) - 8))
     mark = ("✓ ", "green") if event.ok else ("✗ ", "red")
     parts = Text.assemble(
         mark, (name, "cyan"), f" {head}" if head else "", (f" → {left}" if left else "", "dim")
@@ -275,7 +253,7 @@ def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
 
 
 def ask_lines(event: "ev.ApprovalAsked | ev.QuestionAsked") -> list[Text]:
-    """An ask, whole: a person must see all of what they allow."""
+    """A whole ask: a person must see everything that they allow."""
     if isinstance(event, ev.QuestionAsked):
         lines = [Text.assemble(("? ", "bold yellow"), (clean(event.question), "bold"))]
         lines += [

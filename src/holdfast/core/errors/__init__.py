@@ -1,7 +1,8 @@
-"""The error tree, a file for each room, grouped by what the caller can do (`groups.py`)."""
+"""All errors, in one file for each room. `groups.py` groups them by what the caller can do."""
 
 from holdfast.core.errors.groups import (
     HoldfastError,
+    IllegalTransition,
     InvalidInput,
     ModelFailure,
     Refused,
@@ -9,23 +10,32 @@ from holdfast.core.errors.groups import (
     SettingsInvalid,
     StoreFailure,
 )
-from holdfast.core.errors.host import (
+from holdfast.core.errors.host_errors import (
+    CommandInterrupted,
     HostClosed,
+    HostNotStarted,
     SessionElsewhere,
-    WishInterrupted,
+    TurnError,
 )
-from holdfast.core.errors.memory import (
+from holdfast.core.errors.memory_errors import (
     BoundaryFailed,
     ExtractionFailed,
     MemoryClosed,
     ProviderInvalid,
+    ProviderLate,
     ProviderNotWorking,
     ProviderUnavailable,
     Undeliverable,
 )
-from holdfast.core.errors.models import (
+from holdfast.core.errors.message_errors import (
+    MessageInvalid,
+    MessageTooLong,
+)
+from holdfast.core.errors.model_errors import (
     AnswerEmpty,
+    ContentRejected,
     ContextTooLong,
+    KeyForbidden,
     KeyRejected,
     ModelBusy,
     ModelFileInvalid,
@@ -36,11 +46,11 @@ from holdfast.core.errors.models import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.core.errors.process import (
+from holdfast.core.errors.process_errors import (
     PoolClosed,
     PoolSaturated,
 )
-from holdfast.core.errors.sessions import (
+from holdfast.core.errors.session_errors import (
     AlreadyContinued,
     DeliveryNotFound,
     LeaseLost,
@@ -57,7 +67,7 @@ from holdfast.core.errors.sessions import (
     TurnNotFound,
     TurnNotRunning,
 )
-from holdfast.core.errors.stores import (
+from holdfast.core.errors.store_errors import (
     RECOVER_A_FILE,
     RECOVER_A_SERVER,
     WRITE_A_FILE,
@@ -72,13 +82,14 @@ from holdfast.core.errors.stores import (
     StoreBusy,
     StoreClosed,
     StoreFault,
+    StoreGone,
     StoreInvalid,
     StoreReadOnly,
     StoreTooOld,
     StoreUnopenable,
     StoreUnreachable,
 )
-from holdfast.core.errors.tools import (
+from holdfast.core.errors.tool_errors import (
     ToolArgumentsInvalid,
     ToolFailed,
     ToolInvalid,
@@ -92,7 +103,9 @@ __all__ = [
     "AnswerEmpty",
     "BackupRefused",
     "BoundaryFailed",
+    "CommandInterrupted",
     "ConstraintBroken",
+    "ContentRejected",
     "ContextTooLong",
     "DatabaseDamaged",
     "DeliveryNotFound",
@@ -100,11 +113,16 @@ __all__ = [
     "ExtractionFailed",
     "HoldfastError",
     "HostClosed",
+    "HostNotStarted",
+    "IllegalTransition",
     "ImportRefused",
     "InvalidInput",
+    "KeyForbidden",
     "KeyRejected",
     "LeaseLost",
     "MemoryClosed",
+    "MessageInvalid",
+    "MessageTooLong",
     "ModelBusy",
     "ModelFailure",
     "ModelFileInvalid",
@@ -120,6 +138,7 @@ __all__ = [
     "PoolClosed",
     "PoolSaturated",
     "ProviderInvalid",
+    "ProviderLate",
     "ProviderNotWorking",
     "ProviderUnavailable",
     "Refused",
@@ -137,6 +156,7 @@ __all__ = [
     "StoreClosed",
     "StoreFailure",
     "StoreFault",
+    "StoreGone",
     "StoreInvalid",
     "StoreReadOnly",
     "StoreTooOld",
@@ -147,9 +167,9 @@ __all__ = [
     "ToolFailed",
     "ToolInvalid",
     "TurnAlreadyRunning",
+    "TurnError",
     "TurnExists",
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
-    "WishInterrupted",
 ]

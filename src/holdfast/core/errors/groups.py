@@ -1,8 +1,8 @@
 """The groups of errors, by what the caller can do.
 
-Every error raised on purpose is a `HoldfastError`. `Retryable`: the same call may succeed later.
-`Refused`: the call doesn't fit the state it met, and the state is unchanged. `StoreFailure`: the store
-can't serve, and says what was kept and what to do next. `ModelFailure`: a language model gave no answer.
+Every error raised on purpose is a `HoldfastError`. `Retryable`: the same call may succeed later. `Refused`:
+the call doesn't fit the present state, and nothing was changed. `StoreFailure`: the store failed, and the
+message says what was kept and what to do next. `ModelFailure`: a language model gave no answer.
 """
 
 
@@ -18,8 +18,18 @@ class Refused(HoldfastError):
     """The call doesn't fit the present state. Nothing was changed."""
 
 
+class IllegalTransition(Refused):
+    """A state machine was given an event that its table does not have for its state."""
+
+    def __init__(self, machine: str, state: str, event: str) -> None:
+        super().__init__(f"the {machine} can't {event!r} while it is {state!r}")
+        self.machine = machine
+        self.state = state
+        self.event = event
+
+
 class InvalidInput(HoldfastError, ValueError):
-    """What was passed in can't be stored or understood. Nothing was changed."""
+    """The arguments can't be stored or understood. Nothing was changed."""
 
 
 class SettingsInvalid(InvalidInput):
@@ -31,7 +41,7 @@ class SettingsInvalid(InvalidInput):
 
 
 class StoreFailure(HoldfastError):
-    """The store can't serve. The message says what was kept and what to do next."""
+    """The store failed. The message says what was kept and what to do next."""
 
 
 class ModelFailure(HoldfastError):

@@ -1,5 +1,5 @@
-"""Language models from GGUF files, run on this machine. `model.py` is the adapter; read it first."""
+"""Language models from GGUF files, run on this machine. Read `model.py`, the adapter, first."""
 
-from holdfast.models.gguf.model import GgufModel, Style
+from holdfast.models.gguf.model import GgufModel, PromptStyle
 
-__all__ = ["GgufModel", "Style"]
+__all__ = ["GgufModel", "PromptStyle"]

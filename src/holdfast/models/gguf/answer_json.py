@@ -1,8 +1,8 @@
-"""Reads an answer that is constrained to JSON while it is being written.
+"""Reads an answer that is constrained to JSON, piece by piece, while the model writes it.
 
-The document is `{"answer": "text"}` or `{"tool_calls": [{"name": "…", "arguments": {…}}, …]}`. The text comes
-out decoded and a call's arguments come out as they stand, both piece by piece. Text that is no JSON object
-comes out as it is.
+The document is `{"answer": "text"}` or `{"tool_calls": [{"name": "…", "arguments": {…}}, …]}`. The reader
+returns the text decoded, and the arguments of a call unchanged. Text that is not a JSON object is returned
+unchanged.
 """
 
 from collections.abc import Callable, Generator
@@ -17,16 +17,16 @@ LOW = range(0xDC00, 0xE000)
 UNPAIRED = "\ufffd"
 
 Parsing = Generator[None, str, str]
-"""Takes one character at each step. Returns the first one that it read too much, or nothing."""
+"""Takes one character at each step. Returns the character that it read too many, or an empty text."""
 Emit = Callable[[str], None]
 
 
-class NotTheAnswer(ValueError):
+class UnexpectedJson(ValueError):
     """The text isn't the JSON that was asked for."""
 
 
 class AnswerReader:
-    """One answer as it comes in."""
+    """One answer while it arrives."""
 
     def __init__(self) -> None:
         self._parsing: Parsing = self._document()
@@ -34,18 +34,18 @@ class AnswerReader:
         self._arguments: list[str] = []
         self._pieces: list[ModelPiece] = []
         self.whole = False
-        """Whether the document has come to its end."""
+        """Whether the document is complete."""
         self.calls = 0
         """How many tool calls have begun."""
         next(self._parsing)
 
     def pieces(self, text: str) -> list[ModelPiece]:
-        """What the next stretch of text adds; raises `NotTheAnswer`."""
+        """The pieces that the next text adds; raises `UnexpectedJson`."""
         try:
             for character in text:
                 self._parsing.send(character)
         except StopIteration:
-            raise NotTheAnswer("something follows the end of the answer") from None
+            raise UnexpectedJson("something follows the end of the answer") from None
         self._flush()
         pieces, self._pieces = self._pieces, []
         return pieces
@@ -121,7 +121,7 @@ class AnswerReader:
             character = yield
 
     def _members(self, readers: dict[str, Callable[[str], Parsing]]) -> Parsing:
-        """The members of an object whose brace is already open."""
+        """The members of an object after its opening brace."""
         character = yield from _past_space()
         while character != "}":
             _expect(character, '"')
@@ -130,7 +130,7 @@ class AnswerReader:
             _expect((yield from _past_space()), ":")
             reader = readers.get("".join(key))
             if reader is None:
-                raise NotTheAnswer(f"it has the unknown part {''.join(key)!r}")
+                raise UnexpectedJson(f"it has the unknown part {''.join(key)!r}")
             yield from reader((yield from _past_space()))
             character = yield from _past_space()
             if character == ",":
@@ -141,7 +141,7 @@ class AnswerReader:
 
 def _expect(found: str, wanted: str) -> None:
     if found != wanted:
-        raise NotTheAnswer(f"{found!r} stands where {wanted!r} should")
+        raise UnexpectedJson(f"found {found!r} instead of {wanted!r}")
 
 
 def _past_space() -> Parsing:
@@ -151,7 +151,7 @@ def _past_space() -> Parsing:
 
 
 def _string(emit: Emit) -> Parsing:
-    """The rest of a string whose quote is already open, decoded."""
+    """The rest of a string after its opening quote, decoded."""
     character = yield
     while character != '"':
         if character == "\\":
@@ -163,10 +163,10 @@ def _string(emit: Emit) -> Parsing:
 
 
 def _escape(kind: str, emit: Emit) -> Parsing:
-    """One escape; returns the character after it. Two escaped halves make one character."""
+    """One escape; returns the character after it. Two escaped surrogates make one character."""
     if kind != "u":
         if kind not in ESCAPES:
-            raise NotTheAnswer(f"\\{kind} is no escape")
+            raise UnexpectedJson(f"\\{kind} is no escape")
         emit(ESCAPES[kind])
         return (yield)
     unit = yield from _unit()
@@ -196,6 +196,6 @@ def _unit() -> Parsing:
     while len(digits) < 4:  # noqa: PLR2004 - four hexadecimal digits
         digit = yield
         if digit not in hexdigits:
-            raise NotTheAnswer(f"{digit!r} is no hexadecimal digit")
+            raise UnexpectedJson(f"{digit!r} is no hexadecimal digit")
         digits += digit
     return digits

@@ -1,12 +1,12 @@
 """`GgufModel`: a GGUF file on this machine as a `Model`. Read `models/contract.py` first.
 
-`transcript.py` and `tool_prompt.py` say what goes in, `answer_json.py` reads what comes out with tools, and
-`runtime.py` runs it.
+`transcript.py` and `tool_prompt.py` make the prompt, `runtime.py` runs the model, and `answer_json.py` reads
+answers with tool calls.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -31,16 +31,16 @@ from holdfast.models.contract import (
     ToolCallPiece,
     Usage,
 )
-from holdfast.models.gguf.answer_json import AnswerReader, NotTheAnswer
+from holdfast.models.gguf.answer_json import AnswerReader, UnexpectedJson
 from holdfast.models.gguf.runtime import (
+    AnswerEnded,
     Chunk,
-    Closed,
-    Ended,
-    Event,
-    Full,
     LoadFailed,
+    QueueFull,
     RequestRefused,
     Runtime,
+    RuntimeClosed,
+    RuntimeEvent,
     WorkerLost,
 )
 from holdfast.models.gguf.tool_prompt import answer_schema, tool_prompt
@@ -51,15 +51,15 @@ CLOSE_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
-    """How a model wants to be spoken to."""
+class PromptStyle:
+    """How to prompt a model, and how to sample its answers."""
 
     own_system: str = "You are a helpful assistant."
     """Sent when the request has no system text, or one that is too long."""
     longest_system: int | None = None
     """Characters of a system text that the model can follow; None for any length."""
     longest_answer: int | None = None
-    """Tokens of an answer when the request doesn't say; None for as many as fit."""
+    """Tokens of an answer when the request sets no limit; None for as many as fit."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
     def system(self, given: str) -> str:
@@ -68,10 +68,10 @@ class Style:
 
 
 class GgufModel:
-    """One GGUF file. It is loaded with the first request, or by `warm_up`."""
+    """One GGUF file. The first request loads it, or `warm_up` does."""
 
     def __init__(
-        self, spec: RuntimeSpec, traits: ModelTraits, style: Style, *, clock: Clock | None = None
+        self, spec: RuntimeSpec, traits: ModelTraits, style: PromptStyle, *, clock: Clock | None = None
     ) -> None:
         self._spec = spec
         self._traits = traits
@@ -84,32 +84,34 @@ class GgufModel:
 
     async def warm_up(self) -> None:
         """Load the file now, so that the first answer doesn't wait for it; raises a `ModelFailure`."""
-        async for _ in self._chunks(None):
-            pass
+        with self._asked(None) as arrived:
+            while await self._next_chunk(arrived, began=False) is not None:
+                pass
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """The answer, piece by piece. Requests are answered one at a time, in the order they came."""
-        body = self._body(request)
-        answer = _Answer(self._traits.name, as_json="response_format" in body)
-        try:
-            async with aclosing(self._pieces(body, answer)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except RequestRejected:
-            if answer.began or "response_format" not in body:
-                raise
-            # The grammar compiler doesn't take every schema; the agent checks the arguments anyway.
-            async with aclosing(self._pieces(self._body(request, loose=True), answer)) as pieces:
-                async for piece in pieces:
-                    yield piece
+        """The answer, piece by piece. Requests are answered one at a time, in their order."""
+        body, loose = self._body(request), False
+        answer = _AnswerBuilder(self._traits.name, as_json="response_format" in body)
+        while True:
+            try:
+                with self._asked(body) as arrived:
+                    while (chunk := await self._next_chunk(arrived, began=answer.began)) is not None:
+                        for piece in answer.pieces(chunk):
+                            yield piece
+                break
+            except RequestRejected:
+                if answer.began or loose or "response_format" not in body:
+                    raise
+                # The grammar compiler doesn't accept every schema; the agent checks the arguments anyway.
+                body, loose = self._body(request, loose=True), True
         yield answer.finished()
 
     async def close(self) -> None:
-        """End the runtime and give its memory back, even in the middle of an answer."""
+        """End the runtime and free its memory, even in the middle of an answer."""
         loop = asyncio.get_running_loop()
         closed = loop.create_future()
         self._runtime.close(_resolver(loop, closed))
-        # The runtime is killed, so only a machine in trouble takes longer.
+        # The runtime is killed, which takes longer only on a machine with problems.
         await asyncio.wait([closed], timeout=CLOSE_PATIENCE)
 
     def _body(self, request: ModelRequest, *, loose: bool = False) -> dict[str, Any]:
@@ -122,7 +124,7 @@ class GgufModel:
             "messages": chat(clean(system), request.messages, as_json=bool(tools)),
             "stream": True,
             "stream_options": {"include_usage": True},
-            # Progress is heard while the prompt is read, so that a cancellation is too.
+            # The runtime reports progress while it reads the prompt, so that it also notices a cancellation.
             "return_progress": True,
         }
         longest = request.max_output_tokens or self._style.longest_answer
@@ -133,31 +135,32 @@ class GgufModel:
             body["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
         return body
 
-    async def _pieces(self, body: Mapping[str, Any], answer: "_Answer") -> AsyncGenerator[ModelPiece, None]:
-        async with aclosing(self._chunks(body, answer)) as chunks:
-            async for chunk in chunks:
-                if "error" in chunk:
-                    self._raise_refused(chunk["error"])
-                for piece in answer.pieces(chunk):
-                    yield piece
-
-    async def _chunks(
-        self, body: Mapping[str, Any] | None, answer: "_Answer | None" = None
-    ) -> AsyncGenerator[Mapping[str, Any], None]:
+    @contextmanager
+    def _asked(self, body: Mapping[str, Any] | None) -> "Iterator[asyncio.Queue[RuntimeEvent]]":
+        """What the runtime answers to a request, as long as somebody reads it; None only loads the file."""
         # Bounded by the tokens of one answer.
-        arrived: asyncio.Queue[Event] = asyncio.Queue()
+        arrived: asyncio.Queue[RuntimeEvent] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         job = self._runtime.submit(body, _deliverer(loop, arrived))
         try:
-            while not isinstance(event := await arrived.get(), Ended):
-                if isinstance(event, Chunk):
-                    yield event.data
-                else:
-                    self._raise_named(event, began=answer is not None and answer.began)
+            yield arrived
         finally:
             self._runtime.cancel(job)
 
-    def _raise_named(self, event: Event, *, began: bool) -> NoReturn:
+    async def _next_chunk(
+        self, arrived: "asyncio.Queue[RuntimeEvent]", *, began: bool
+    ) -> Mapping[str, Any] | None:
+        """The next part of the answer; None at its end. Raises the named error when the runtime failed."""
+        event = await arrived.get()
+        if isinstance(event, AnswerEnded):
+            return None
+        if not isinstance(event, Chunk):
+            self._raise_named(event, began=began)
+        if "error" in event.data:
+            self._raise_refused(event.data["error"])
+        return event.data
+
+    def _raise_named(self, event: RuntimeEvent, *, began: bool) -> NoReturn:
         name = self._traits.name
         match event:
             case LoadFailed(problem):
@@ -166,9 +169,9 @@ class GgufModel:
                 raise RequestRejected(name, problem)
             case WorkerLost(problem):
                 raise (StreamBroken if began else ModelUnreachable)(name, problem)
-            case Full():
+            case QueueFull():
                 raise ModelBusy(name, "too many requests wait for it")
-            case Closed() | _:
+            case RuntimeClosed() | _:
                 raise RequestRejected(name, "it is closed")
 
     def _raise_refused(self, error: Mapping[str, Any]) -> NoReturn:
@@ -180,15 +183,15 @@ class GgufModel:
         raise RequestRejected(self._traits.name, str(error.get("message", error)))
 
 
-class _Answer:
-    """One answer as it comes in."""
+class _AnswerBuilder:
+    """One answer while it arrives."""
 
     def __init__(self, model: str, *, as_json: bool) -> None:
         self._model = model
         self._reader = AnswerReader() if as_json else None
         self._reason = ""
         self._usage: Usage | None = None
-        self._said = False
+        self._has_content = False
         self.began = False
 
     def pieces(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
@@ -206,12 +209,12 @@ class _Answer:
         return pieces
 
     def finished(self) -> Finished:
-        """The end of the answer; raises `StreamBroken` or `AnswerEmpty` when it isn't whole."""
+        """The end of the answer; raises `StreamBroken` or `AnswerEmpty` when it is not complete."""
         if self._reason == "length":
             return Finished("length", self._usage)
         if not self._reason or (self._reader is not None and not self._reader.whole):
             raise StreamBroken(self._model, "the answer stopped before its end")
-        if not self._said:
+        if not self._has_content:
             raise AnswerEmpty(self._model, "the answer was empty")
         return Finished("tool_calls" if self._reader and self._reader.calls else "stop", self._usage)
 
@@ -221,7 +224,7 @@ class _Answer:
             pieces.append(ReasoningPiece(reasoning))
         if text := delta.get("content"):
             pieces += self._content(text)
-        self._said = self._said or any(
+        self._has_content = self._has_content or any(
             isinstance(piece, ToolCallPiece) or (isinstance(piece, TextPiece) and piece.text.strip())
             for piece in pieces
         )
@@ -232,14 +235,16 @@ class _Answer:
             return [TextPiece(text)]
         try:
             return self._reader.pieces(text)
-        except NotTheAnswer as cause:
+        except UnexpectedJson as cause:
             raise StreamBroken(
                 self._model, f"the answer is not the JSON that was asked for: {cause}"
             ) from cause
 
 
-def _deliverer(loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[Event]") -> Callable[[Event], None]:
-    def deliver(event: Event) -> None:
+def _deliverer(
+    loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[RuntimeEvent]"
+) -> Callable[[RuntimeEvent], None]:
+    def deliver(event: RuntimeEvent) -> None:
         loop.call_soon_threadsafe(arrived.put_nowait, event)
 
     return deliver

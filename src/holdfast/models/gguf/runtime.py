@@ -1,7 +1,7 @@
-"""Serves requests to one loaded GGUF file, one at a time and in the order they came.
+"""Serves requests to one loaded GGUF file, one at a time, in their order.
 
-The file is loaded by a worker process, not in this one: the runtime keeps Python's lock for as long as it
-loads, which would stop every lease and every interrupt of the program. See `worker.py`.
+A worker process loads the file (`worker.py`). In this process the runtime would hold Python's GIL while it
+loads, and would block every lease and every interrupt of the program.
 """
 
 import logging
@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.models.gguf.worker_handle import Bell, Ending, Gone, RuntimeSpec, WorkerHandle
+from holdfast.models.gguf.worker_handle import RuntimeSpec, Wakeup, WorkerExit, WorkerGone, WorkerHandle
 
 logger = logging.getLogger(__name__)
 
 GRACE = 10.0
-"""Seconds a worker has to stop a generation; one that takes longer is ended, and loaded anew when needed."""
-MOST_WAITING = 64
+"""Seconds for a worker to stop generating.
+
+A slower worker is killed, and a new one is started when needed.
+"""
+MAX_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +50,30 @@ class WorkerLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class QueueFull:
     """Too many requests wait already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class RuntimeClosed:
     """The runtime was closed before the answer was whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AnswerEnded:
     """The whole answer has been delivered."""
 
 
-Event = Chunk | LoadFailed | RequestRefused | WorkerLost | Full | Closed | Ended
+RuntimeEvent = Chunk | LoadFailed | RequestRefused | WorkerLost | QueueFull | RuntimeClosed | AnswerEnded
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """One request. `body` None asks for nothing but a loaded file."""
+    """One request. With `body` None, the file is only loaded."""
 
     number: int
     body: Mapping[str, Any] | None
-    deliver: Callable[[Event], None]
+    deliver: Callable[[RuntimeEvent], None]
     cancelled: bool = False
     began: bool = False
     """Whether a chunk of the answer was delivered."""
@@ -91,16 +94,16 @@ class Runtime:
         self._waiting: deque[Job] = deque()
         self._current: Job | None = None
         self._worker: WorkerHandle | None = None
-        self._bell: Bell | None = None
+        self._wakeup: Wakeup | None = None
         self._thread: threading.Thread | None = None
         self._numbers = 0
         self._closed = False
         self._on_closed: list[Callable[[], None]] = []
 
-    def submit(self, body: Mapping[str, Any] | None, deliver: Callable[[Event], None]) -> Job:
-        """Hand a request over and return at once; `deliver` is called on the serving thread.
+    def submit(self, body: Mapping[str, Any] | None, deliver: Callable[[RuntimeEvent], None]) -> Job:
+        """Queue a request and return at once; the serving thread calls `deliver` with each event.
 
-        The last event is one that isn't a `Chunk`.
+        The last event is the first one that is not a `Chunk`.
         """
         with self._changed:
             self._numbers += 1
@@ -115,18 +118,18 @@ class Runtime:
         return job
 
     def cancel(self, job: Job) -> None:
-        """Nobody wants the rest of `job`. Never blocks; nothing happens when it has ended."""
+        """Cancel the rest of `job`. Never blocks, and does nothing when the job has ended."""
         if os.getpid() != self._process:
             return
         with self._changed:
             job.cancelled = True
             if job in self._waiting:
                 self._waiting.remove(job)
-            elif job is self._current and self._bell is not None:
-                self._bell.ring()
+            elif job is self._current and self._wakeup is not None:
+                self._wakeup.wake()
 
     def close(self, closed: Callable[[], None]) -> None:
-        """End the worker at once and take no more requests; `closed` is called when it is gone."""
+        """Kill the worker at once and refuse new requests; `closed` is called when the worker has ended."""
         with self._changed:
             self._closed = True
             if self._thread is not None and os.getpid() == self._process:
@@ -137,41 +140,41 @@ class Runtime:
                 return
         closed()
 
-    def _refusal(self) -> Event | None:
+    def _refusal(self) -> RuntimeEvent | None:
         if self._closed or os.getpid() != self._process:
-            return Closed()
-        return Full() if len(self._waiting) >= MOST_WAITING else None
+            return RuntimeClosed()
+        return QueueFull() if len(self._waiting) >= MAX_WAITING else None
 
     def _ensure_thread(self) -> None:
         if self._thread is not None:
             return
-        bell = Bell()
+        wakeup = Wakeup()
         thread = threading.Thread(
-            target=self._serve, args=(bell,), name=f"gguf-{self._spec.file.stem}", daemon=True
+            target=self._serve, args=(wakeup,), name=f"gguf-{self._spec.file.stem}", daemon=True
         )
         thread.start()  # waits for the lock that is held here
-        self._bell, self._thread = bell, thread
+        self._wakeup, self._thread = wakeup, thread
 
-    def _serve(self, bell: Bell) -> None:
+    def _serve(self, wakeup: Wakeup) -> None:
         while (job := self._next_job()) is not None:
             try:
-                last = self._answer(job, bell)
+                last = self._answer(job, wakeup)
             except Exception as failure:
                 logger.exception("gguf.serving_failed", extra={"file": str(self._spec.file)})
                 self._drop_worker()
                 last = WorkerLost(repr(failure))
             with self._changed:
-                cut_off = self._closed and not isinstance(last, Ended)
-            _hand_over(job, Closed() if cut_off else last)
+                cut_off = self._closed and not isinstance(last, AnswerEnded)
+            _deliver(job, RuntimeClosed() if cut_off else last)
         self._drop_worker()
         with self._changed:
             left, self._on_closed = self._on_closed, []
             waiting = list(self._waiting)
             self._waiting.clear()
-            self._thread = self._bell = None
-        bell.close()
+            self._thread = self._wakeup = None
+        wakeup.close()
         for each in waiting:
-            _hand_over(each, Closed())
+            _deliver(each, RuntimeClosed())
         for callback in left:
             callback()
 
@@ -184,47 +187,50 @@ class Runtime:
             self._current = self._waiting.popleft()
             return self._current
 
-    def _answer(self, job: Job, bell: Bell) -> Event:
+    def _answer(self, job: Job, wakeup: Wakeup) -> RuntimeEvent:
         reused = self._worker is not None
-        last = self._answer_once(job, bell)
+        last = self._answer_once(job, wakeup)
         if reused and isinstance(last, WorkerLost) and not job.began and not job.cancelled:
-            # It may have died while nothing was asked of it, which shows only now.
+            # The worker may have died while it was idle, which is noticed only now.
             logger.warning("gguf.worker_gone", extra={"file": str(self._spec.file), "how": last.problem})
-            last = self._answer_once(job, bell)
+            last = self._answer_once(job, wakeup)
         return last
 
-    def _answer_once(self, job: Job, bell: Bell) -> Event:
+    def _answer_once(self, job: Job, wakeup: Wakeup) -> RuntimeEvent:
         worker = self._worker
         if worker is None:
-            worker = WorkerHandle(self._spec, bell)
+            worker = WorkerHandle(self._spec, wakeup)
             with self._changed:
                 self._worker = worker
                 if self._closed:
-                    return Closed()
+                    return RuntimeClosed()
             problem = self._load(worker)
             if problem is not None:
                 return LoadFailed(problem)
         if job.body is None or job.cancelled:
-            return Ended()
+            return AnswerEnded()
         worker.send({"id": job.number, "body": job.body})
         return self._relay(worker, job)
 
     def _load(self, worker: WorkerHandle) -> str | None:
-        """Wait until the file is loaded. That its request was cancelled doesn't matter: the next needs it."""
+        """Wait until the file is loaded, even when the request is cancelled.
+
+        The next request needs the file.
+        """
         while True:
             match worker.receive(None):
                 case {"ready": True}:
                     return None
                 case {"failed": str(problem)}:
                     ending = self._drop_worker()
-                    return f"the runtime can't load it ({(ending and ending.said) or problem})"
-                case Gone():
+                    return f"the runtime can't load it ({(ending and ending.detail) or problem})"
+                case WorkerGone():
                     return f"the runtime ended while it was loading ({self._drop_worker()})"
                 case _:
-                    pass  # the bell
+                    pass  # woken without a line
 
-    def _relay(self, worker: WorkerHandle, job: Job) -> Event:
-        last: Event = Ended()
+    def _relay(self, worker: WorkerHandle, job: Job) -> RuntimeEvent:
+        last: RuntimeEvent = AnswerEnded()
         deadline: float | None = None
         while True:
             if job.cancelled and deadline is None:
@@ -234,30 +240,30 @@ class Runtime:
             if left is not None and left <= 0:
                 logger.warning("gguf.worker_stuck", extra={"file": str(self._spec.file)})
                 self._drop_worker()
-                return Ended()
+                return AnswerEnded()
             match worker.receive(left):
                 case {"chunk": dict(data)}:
                     job.began = True
-                    _hand_over(job, Chunk(data))
+                    _deliver(job, Chunk(data))
                 case {"refused": str(problem)}:
                     last = RequestRefused(problem)
                 case {"end": True}:
                     return last
-                case Gone():
+                case WorkerGone():
                     return WorkerLost(f"the runtime ended ({self._drop_worker()})")
                 case _:
-                    pass  # the bell, or the time is over
+                    pass  # woken without a line, or the time is over
 
-    def _drop_worker(self) -> Ending | None:
+    def _drop_worker(self) -> WorkerExit | None:
         with self._changed:
             worker, self._worker = self._worker, None
         return worker.end() if worker is not None else None
 
 
-def _hand_over(job: Job, event: Event) -> None:
+def _deliver(job: Job, event: RuntimeEvent) -> None:
     if job.cancelled:
         return
     try:
         job.deliver(event)
     except RuntimeError:
-        job.cancelled = True  # its event loop is closed: nobody waits any more
+        job.cancelled = True  # its event loop is closed, so nobody waits for it

@@ -1,7 +1,7 @@
-"""Tools for models that were never taught any: a prompt that explains them, a schema that binds the answer.
+"""Tools for models that were not trained for them: a prompt that explains tools, and a schema for answers.
 
-The schema holds the model to one JSON object, either `{"answer": …}` or `{"tool_calls": […]}`; its grammar
-lets no other token through. `answer_json.py` reads what comes of it.
+The schema limits the answer to one JSON object, either `{"answer": …}` or `{"tool_calls": […]}`: the grammar
+allows no other token. `answer_json.py` reads the answer.
 """
 
 import json
@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast.models.contract import ToolSchema
 
-MOST_CALLS = 8
-# What the grammar compiler understands; a keyword beyond these would only make it refuse the schema.
+MAX_CALLS = 8
+# The keywords that the grammar compiler knows. It refuses a schema with any other.
 KEPT = frozenset(
     {
         "type",
@@ -28,7 +28,7 @@ KEPT = frozenset(
     }
     | {"additionalProperties", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength"}
 )
-PLACES = ("$defs", "definitions")
+DEFINITION_KEYS = ("$defs", "definitions")
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 INSTRUCTIONS = """\
@@ -42,7 +42,7 @@ The tools:
 
 
 def tool_prompt(tools: Sequence[ToolSchema]) -> str:
-    """What the model is told of its tools."""
+    """The part of the prompt that explains the tools."""
     return INSTRUCTIONS + "\n".join(
         f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
         for tool in tools
@@ -50,7 +50,7 @@ def tool_prompt(tools: Sequence[ToolSchema]) -> str:
 
 
 def answer_schema(tools: Sequence[ToolSchema], *, loose: bool = False) -> dict[str, Any]:
-    """The JSON schema of an answer; `loose` takes any object as a tool's arguments."""
+    """The JSON schema of an answer; with `loose`, the arguments of a tool may be any object."""
     definitions: dict[str, Any] = {}
     calls = [_call(tool, number, definitions, loose=loose) for number, tool in enumerate(tools)]
     schema: dict[str, Any] = {
@@ -60,7 +60,7 @@ def answer_schema(tools: Sequence[ToolSchema], *, loose: bool = False) -> dict[s
                 tool_calls={
                     "type": "array",
                     "minItems": 1,
-                    "maxItems": MOST_CALLS,
+                    "maxItems": MAX_CALLS,
                     "items": {"anyOf": calls},
                 }
             ),
@@ -77,10 +77,10 @@ def _call(tool: ToolSchema, number: int, definitions: dict[str, Any], *, loose: 
 
 
 def _own(parameters: Mapping[str, Any], prefix: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A tool's schema for use inside another: its definitions move to the root under names of their own."""
-    for place in PLACES:
-        for name, definition in parameters.get(place, {}).items():
-            definitions[_moved_name(prefix, place, name)] = _kept(definition, prefix)
+    """A tool's schema as part of another: its definitions move to the root and get unique names."""
+    for section in DEFINITION_KEYS:
+        for name, definition in parameters.get(section, {}).items():
+            definitions[_moved_name(prefix, section, name)] = _kept(definition, prefix)
     kept: dict[str, Any] = _kept(parameters, prefix)
     if not kept.keys() - {"type", "required"} or kept.get("properties") == {}:
         return NO_ARGUMENTS
@@ -88,7 +88,7 @@ def _own(parameters: Mapping[str, Any], prefix: str, definitions: dict[str, Any]
 
 
 def _kept(schema: Any, prefix: str) -> Any:  # noqa: ANN401 - JSON of any shape
-    """The schema without what the compiler doesn't know: what is left takes at least as much."""
+    """The schema without unknown keywords. The result allows everything that the original allows."""
     if not isinstance(schema, Mapping):
         return {}  # `true`; and nobody writes `false` for an argument
     kept: dict[str, Any] = {}
@@ -120,15 +120,15 @@ def _keyword(key: str, value: Any, prefix: str) -> dict[str, Any]:  # noqa: ANN4
 
 
 def _moved(reference: str, prefix: str) -> str:
-    """Where a definition went; nothing for a reference to anything else."""
-    for place in PLACES:
-        if reference.startswith(f"#/{place}/"):
-            return f"#/$defs/{_moved_name(prefix, place, reference.removeprefix(f'#/{place}/'))}"
+    """The new reference to a moved definition; empty for any other reference."""
+    for section in DEFINITION_KEYS:
+        if reference.startswith(f"#/{section}/"):
+            return f"#/$defs/{_moved_name(prefix, section, reference.removeprefix(f'#/{section}/'))}"
     return ""
 
 
-def _moved_name(prefix: str, place: str, name: str) -> str:
-    return f"{prefix}_{place.strip('$')}_{name}"
+def _moved_name(prefix: str, section: str, name: str) -> str:
+    return f"{prefix}_{section.strip('$')}_{name}"
 
 
 def _object(**members: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Renders a transcript for a chat template that knows three roles and wants them in turn.
+"""Renders a transcript for a chat template with three roles, in which user and assistant alternate.
 
-Tool calls and results become text. With tools the assistant's messages take the JSON form that
-`tool_prompt.py` asks for, so that the model reads its own past in the form it is to write.
+Tool calls and results become text. With tools, the assistant's messages have the JSON form that
+`tool_prompt.py` asks for, so that the model sees its own past messages in the form that it must write.
 """
 
 import json
@@ -10,12 +10,13 @@ from typing import Any
 
 from holdfast.core.contract import Message, ToolCall
 
+NO_PICTURES = "[a picture is here, which this model can't see: it reads text only]"
 OPENING = "(The conversation began earlier.)"
-Turn = tuple[str, str]
+ChatTurn = tuple[str, str]
 
 
 def chat(system: str, messages: Sequence[Message], *, as_json: bool) -> list[dict[str, str]]:
-    """The conversation as the runtime takes it: a system text, then user and assistant by turns."""
+    """The conversation for the runtime: a system text, then user and assistant in turn."""
     names = {
         call["id"]: call["function"]["name"]
         for message in messages
@@ -27,61 +28,60 @@ def chat(system: str, messages: Sequence[Message], *, as_json: bool) -> list[dic
     return [{"role": role, "content": clean(text)} for role, text in [("system", system), *turns]]
 
 
-def text_of(content: str | list[dict[str, Any]] | None) -> str:
-    """The words of a message; what isn't text is named, not shown."""
+def visible_text(content: str | list[dict[str, Any]] | None) -> str:
+    """The text of a message; a note stands in for a picture."""
     if isinstance(content, str) or content is None:
         return content or ""
     return "\n".join(
-        str(part.get("text", "")) if part.get("type") == "text" else f"[{part.get('type', 'part')} left out]"
-        for part in content
+        str(part.get("text", "")) if part.get("type") == "text" else NO_PICTURES for part in content
     )
 
 
 def clean(text: str) -> str:
-    """The text with half characters replaced: the runtime takes UTF-8 only."""
+    """The text with unpaired surrogates replaced, because the runtime takes only UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _turn(message: Message, names: dict[str, str], *, as_json: bool) -> Turn | None:
-    text = text_of(message.get("content"))
+def _turn(message: Message, names: dict[str, str], *, as_json: bool) -> ChatTurn | None:
+    text = visible_text(message.get("content"))
     match message["role"]:
         case "assistant":
             calls = message.get("tool_calls") or []
-            return "assistant", (_said_as_json if as_json else _said)(text, calls)
+            return "assistant", (_answer_as_json if as_json else _answer_as_text)(text, calls)
         case "tool":
             name = names.get(message.get("tool_call_id", ""), "the tool")
             return "user", f"Result of {name}:\n{text}"
         case "user":
             return "user", text
         case _:
-            return ("user", text) if text else None  # what a later system message says still counts
+            return ("user", text) if text else None  # a later system message becomes a user message
 
 
-def _said(text: str, calls: Sequence[ToolCall]) -> str:
+def _answer_as_text(text: str, calls: Sequence[ToolCall]) -> str:
     called = (f"(I called {call['function']['name']} with {call['function']['arguments']})" for call in calls)
     return "\n".join(filter(None, (text, *called)))
 
 
-def _said_as_json(text: str, calls: Sequence[ToolCall]) -> str:
-    said: dict[str, Any] = {"answer": text} if text or not calls else {}
+def _answer_as_json(text: str, calls: Sequence[ToolCall]) -> str:
+    answer: dict[str, Any] = {"answer": text} if text or not calls else {}
     if calls:
-        said["tool_calls"] = [
+        answer["tool_calls"] = [
             {"name": call["function"]["name"], "arguments": _arguments(call["function"]["arguments"])}
             for call in calls
         ]
-    return json.dumps(said, ensure_ascii=False)
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def _arguments(written: str) -> object:
-    """A model's arguments are kept as it wrote them, so they may be no JSON at all."""
+    """Parse the arguments. The model's own text is stored, so it may not be JSON."""
     try:
         return json.loads(written or "{}")
     except ValueError:
         return written
 
 
-def _in_turn(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """Neighbours of one role become one message: many templates refuse them otherwise."""
+def _in_turn(turns: Iterable[ChatTurn]) -> Iterator[ChatTurn]:
+    """Join adjacent messages of one role, because many templates refuse them."""
     role, texts = "", list[str]()
     for next_role, text in turns:
         if next_role != role and texts:

@@ -1,8 +1,8 @@
-"""The process in which a GGUF file is loaded and run; `runtime.py` starts it and speaks with it.
+"""The process that loads and runs a GGUF file. `runtime.py` starts it and exchanges lines of JSON with it.
 
-It is run as a script and imports nothing of Holdfast. Lines of JSON come in on standard input: first what to
-load, then requests and cancellations. Lines go out on standard output: `ready` or `failed`, then chunks.
-The end of standard input is the end of the program that started it, and so the end of this one.
+It runs as a script and imports nothing of Holdfast. Standard input has first the specification to load, then
+requests and cancellations. Standard output has `ready` or `failed`, then chunks. Standard input ends when the
+program that started this process ends, and then this process ends too.
 """
 
 import json
@@ -15,18 +15,18 @@ import threading
 from typing import Any, BinaryIO
 
 
-class Inbox:
-    """What the program asks for, read on a thread of its own."""
+class RequestReader:
+    """Reads requests from the program, on a separate thread."""
 
     def __init__(self, lines: BinaryIO, folder: str) -> None:
         self._lines = lines
         self._folder = folder
-        # The program sends the next request when this one is done, so at most one waits here.
+        # The program sends the next request when this one is done, so the queue holds one at most.
         self._requests: queue.Queue[dict[str, Any]] = queue.Queue()
         self._cancelled = 0
 
     def read(self) -> None:
-        """Take in lines until the program is gone."""
+        """Read lines until the program ends."""
         for line in self._lines:
             message = json.loads(line)
             if "cancel" in message:
@@ -34,7 +34,7 @@ class Inbox:
             else:
                 self._requests.put(message)
         shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(0)  # whatever the runtime is in the middle of
+        os._exit(0)  # at once, whatever the runtime does
 
     def next(self) -> dict[str, Any]:
         return self._requests.get()
@@ -43,8 +43,8 @@ class Inbox:
         return self._cancelled >= request  # they are numbered upwards
 
 
-class Outbox:
-    """Lines back to the program."""
+class ResponseWriter:
+    """Writes lines to the program."""
 
     def __init__(self, lines: BinaryIO) -> None:
         self._lines = lines
@@ -55,14 +55,14 @@ class Outbox:
 
 
 def load(spec: dict[str, Any]) -> Any:  # noqa: ANN401 - the runtime has no types
-    """The runtime with the file loaded; raises what the runtime raises."""
+    """Load the file and return the runtime; raises the runtime's errors."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = spec["file"]
     params.n_ctx = spec["context"]
     params.n_parallel = 1
-    # A cancellation is heard between batches, so a batch is short.
+    # The runtime notices a cancellation only between batches, so batches are short.
     params.n_batch = params.n_ubatch = spec["batch"]
     for threads in (params.cpuparams, params.cpuparams_batch):
         threads.n_threads = spec["threads"]
@@ -70,7 +70,7 @@ def load(spec: dict[str, Any]) -> Any:  # noqa: ANN401 - the runtime has no type
     params.verbosity = 1
     params.prefill_assistant = False
     params.cache_ram_mib = 0
-    # The runtime insists on an HTTP server: it gets a socket that nobody can reach, and a key nobody knows.
+    # The runtime always opens an HTTP server: it gets an unreachable socket and a random key.
     params.hostnames = [os.path.join(spec["folder"], "s.sock")]  # noqa: PTH118 - imports little
     params.api_keys = [secrets.token_hex(32)]
     params.cors_origins = ""
@@ -79,44 +79,44 @@ def load(spec: dict[str, Any]) -> Any:  # noqa: ANN401 - the runtime has no type
     try:
         return xllamacpp.Server(params)
     finally:
-        shutil.rmtree(spec["folder"], ignore_errors=True)  # the socket has no name any more
+        shutil.rmtree(spec["folder"], ignore_errors=True)  # this removes the path of the socket
 
 
-def answer(server: Any, request: dict[str, Any], inbox: Inbox, outbox: Outbox) -> None:  # noqa: ANN401
+def answer(server: Any, request: dict[str, Any], requests: RequestReader, responses: ResponseWriter) -> None:  # noqa: ANN401
     """Stream one answer; a callback that returns True ends the generation."""
     number = request["id"]
 
     def take(chunk: dict[str, Any]) -> bool:
-        if inbox.is_cancelled(number):
+        if requests.is_cancelled(number):
             return True
-        outbox.put({"id": number, "chunk": chunk})
+        responses.put({"id": number, "chunk": chunk})
         return False
 
     try:
         server.handle_chat_completions(request["body"], take)
     except Exception as failure:  # noqa: BLE001 - the program names it
-        outbox.put({"id": number, "refused": str(failure)})
-    outbox.put({"id": number, "end": True})
+        responses.put({"id": number, "refused": str(failure)})
+    responses.put({"id": number, "end": True})
 
 
 def main() -> None:
-    """Load what the first line names, then answer until the program is gone."""
-    # The runtime prints where it likes; lines for the program go through a descriptor of their own.
-    outbox = Outbox(os.fdopen(os.dup(1), "wb"))
+    """Load the file that the first line names, then answer requests until the program ends."""
+    # The runtime may print to standard output, so lines for the program use a separate descriptor.
+    responses = ResponseWriter(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
     lines = sys.stdin.buffer
     spec = json.loads(lines.readline())
     sys.path[:] = spec["path"]
-    inbox = Inbox(lines, spec["folder"])
-    threading.Thread(target=inbox.read, name="inbox", daemon=True).start()
+    requests = RequestReader(lines, spec["folder"])
+    threading.Thread(target=requests.read, name="requests", daemon=True).start()
     try:
         server = load(spec)
     except Exception as failure:  # noqa: BLE001 - the program names it
-        outbox.put({"failed": str(failure)})
+        responses.put({"failed": str(failure)})
         os._exit(1)
-    outbox.put({"ready": True})
+    responses.put({"ready": True})
     while True:
-        answer(server, inbox.next(), inbox, outbox)
+        answer(server, requests.next(), requests, responses)
 
 
 if __name__ == "__main__":

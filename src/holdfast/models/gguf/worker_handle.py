@@ -1,6 +1,6 @@
-"""Holds one worker process: starts it, exchanges lines with it, ends it. Read `worker.py` first.
+"""`WorkerHandle`: starts a worker process, exchanges lines with it, and ends it. Read `worker.py` first.
 
-Everything but `kill` is called by one thread, the one that serves requests.
+Only the thread that serves requests may call its methods, except `kill`.
 """
 
 import json
@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 SCRIPT = Path(__file__).with_name("worker.py")
-LAST_WORDS = 8000
-# The runtime's lines open with a time, a level and a place; its reason for not loading stands among others.
+STDERR_TAIL_BYTES = 8000
+# Each line of the runtime's log begins with a time, a level and a source; one of them has the reason.
 NOT_LOADED = re.compile(r"error loading model: (.+)")
 OPENING = re.compile(r"^[\d.]+ [A-Z] (\w+\s+\w+: )?")
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSpec:
-    """What to load, and with what."""
+    """The file to load, and the parameters of the runtime."""
 
     file: Path
     context: int
@@ -34,34 +34,34 @@ class RuntimeSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a worker ended, and the last that its runtime said of it."""
+class WorkerExit:
+    """How a worker ended, and the last line of its runtime's log."""
 
     how: str
-    said: str
+    detail: str
 
     def __str__(self) -> str:
-        return f"{self.how}: {self.said}" if self.said else self.how
+        return f"{self.how}: {self.detail}" if self.detail else self.how
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """The worker ended; nothing more comes."""
+class WorkerGone:
+    """The worker has ended and sends no more lines."""
 
 
-class Bell:
-    """Wakes the thread that waits for a worker's lines; rung from any thread, never blocks."""
+class Wakeup:
+    """Wakes the thread that waits for a worker's lines. Any thread may call `wake`; it never blocks."""
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
         os.set_blocking(self.reader, False)
         os.set_blocking(self._writer, False)
 
-    def ring(self) -> None:
-        with suppress(BlockingIOError):  # rung often enough already
+    def wake(self) -> None:
+        with suppress(BlockingIOError):  # the pipe is full, so the thread will wake anyway
             os.write(self._writer, b"!")
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         with suppress(BlockingIOError):
             os.read(self.reader, 4096)
 
@@ -73,9 +73,9 @@ class Bell:
 class WorkerHandle:
     """A worker process that was started with `spec`."""
 
-    def __init__(self, spec: RuntimeSpec, bell: Bell) -> None:
-        self._bell = bell
-        # A private folder for a socket, whose path must be short; the worker removes it once it has loaded.
+    def __init__(self, spec: RuntimeSpec, wakeup: Wakeup) -> None:
+        self._wakeup = wakeup
+        # A private folder for a socket, whose path must be short. The worker removes it after loading.
         self._folder = tempfile.mkdtemp(prefix="holdfast-")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         self._read = bytearray()
@@ -86,7 +86,7 @@ class WorkerHandle:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 bufsize=0,
-                # Ctrl-C in the terminal is for the program, which ends the worker by itself.
+                # Ctrl-C in the terminal goes only to the program, which then ends the worker.
                 start_new_session=True,
             )
         except BaseException:
@@ -96,7 +96,7 @@ class WorkerHandle:
         self._out = cast(IO[bytes], self._process.stdout)
         self._waiter = select.poll()
         self._waiter.register(self._out, select.POLLIN)
-        self._waiter.register(bell.reader, select.POLLIN)
+        self._waiter.register(wakeup.reader, select.POLLIN)
         self.send(
             {
                 "path": sys.path,
@@ -109,23 +109,23 @@ class WorkerHandle:
         )
 
     def send(self, message: dict[str, Any]) -> None:
-        """Hand a line over; that the worker is gone shows when its answer is awaited."""
+        """Send a line. If the worker has ended, `receive` reports it."""
         line = memoryview(json.dumps(message).encode() + b"\n")
         with suppress(BrokenPipeError):
             while line:
                 line = line[self._in.write(line) :]
 
-    def receive(self, timeout: float | None) -> dict[str, Any] | Gone | None:
-        """The next line; None when the bell rang or the time ran out before it."""
+    def receive(self, timeout: float | None) -> dict[str, Any] | WorkerGone | None:
+        """The next line; None when the thread was woken or the time ran out before it."""
         while (end := self._read.find(b"\n")) < 0:
             ready = {fd for fd, _ in self._waiter.poll(None if timeout is None else max(0.0, timeout) * 1000)}
             if self._out.fileno() in ready:
                 data = os.read(self._out.fileno(), 1 << 16)
                 if not data:
-                    return Gone()
+                    return WorkerGone()
                 self._read += data
             else:
-                self._bell.hush()
+                self._wakeup.clear()
                 return None
         line = bytes(self._read[:end])
         del self._read[: end + 1]
@@ -133,26 +133,26 @@ class WorkerHandle:
         return message
 
     def kill(self) -> None:
-        """End the process at once. May be called from any thread."""
+        """Kill the process at once. Any thread may call it."""
         self._process.kill()
 
-    def end(self) -> Ending:
-        """Make sure that the process is gone, clean up after it, and say how it ended."""
+    def end(self) -> WorkerExit:
+        """Make sure that the process has ended, clean up, and return how it ended."""
         self._process.kill()
         code = self._process.wait()
         self._in.close()
         self._out.close()
-        self._errors.seek(max(0, os.fstat(self._errors.fileno()).st_size - LAST_WORDS))
-        said = _last_words(self._errors.read().decode(errors="replace"))
+        self._errors.seek(max(0, os.fstat(self._errors.fileno()).st_size - STDERR_TAIL_BYTES))
+        detail = _failure_line(self._errors.read().decode(errors="replace"))
         self._clean_up()
-        return Ending(f"signal {-code}" if code < 0 else f"exit code {code}", said)
+        return WorkerExit(f"signal {-code}" if code < 0 else f"exit code {code}", detail)
 
     def _clean_up(self) -> None:
         self._errors.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _last_words(errors: str) -> str:
+def _failure_line(errors: str) -> str:
     if reasons := NOT_LOADED.findall(errors):
         return str(reasons[-1]).strip()
     lines = errors.strip().splitlines()

@@ -17,7 +17,8 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.sessions.postgres.address import Address
-from holdfast.sessions.postgres.errors import words_of
+from holdfast.sessions.postgres.errors import gone, words_of
+from holdfast.sessions.postgres.refusal import database_exists
 from holdfast.sessions.postgres.schema import Connection
 
 ONE_WAIT = 0.5
@@ -85,6 +86,8 @@ class Connections:
         failure = self._failure
         if failure is None:
             return StoreBusy(self._address.location, self._patience)
+        if database_exists(failure, self._address) is False:
+            return gone(self._address.location, words_of(failure))
         return StoreUnreachable(self._address.location, words_of(failure))
 
 

@@ -4,17 +4,22 @@ This file needs no driver, so that a missing one is said plainly. `transactions.
 `connections.py` keeps the connections, `schema.py` brings the schema up to date.
 """
 
+import atexit
 from collections.abc import Callable
 from importlib import import_module
 from typing import TypeVar
 
+from holdfast.core.distribution import install_command
 from holdfast.core.errors import RECOVER_A_SERVER, BackupRefused, StoreUnopenable
-from holdfast.sessions.contract import Transaction
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions.contract import Operation, Transaction
 
 T = TypeVar("T")
 
 DRIVER = ("psycopg", "psycopg_pool")
 MOST_CONNECTIONS = 10
+EXIT_SECONDS = 3.0
+"""How long the end of a program may wait for a store that it did not close."""
 
 
 class PostgresEngine:
@@ -31,6 +36,8 @@ class PostgresEngine:
         self.location = address.location
         self._pg_dump = address.pg_dump
         self._transactions = Transactions(address, patience=patience, connections=connections)
+        # A program may end without closing its store; whoever uses the store was made later, and ends first.
+        atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.write(work)
@@ -42,8 +49,8 @@ class PostgresEngine:
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._transactions.read(work)
 
-    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> None:
-        """Each step of a call is a transaction on its caller's thread."""
+    async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
+        return await off_loop(pool, self._transactions.write, operation)
 
     def refresh_search(self) -> None:
         """Nothing to do: a message is in the word index with its commit."""
@@ -58,7 +65,11 @@ class PostgresEngine:
         )
 
     def close(self) -> None:
+        atexit.unregister(self._close_at_exit)
         self._transactions.close()
+
+    def _close_at_exit(self) -> None:
+        self._transactions.close(EXIT_SECONDS)
 
 
 def _require_driver() -> None:
@@ -68,5 +79,5 @@ def _require_driver() -> None:
     except ImportError as cause:
         raise StoreUnopenable(
             "the PostgreSQL store",
-            "its driver is not installed. Install it with: pip install 'holdfast[postgres]'",
+            f"its driver is not installed. Install it with: {install_command('postgres')}",
         ) from cause

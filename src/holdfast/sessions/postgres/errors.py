@@ -12,6 +12,7 @@ from holdfast.core.errors import (
     InvalidInput,
     StoreBusy,
     StoreFault,
+    StoreGone,
     StoreReadOnly,
     StoreUnopenable,
     StoreUnreachable,
@@ -35,10 +36,17 @@ GOING_AWAY = (
     states.IdleInTransactionSessionTimeout,
     states.TooManyConnections,
 )
-REFUSED = (states.InsufficientPrivilege, states.InvalidCatalogName, states.InvalidSchemaName)
+GONE = (
+    states.InvalidCatalogName,
+    states.InvalidSchemaName,
+    states.UndefinedTable,
+    states.UndefinedFunction,
+)
+"""The database, its schema or its tables are not there (any more)."""
 DAMAGED = (states.DataCorrupted, states.IndexCorrupted)
 CONNECTION_CLASS = "08"
 
+RESTORE = "Restore the database and Holdfast goes on; or restart Holdfast, which makes its tables anew."
 WRITE_A_SERVER = "It is a standby or set to read only: use the address of the primary server."
 
 
@@ -60,7 +68,9 @@ def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastE
             return ConstraintBroken(location, words)
         case _ if isinstance(error, WAITED_TOO_LONG):
             return StoreBusy(location, patience)
-        case _ if isinstance(error, REFUSED):
+        case _ if isinstance(error, GONE):
+            return gone(location, words)
+        case states.InsufficientPrivilege():
             return StoreUnopenable(location, words)
         case _ if isinstance(error, DAMAGED):
             return DatabaseDamaged(location, words, RECOVER_A_SERVER)
@@ -68,12 +78,24 @@ def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastE
             return DiskFull(location)
         case states.ReadOnlySqlTransaction():
             return StoreReadOnly(location, WRITE_A_SERVER)
+        case _:
+            return _of_a_value(error, location, words)
+
+
+def _of_a_value(error: psycopg.Error, location: str, words: str) -> HoldfastError:
+    """What the server could not take as it was given, or a fault without a better name."""
+    match error:
         case states.NumericValueOutOfRange():
             return InvalidInput(f"PostgreSQL can't hold this number: {words}")
         case psycopg.DataError() if error.sqlstate is None:
             return InvalidInput(f"PostgreSQL can't hold this value: {words}")
         case _:
             return StoreFault(location, f"{words} ({error.sqlstate or 'no code'})")
+
+
+def gone(location: str, words: str) -> StoreGone:
+    """The database was there when the store was opened."""
+    return StoreGone(f"{location} has lost what Holdfast keeps there ({words})", RESTORE)
 
 
 def words_of(error: psycopg.Error) -> str:

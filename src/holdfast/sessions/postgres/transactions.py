@@ -14,12 +14,12 @@ from typing import TypeVar
 import psycopg
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, OutcomeUnknown, StoreClosed, StoreFault
+from holdfast.core.errors import InvalidInput, OutcomeUnknown, StoreClosed, StoreFault, StoreUnopenable
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
-from holdfast.sessions.postgres.errors import RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
 from holdfast.sessions.queries import load_queries
@@ -62,14 +62,14 @@ class Transactions:
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._run(READ, work)
 
-    def close(self) -> None:
-        """Wait for the calls in progress, at most for the patience, then let go."""
+    def close(self, seconds: float | None = None) -> None:
+        """Wait for the calls in progress, at most for the patience or `seconds`, then let go."""
         if os.getpid() != self._pid:
             return
         with self._change:
             self._closed = True
-            self._change.wait_for(lambda: self._running == 0, self._patience)
-        self._connections.close(CLOSING)
+            self._change.wait_for(lambda: self._running == 0, self._patience if seconds is None else seconds)
+        self._connections.close(CLOSING if seconds is None else min(CLOSING, seconds))
 
     def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:
         self._enter()
@@ -154,6 +154,8 @@ def _prepare(address: Address, patience: float) -> None:
         with connection:
             configure(connection, patience)
             migrate(connection, address.location)
+    except GONE as error:
+        raise StoreUnopenable(address.location, words_of(error)) from error
     except psycopg.Error as error:
         raise translate(error, address.location, patience) from error
 

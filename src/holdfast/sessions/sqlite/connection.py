@@ -1,6 +1,6 @@
 """Connections to a SQLite file, with the pragmas that the promises need, and patience for others.
 
-`opening.py` decides whether a file may be opened at all.
+`schema.py` decides whether a file may be opened at all.
 """
 
 import os
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import quote
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
@@ -38,7 +39,9 @@ class SqliteFile:
     def connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         """A connection with the pragmas that the promises need."""
         connection = sqlite3.connect(
-            self.path,
+            # Opening makes no file: one that was deleted stays deleted.
+            self.path if self.in_memory else f"file:{quote(os.fsencode(self.path))}?mode=rw",
+            uri=not self.in_memory,
             timeout=self.patience,
             isolation_level=None,
             check_same_thread=False,

@@ -3,7 +3,7 @@
 In memory there is one connection only, so reads go through the writer too.
 """
 
-import asyncio
+import atexit
 import contextlib
 import os
 import sqlite3
@@ -14,17 +14,20 @@ from typing import TypeVar
 from holdfast.core.contract import Clock
 from holdfast.core.errors import RECOVER_A_FILE, BackupRefused, DatabaseDamaged, StoreFailure
 from holdfast.core.ids import new_id
-from holdfast.sessions.contract import Transaction
+from holdfast.process import DaemonPool
+from holdfast.sessions.contract import Operation, Transaction
 from holdfast.sessions.queries import load_queries
 from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
 from holdfast.sessions.sqlite.forks import note_closed, note_opened
-from holdfast.sessions.sqlite.indexing import index_batch, last_indexed, last_message
 from holdfast.sessions.sqlite.readers import ReaderPool
+from holdfast.sessions.sqlite.search_index import index_batch, last_indexed, last_message
 from holdfast.sessions.sqlite.writer import GroupWriter
 
 T = TypeVar("T")
 
+EXIT_SECONDS = 3.0
+"""How long the end of a program may wait for a store that it did not close."""
 STEP_PAGES = 1_000
 """How many pages a backup copies without looking up."""
 
@@ -39,12 +42,13 @@ class SqliteEngine:
         self.location = self._file.path
         queries = load_queries("sqlite", "sqlite3")
         self._writer = GroupWriter(self._file, queries)
-        self._readers = None if self._file.in_memory else ReaderPool(self._file, queries)
+        files = self._writer.files
+        self._readers = None if files is None else ReaderPool(self._file, files, queries)
         self._opened = None if self._file.in_memory else note_opened(self._file.path)
+        # A program may end without closing its store; whoever uses the store was made later, and ends first.
+        atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        if self._writer.is_here:
-            return work(self._writer.transaction)
         return self._writer.write(work)
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
@@ -55,12 +59,12 @@ class SqliteEngine:
         then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        if self._readers is None or self._writer.is_here:
-            return self.write(work)
+        if self._readers is None:
+            return self._writer.write(work)
         return self._readers.read(work)
 
-    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T]":
-        return self._writer.visit(call, then)
+    async def run(self, operation: Operation[T], pool: DaemonPool) -> T:  # noqa: ARG002 - the writer runs it
+        return await self._writer.submit(operation)
 
     def refresh_search(self) -> None:
         last = self.read(last_message)
@@ -99,9 +103,16 @@ class SqliteEngine:
                     Path(leftover).unlink(missing_ok=True)
 
     def close(self) -> None:
+        self._close(None)
+
+    def _close_at_exit(self) -> None:
+        self._close(EXIT_SECONDS)
+
+    def _close(self, seconds: float | None) -> None:
+        atexit.unregister(self._close_at_exit)
         if self._readers is not None:
             self._readers.close()
-        self._writer.close()
+        self._writer.close(seconds)
         if self._opened is not None:
             note_closed(self._opened)
             self._opened = None

@@ -13,6 +13,7 @@ from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.dialect import SqliteDialect
 from holdfast.sessions.sqlite.errors import UNBINDABLE, UNREADABLE, translate
+from holdfast.sessions.sqlite.open_files import OpenFiles
 
 T = TypeVar("T")
 
@@ -22,8 +23,9 @@ MOST_CONNECTIONS = 8
 class ReaderPool:
     """A few connections, opened when first needed, shared by all reading threads."""
 
-    def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
+    def __init__(self, file: SqliteFile, files: OpenFiles, queries: Any) -> None:  # noqa: ANN401 - aiosql's
         self._file = file
+        self._files = files
         self._queries = queries
         self._dialect = SqliteDialect()
         self._pid = os.getpid()
@@ -45,6 +47,8 @@ class ReaderPool:
             if self._closed.is_set():
                 raise StoreClosed(self._file.path)
             if connection is None:
+                # Whatever else is at the path by now is not this database.
+                self._files.require_file()
                 connection = self._file.connect(read_only=True)
             try:
                 connection.execute("begin")

@@ -35,52 +35,42 @@ class Work:
         self.done.acquire()
 
 
-class Visit(Work):
-    """Work whose outcome an event loop awaits; `then` hears of it first, on the writer's thread."""
+class AwaitedWork(Work):
+    """Work whose outcome an event loop awaits."""
 
-    __slots__ = ("_then", "coming")
+    __slots__ = ("outcome",)
 
-    def __init__(self, call: Callable[[], Any], then: Callable[[Any], object]) -> None:
-        super().__init__(lambda _: call(), posted=True)
-        self._then = then
-        self.coming: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def settle(self) -> None:
-        """The transaction is over; `then` is told of what was committed."""
-        if self.error is None:
-            try:
-                self._then(self.result)
-            except Exception as failure:  # noqa: BLE001 - it goes to who awaits the visit
-                self.error = failure
+    def __init__(self, run: Callable[[Transaction], Any]) -> None:
+        super().__init__(run, posted=True)
+        self.outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def deliver(self) -> None:
         """On the loop: hand the outcome over."""
-        if not self.coming.done():
+        if not self.outcome.done():
             if self.error is None:
-                self.coming.set_result(self.result)
+                self.outcome.set_result(self.result)
             else:
-                self.coming.set_exception(self.error)
+                self.outcome.set_exception(self.error)
         elif self.error is not None:
-            logger.error("store.abandoned_visit_failed", exc_info=self.error)
+            logger.error("store.abandoned_operation_failed", exc_info=self.error)
 
 
 def answer(group: Iterable[Work]) -> None:
-    """Give every caller its outcome; a loop is woken once for all of its visits."""
-    visits: dict[asyncio.AbstractEventLoop, list[Visit]] = {}
+    """Give every caller its outcome; a loop is woken once for all that it awaits."""
+    awaited: dict[asyncio.AbstractEventLoop, list[AwaitedWork]] = {}
     for work in group:
-        if isinstance(work, Visit):
-            work.settle()
-            visits.setdefault(work.coming.get_loop(), []).append(work)
+        if isinstance(work, AwaitedWork):
+            awaited.setdefault(work.outcome.get_loop(), []).append(work)
         elif work.posted and work.error is not None:
             logger.error("store.posted_work_failed", exc_info=work.error)
         work.done.release()
-    for loop, its in visits.items():
+    for loop, its in awaited.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits any more
             loop.call_soon_threadsafe(_deliver, its)
 
 
-def _deliver(visits: list[Visit]) -> None:
-    for each in visits:
+def _deliver(awaited: list[AwaitedWork]) -> None:
+    for each in awaited:
         each.deliver()
 
 

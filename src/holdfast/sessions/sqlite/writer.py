@@ -1,7 +1,7 @@
 """The one writer: a daemon thread that merges what is waiting into one transaction and one fsync.
 
 A unit of work that fails is undone alone and raises to its own caller. A caller gets its answer only
-after the commit, so an answer means the data is on disk.
+after the commit, so an answer means the data is on disk, in the file that others find at its path.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from holdfast.sessions.contract import Transaction
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.dialect import SqliteDialect
 from holdfast.sessions.sqlite.errors import UNBINDABLE, UNREADABLE, translate
-from holdfast.sessions.sqlite.indexing import FAR_BEHIND, index_batch
-from holdfast.sessions.sqlite.opening import open_database
-from holdfast.sessions.sqlite.work_queue import Visit, Work, WorkQueue, answer
+from holdfast.sessions.sqlite.open_files import OpenFiles
+from holdfast.sessions.sqlite.schema import open_database
+from holdfast.sessions.sqlite.search_index import FAR_BEHIND, index_batch
+from holdfast.sessions.sqlite.work_queue import AwaitedWork, Work, WorkQueue, answer
 
 T = TypeVar("T")
 
@@ -36,7 +37,8 @@ class GroupWriter:
     def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
         self._file = file
         self._connection = open_database(file)
-        self.transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
+        self.files = None if file.in_memory else OpenFiles(self._connection, file.path)
+        self._transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
         self._queue = WorkQueue()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
@@ -62,23 +64,20 @@ class GroupWriter:
         if os.getpid() != self._pid or not self._queue.put(Work(run, posted=True), rouse=False):
             raise StoreClosed(self._file.path)
 
-    @property
-    def is_here(self) -> bool:
-        """Whether this is the writer's own thread, in the middle of a visit."""
-        # Not by its ident: a thread that begins after the writer's end may get the same.
-        return threading.current_thread() is self._thread
-
-    def visit(self, call: Callable[[], T], then: Callable[[T], object]) -> "asyncio.Future[T]":
-        """Run a call in the next group; what it reads and writes meanwhile is part of its transaction."""
-        visit = Visit(call, then)
-        if os.getpid() != self._pid or not self._queue.put(visit):
+    def submit(self, run: Callable[[Transaction], T]) -> "asyncio.Future[T]":
+        """Like `write`, for an event loop: the outcome comes after the commit."""
+        work = AwaitedWork(run)
+        if os.getpid() != self._pid or not self._queue.put(work):
             raise StoreClosed(self._file.path)
-        return visit.coming
+        return work.outcome
 
-    def close(self) -> None:
-        """Finish what was submitted, then close the connection."""
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what was submitted, then close the connection; `seconds` is how long this waits at most."""
         if os.getpid() == self._pid:
             self._queue.close()
+            if seconds is not None:
+                self._thread.join(seconds)
+                return
             while self._thread.is_alive() and not sys.is_finalizing():
                 self._thread.join(NOTICE_SECONDS)
 
@@ -144,7 +143,9 @@ class GroupWriter:
                 if savepoints:
                     self._run_in_savepoint(work)
                 else:
-                    work.result = work.run(self.transaction)
+                    work.result = work.run(self._transaction)
+            if self.files is not None:
+                self.files.require()
             self._connection.execute("commit")
         except BaseException as error:  # noqa: BLE001 - it goes to the caller, whatever it is
             if self._connection.in_transaction:
@@ -163,7 +164,7 @@ class GroupWriter:
     def _run_in_savepoint(self, work: Work) -> None:
         self._connection.execute("savepoint one")
         try:
-            work.result = work.run(self.transaction)
+            work.result = work.run(self._transaction)
         except BaseException as error:
             if not self._connection.in_transaction:
                 raise

@@ -1,4 +1,4 @@
-"""What every check has: a stand for the provider, and the suite's limits."""
+"""Fixtures of the checks: the harness for the provider, and the suite's limits."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.provider_case import NotOffered
-from holdfast.testing.provider_stand import Stand
+from holdfast.testing.provider_harness import ProviderHarness
 
 
 @pytest.fixture
-def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProviderHarness]:
     suite = request.config.pluginmanager.get_plugin("holdfast-provider-suite")
     if suite is None:
         pytest.skip("run with --provider")
-    stand = Stand(suite.make_case, suite.spec, tmp_path, suite.patience)
-    yield stand
-    stand.close()
+    made = ProviderHarness(suite.make_case, suite.spec, tmp_path, suite.patience)
+    yield made
+    made.close()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Generator[None, object, object]:
-    """A check that needs what the case doesn't offer is not tried."""
+    """Skip a check that needs more than the case offers."""
     try:
         return (yield)
     except NotOffered as reason:

@@ -1,1 +1,1 @@
-"""`/v1`: what clients of OpenAI's API speak, on the same conversations. Read `turns.py` first."""
+"""`/v1`: OpenAI's protocol on the same conversations. Read `api_turn.py` first."""

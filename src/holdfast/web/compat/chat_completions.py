@@ -8,44 +8,45 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.web.compat.reading import chat_messages, refuse_unsupported, session_header, session_of, split
-from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, Piece, Spent, TurnBroken
-from holdfast.web.compat.waiting import answered
-from holdfast.web.contract import TheWeb, Web
-from holdfast.web.problems import openai_error, request_id, said_of_v1
-from holdfast.web.streaming import EVENTS, Last, Stream
+from holdfast.models.contract import Usage
+from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerDelta, AnswerFailed, ApiRequest, ApiTurn
+from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
+from holdfast.web.compat.openai_messages import chat_messages, refuse_unsupported, session_of, split
+from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.problems import openai_error_responses, request_id
+from holdfast.web.streams import EVENTS, LastChunk, StreamResponse
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
-class Open(BaseModel):
+class LenientModel(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class ChatPart(Open):
+class ChatPart(LenientModel):
     type: str
     text: str | None = None
 
 
-class ChatMessage(Open):
+class ChatMessage(LenientModel):
     role: Role
     content: str | list[ChatPart] | None = None
 
 
-class StreamOptions(Open):
+class StreamOptions(LenientModel):
     include_usage: bool | None = None
 
 
-class ChatRequest(Open):
+class ChatRequest(LenientModel):
     """A chat completion as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=100_000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    user: str | None = Field(default=None, description="names the session when nothing else does")
+    conversation: Any = Field(default=None, description="names the session: its id, or an object with one")
 
 
 class AnswerMessage(BaseModel):
@@ -54,7 +55,7 @@ class AnswerMessage(BaseModel):
     refusal: None = None
 
 
-class Choice(BaseModel):
+class ChatChoice(BaseModel):
     index: int = 0
     message: AnswerMessage
     finish_reason: Literal["stop"] = "stop"
@@ -68,7 +69,7 @@ class ChatUsage(BaseModel):
     prompt_tokens_details: dict[str, int]
 
     @classmethod
-    def of(cls, spent: Spent) -> "ChatUsage":
+    def of(cls, spent: Usage) -> "ChatUsage":
         return cls(
             prompt_tokens=spent.input,
             completion_tokens=spent.output,
@@ -82,38 +83,46 @@ class ChatCompletion(BaseModel):
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: list[Choice]
+    choices: list[ChatChoice]
     usage: ChatUsage
 
 
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}, **said_of_v1(*BROKEN)},
+    responses={
+        200: {"content": {EVENTS: {"schema": {"type": "string"}}}},
+        **openai_error_responses(*FAILURE_STATUSES),
+    },
 )
-async def complete(web: TheWeb, request: Request, body: ChatRequest) -> Response:
+async def complete(web: WebDep, request: Request, body: ChatRequest) -> Response:
     """Answer the last message; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     refuse_unsupported(given)
     if body.stream:
         web.streams.refuse_when_full()
     history, message = split(chat_messages(given["messages"]))
-    session = session_of(request.headers, given.get("conversation"), given.get("user"))
-    turn = AnsweredTurn(web, Asked(session, history, message))
-    await turn.begin()
-    headers = session_header(turn.session_id)
-    wire = _Wire(web, turn, request_id(request.scope))
-    if body.stream:
-        usage = bool(body.stream_options and body.stream_options.include_usage)
-        return Stream(wire.chunks(usage), media_type=EVENTS, headers=headers)
-    await answered(request, turn)
-    return Response(wire.whole().model_dump_json(), headers=headers, media_type="application/json")
+    session = session_of(request.headers, given.get("conversation"))
+    turn = ApiTurn(web, ApiRequest(session, history, message))
+    await turn.prepare()
+    wire = _ChatFormat(web, turn, request_id(request.scope))
+    try:
+        if body.stream:
+            usage = bool(body.stream_options and body.stream_options.include_usage)
+            pieces = DeltaStream(turn)
+            await pieces.start(request)
+            chunks = wire.chunks(pieces, usage)
+            return StreamResponse(chunks, media_type=EVENTS, headers=turn.headers, then=pieces.aclose)
+        await wait_for_answer(request, turn)
+    except AnswerFailed as failed:
+        return failed.fault.response(request_id(request.scope), turn.headers)
+    return Response(wire.whole().model_dump_json(), headers=turn.headers, media_type="application/json")
 
 
-class _Wire:
+class _ChatFormat:
     """One turn in the shape of a chat completion."""
 
-    def __init__(self, web: Web, turn: AnsweredTurn, request: str) -> None:
+    def __init__(self, web: WebParts, turn: ApiTurn, request: str) -> None:
         self._web = web
         self._turn = turn
         self._request = request
@@ -125,27 +134,26 @@ class _Wire:
             id=f"chatcmpl-{self._turn.turn_id}",
             created=self._created,
             model=self._model,
-            choices=[Choice(message=AnswerMessage(content=self._turn.text))],
-            usage=ChatUsage.of(self._turn.spent),
+            choices=[ChatChoice(message=AnswerMessage(content=self._turn.text))],
+            usage=ChatUsage.of(self._turn.usage),
         )
 
-    async def chunks(self, usage: bool) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, source: DeltaStream, usage: bool) -> AsyncGenerator[bytes, None]:
         before = self._delta({"role": "assistant", "content": ""})
         try:
-            async with aclosing(self._turn.run(self._web.streams)) as pieces:
+            async with aclosing(source) as pieces:
                 async for piece in pieces:
                     yield before + self._piece(piece)
                     before = b""
-        except TurnBroken as broken:
-            error = openai_error(broken.status, broken.reason, str(broken), self._request)
-            yield before + _data(error)
+        except AnswerFailed as failed:
+            yield before + _data(failed.fault.body(self._request))
             return
         end = before + self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
-            end += self._chunk([], usage=ChatUsage.of(self._turn.spent).model_dump())
-        yield Last(end + b"data: [DONE]\n\n")
+            end += self._chunk([], usage=ChatUsage.of(self._turn.usage).model_dump())
+        yield LastChunk(end + b"data: [DONE]\n\n")
 
-    def _piece(self, piece: Piece) -> bytes:
+    def _piece(self, piece: AnswerDelta) -> bytes:
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}
         return self._delta({name: text for name, text in delta.items() if text})
 

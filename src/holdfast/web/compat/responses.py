@@ -1,7 +1,7 @@
 """`POST /v1/responses`, streamed and whole."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -9,74 +9,81 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from holdfast.core.ids import new_id
-from holdfast.web.compat.chat_completions import Open, Role
-from holdfast.web.compat.reading import (
+from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerFailed, ApiRequest, ApiTurn
+from holdfast.web.compat.chat_completions import LenientModel, Role
+from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
+from holdfast.web.compat.openai_messages import (
     refusal,
     refuse_unsupported,
     response_messages,
-    session_header,
     session_of,
     split,
 )
-from holdfast.web.compat.turns import BROKEN, AnsweredTurn, Asked, TurnBroken
-from holdfast.web.compat.waiting import answered
-from holdfast.web.contract import TheWeb, Web
-from holdfast.web.problems import said_of_v1
-from holdfast.web.streaming import EVENTS, Stream
+from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.problems import openai_error_responses, request_id
+from holdfast.web.streams import EVENTS, StreamResponse
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
 PREFIX = "resp_"
 
 
-class InputPart(Open):
+class InputPart(LenientModel):
     type: str
     text: str | None = None
 
 
-class InputItem(Open):
+class InputItem(LenientModel):
     type: str = "message"
     role: Role | None = None
     content: str | list[InputPart] | None = None
 
 
-class Conversation(Open):
+class ConversationRef(LenientModel):
     id: str
 
 
-class ResponseRequest(Open):
+class ResponseRequest(LenientModel):
     """A response as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
     input: Annotated[str, Field(min_length=1)] | Annotated[list[InputItem], Field(min_length=1)]
     instructions: str | None = None
     stream: bool | None = False
-    conversation: str | Conversation | None = Field(default=None, description="names the session")
+    conversation: str | ConversationRef | None = Field(default=None, description="names the session")
     previous_response_id: str | None = Field(default=None, description="goes on in that response's session")
-    user: str | None = Field(default=None, description="names the session when nothing else does")
 
 
 @router.post(
     "/responses",
-    responses={200: {"content": {EVENTS: {"schema": {"type": "string"}}}}, **said_of_v1(*BROKEN)},
+    responses={
+        200: {"content": {EVENTS: {"schema": {"type": "string"}}}},
+        **openai_error_responses(*FAILURE_STATUSES),
+    },
 )
-async def respond_to(web: TheWeb, request: Request, body: ResponseRequest) -> Response:
+async def respond_to(web: WebDep, request: Request, body: ResponseRequest) -> Response:
     """Answer the last message of the input; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     refuse_unsupported(given)
     if body.stream:
         web.streams.refuse_when_full()
     history, message = split(response_messages(given["input"], given.get("instructions")))
-    before = _session_of_response(given.get("previous_response_id"))
-    session = session_of(request.headers, given.get("conversation"), before, given.get("user"))
-    turn = AnsweredTurn(web, Asked(session, history, message))
-    await turn.begin()
-    headers = session_header(turn.session_id)
-    wire = _Wire(web, turn, given.get("instructions"))
-    if body.stream:
-        return Stream(wire.chunks(), media_type=EVENTS, headers=headers)
-    await answered(request, turn)
-    return Response(json.dumps(wire.whole("completed")), headers=headers, media_type="application/json")
+    response_id = given.get("previous_response_id") or ""
+    before = _session_of_response(response_id)
+    session = session_of(request.headers, given.get("conversation"), before)
+    turn = ApiTurn(web, ApiRequest(session, history, message, response_id if session == before else ""))
+    await turn.prepare()
+    wire = _ResponseFormat(web, turn, given)
+    try:
+        if body.stream:
+            pieces = DeltaStream(turn)
+            await pieces.start(request)
+            chunks = wire.chunks(pieces)
+            return StreamResponse(chunks, media_type=EVENTS, headers=turn.headers, then=pieces.aclose)
+        await wait_for_answer(request, turn)
+    except AnswerFailed as failed:
+        return failed.fault.response(request_id(request.scope), turn.headers)
+    return Response(json.dumps(wire.whole("completed")), headers=turn.headers, media_type="application/json")
 
 
 def _session_of_response(response_id: str | None) -> str:
@@ -89,20 +96,20 @@ def _session_of_response(response_id: str | None) -> str:
     return session
 
 
-class _Wire:
+class _ResponseFormat:
     """One turn in the shape of a response."""
 
-    def __init__(self, web: Web, turn: AnsweredTurn, instructions: str | None) -> None:
+    def __init__(self, web: WebParts, turn: ApiTurn, given: Mapping[str, Any]) -> None:
         self._web = web
         self._turn = turn
-        self._instructions = instructions
+        self._given = given
         self._model = web.host.model.name if web.host.model else "holdfast"
         self._created = web.clock.now()
         self._number = 0
         self._id = f"{PREFIX}{turn.session_id}_{new_id()}"
 
     def whole(self, status: str, error: dict[str, str] | None = None) -> dict[str, Any]:
-        spent = self._turn.spent
+        spent = self._turn.usage
         done = status == "completed"
         return {
             "id": self._id,
@@ -111,7 +118,7 @@ class _Wire:
             "status": status,
             "error": error,
             "incomplete_details": None,
-            "instructions": self._instructions,
+            "instructions": self._given.get("instructions"),
             "model": self._model,
             "output": [self._item("completed")] if done else [],
             "parallel_tool_calls": True,
@@ -120,7 +127,7 @@ class _Wire:
             "temperature": None,
             "top_p": None,
             "metadata": {},
-            "previous_response_id": None,
+            "previous_response_id": self._given.get("previous_response_id"),
             "conversation": {"id": self._turn.session_id},
             "usage": {
                 "input_tokens": spent.input,
@@ -133,15 +140,15 @@ class _Wire:
             else None,
         }
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, pieces: DeltaStream) -> AsyncGenerator[bytes, None]:
         yield self._event("response.created", response=self.whole("in_progress"))
         yield self._event("response.in_progress", response=self.whole("in_progress"))
         try:
-            async with aclosing(self._opened()) as pieces:
-                async for chunk in pieces:
+            async with aclosing(self._opened(pieces)) as opened:
+                async for chunk in opened:
                     yield chunk
-        except TurnBroken as broken:
-            error = {"code": broken.reason, "message": str(broken)}
+        except AnswerFailed as failed:
+            error = {"code": failed.fault.code, "message": str(failed)}
             yield self._event("response.failed", response=self.whole("failed", error))
             return
         part = self._part()
@@ -151,13 +158,13 @@ class _Wire:
         yield self._event("response.output_item.done", output_index=0, item=self._item("completed"))
         yield self._event("response.completed", response=self.whole("completed"))
 
-    async def _opened(self) -> AsyncGenerator[bytes, None]:
+    async def _opened(self, source: DeltaStream) -> AsyncGenerator[bytes, None]:
         empty = {"type": "output_text", "text": "", "annotations": []}
         yield self._event(
             "response.output_item.added", output_index=0, item={**self._item("in_progress"), "content": []}
         )
         yield self._event("response.content_part.added", **self._where(), part=empty)
-        async with aclosing(self._turn.run(self._web.streams)) as pieces:
+        async with aclosing(source) as pieces:
             async for piece in pieces:
                 if piece.text:
                     yield self._event(

@@ -1,16 +1,15 @@
-// Owns the place where a person writes: the draft, which survives a reload, attachments by drop, paste or
-// choice, how a message meets a running turn, and what became of sending it. A text leaves the composer only
-// when the server has stored it.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
+// Owns the composer: the draft, which survives a reload, attachments by drop, paste or choice, the mode of a
+// message while a turn runs, and errors of sending. A text leaves the composer only when the server has stored it.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
 
 const LARGEST = 12_000_000;
 const TEXT_LARGEST = 1_000_000;
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 export const MODES = [
-  { name: "queue", label: "Queue", told: "waits until this turn is over" },
-  { name: "steer", label: "Steer", told: "joins this turn at its next step" },
-  { name: "interrupt", label: "Interrupt", told: "stops this turn and is answered next" },
+  { name: "queue", label: "Queue", hint: "waits until this turn is over" },
+  { name: "steer", label: "Steer", hint: "joins this turn at its next step" },
+  { name: "interrupt", label: "Interrupt", hint: "stops this turn and is answered next" },
 ];
 
 const drafts = {
@@ -100,7 +99,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)]
       : words;
     const same = JSON.stringify([content, how]);
-    // The same words sent again after a failure are the same message: the server stores them once.
+    // The same text sent again after a failure is the same message: the server stores it once.
     if (key.current?.same !== same)
       key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
     setSending(text);
@@ -109,7 +108,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       await send(content, running ? how : "queue", key.current.key);
       key.current = null;
       drafts.write(id, "");
-      // What was written while it was being stored is the next message.
+      // Text typed during the request is the next message.
       setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
       setAttached([]);
       setMode("queue");
@@ -117,7 +116,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       setProblem(refused);
     } finally {
       setSending(null);
-      // Whoever has gone elsewhere meanwhile, or was called there by an ask, stays there.
+      // The focus stays where it is if the person, or an ask, has moved it.
       const at = document.activeElement;
       if (!at || at === document.body || field.current?.form.contains(at)) field.current?.focus();
     }
@@ -146,7 +145,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       add(given);
     }
   };
-  const told = MODES.find((each) => each.name === mode).told;
+  const hint = MODES.find((each) => each.name === mode).hint;
   return html`<form class=${`composer${over ? " over" : ""}`} aria-label="Write a message" onSubmit=${(
     event,
   ) => {
@@ -187,10 +186,10 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       }} />
       ${
         running &&
-        html`<fieldset class="modes" title=${told}>
+        html`<fieldset class="modes" title=${hint}>
         <legend class="sr">How this message meets the running turn</legend>
-        ${MODES.map((each) => html`<label key=${each.name} title=${each.told}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
-      </fieldset><span class="told-mode muted">${told}</span>`
+        ${MODES.map((each) => html`<label key=${each.name} title=${each.hint}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
+      </fieldset><span class="mode-hint muted">${hint}</span>`
       }
       <span class="space"></span>
       ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}

@@ -1,6 +1,6 @@
-// Owns the context view: how full the model's window is, what fills it, where the conversation was compacted,
-// and the way to each ancestor.
-import { html } from "./vendor/base.js";
+// Owns the context view: how full the model's window is and what fills it, the compactions, links to the
+// earlier sessions, and the sandbox for commands.
+import { html } from "./lib/base.js";
 import { Panel, Trouble, count, useLoaded } from "./panel.js";
 import { api } from "./wire.js";
 
@@ -8,9 +8,9 @@ const NAMES = {
   system: "Instructions",
   tools: "Tool descriptions",
   recalled: "Recalled from memory",
-  summary: "Summary of what came before",
-  person: "What you said",
-  assistant: "What it answered",
+  summary: "Summary of earlier messages",
+  person: "Your messages",
+  assistant: "Answers",
   tool_results: "Tool results",
 };
 
@@ -20,10 +20,11 @@ export default function Context({ page, session, close }) {
     () => api("GET", `${session.path}/context`),
     [state.sessionId, state.items, state.context],
   );
+  const { value: status } = useLoaded(() => api("GET", "/status"), []);
   const parts = (value?.parts ?? []).filter((part) => part.tokens > 0);
   const used = value ? (value.tokens ?? parts.reduce((sum, part) => sum + part.tokens, 0)) : 0;
   const share = value?.window ? used / value.window : 0;
-  const compact = () => page.trying(() => session.wish("compact"));
+  const compact = () => page.trying(() => session.command("compact"));
   return html`<${Panel} title="Context" close=${close}>
     <${Trouble} problem=${problem} />
     ${
@@ -39,6 +40,9 @@ export default function Context({ page, session, close }) {
       <h3>The conversation</h3>
       <${Lineage} page=${page} session=${session} compactions=${value.compactions ?? []} />
       ${state.state === "idle" && html`<div class="buttons"><button type="button" onClick=${compact}>Compact now</button></div>`}
+      ${status && html`<h3>Workspace and approval</h3>
+        <p>workspace: ${status.workspace}; approval: ${status.approval}</p>
+        <h3>Sandbox for commands</h3><p>${status.sandbox}</p>`}
     `
     }
   </${Panel}>`;

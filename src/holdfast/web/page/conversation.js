@@ -1,6 +1,6 @@
-// Owns the open conversation's pane: rows made from the state, scrolling and paging both ways, the running
-// turn's status, and what a person can do with a message or a turn.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
+// Owns the pane of the open conversation: its rows, scrolling and paging in both directions, the status of the
+// running turn, and the actions for a message or a turn.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
 import { visible } from "./visible.js";
 import {
   AnswerRow,
@@ -33,13 +33,13 @@ export function rowsOf(state) {
     } else if (message.holdfast?.summary) {
       rows.push({ kind: "summary", key: item.key, item });
     } else if (message.role === "assistant") {
-      // The card below tells why the last turn failed; its answer need not tell it too.
-      const told = Boolean(
+      // The card below says why the last turn failed, so its answer does not.
+      const failureShown = Boolean(
         message.holdfast?.cut_off && state.last?.how === "failed" && state.last.turnId === item.turn_id,
       );
       const empty =
-        !answerText(message) && !message.holdfast?.reasoning && (told || !message.holdfast?.cut_off);
-      if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item, told });
+        !answerText(message) && !message.holdfast?.reasoning && (failureShown || !message.holdfast?.cut_off);
+      if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item, failureShown });
       for (const call of message.tool_calls ?? []) {
         const live = liveTool(state, call.id);
         const running = state.live?.turnId === item.turn_id;
@@ -77,7 +77,7 @@ export function rowsOf(state) {
 const liveTool = (state, callId) =>
   [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
 
-/** The words of the answer that ends here. */
+/** The text of the answer that ends here. */
 function answerOf(items, end) {
   const begin = items.findLastIndex((item, place) => place <= end && item.message.role === "user");
   return items
@@ -96,11 +96,11 @@ export function Conversation({ session, act, target }) {
   const [away, setAway] = useState(false);
   const rows = state.loaded ? rowsOf(state) : [];
 
-  const look = () => {
+  const onScroll = () => {
     const box = scroller.current;
     if (!box) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // Only a person's scrolling lets go of the end; what grows meanwhile does not.
+    // Only a person's scrolling leaves the end; growing content does not.
     if (below < NEAR) stuck.current = !state.hasAfter;
     else if (box.scrollTop < top.current - 1) stuck.current = false;
     top.current = box.scrollTop;
@@ -117,7 +117,7 @@ export function Conversation({ session, act, target }) {
       () => scroller.current && (scroller.current.scrollTop = scroller.current.scrollHeight),
     );
   };
-  // At the very top a browser does not hold the place by itself when something is put above it.
+  // At the very top a browser does not keep the position when rows are added above it.
   const held =
     scroller.current && scroller.current.scrollTop < 2 ? scroller.current.querySelector(".cell") : null;
   const heldAt = held?.getBoundingClientRect().top;
@@ -126,12 +126,12 @@ export function Conversation({ session, act, target }) {
     if (stuck.current && !target) box.scrollTop = box.scrollHeight;
     else if (held?.isConnected) box.scrollTop += held.getBoundingClientRect().top - heldAt;
   });
-  useEffect(look, [state.items, state.hasAfter]);
+  useEffect(onScroll, [state.items, state.hasAfter]);
   useEffect(() => {
     if (session.sent) toEnd();
   }, [session.sent]);
   useEffect(() => {
-    // What grows later (a formula, a picture, a folded part that opens) must not push the end out of sight.
+    // Content that grows later (a formula, a picture, a section that opens) must not push the end out of sight.
     const watch = new ResizeObserver(() => {
       if (stuck.current && !target) scroller.current.scrollTop = scroller.current.scrollHeight;
     });
@@ -152,13 +152,13 @@ export function Conversation({ session, act, target }) {
     act.landed();
   }, [target, state.items]);
 
-  return html`<div class="scroll" ref=${scroller} onScroll=${look} tabindex="0" role="log" aria-live="off" aria-label="Conversation">
+  return html`<div class="scroll" ref=${scroller} onScroll=${onScroll} tabindex="0" role="log" aria-live="off" aria-label="Conversation">
     <div class="column">
-      ${state.hasBefore && html`<div class="loading" role="status">Loading what was said before…</div>`}
+      ${state.hasBefore && html`<div class="loading" role="status">Loading earlier messages…</div>`}
       ${!state.loaded && !session.problem && html`<div class="loading" role="status">Loading…</div>`}
       ${rows.map((row) => html`<${Row} key=${row.key} row=${row} state=${state} act=${act} />`)}
       ${!state.hasAfter && html`<${Status} state=${state} act=${act} />`}
-      ${state.hasAfter && html`<div class="loading" role="status">Loading what was said after…</div>`}
+      ${state.hasAfter && html`<div class="loading" role="status">Loading later messages…</div>`}
     </div>
     ${away && html`<button type="button" class="to-end" onClick=${toEnd}>↓ Latest</button>`}
   </div>`;
@@ -179,19 +179,19 @@ function Row({ row, state, act }) {
     row.asking,
     row.last,
     row.text,
-    row.told,
+    row.failureShown,
     idle,
     own,
   ];
   const place = item.seq === undefined ? null : `${item.session_id}:${item.seq}`;
-  return html`<${Same} on=${on} draw=${() => html`<div class="cell" data-place=${place} tabindex="-1">${drawn(row, { idle, own, act })}</div>`} />`;
+  return html`<${Same} on=${on} draw=${() => html`<div class="cell" data-place=${place} tabindex="-1">${rowContent(row, { idle, own, act })}</div>`} />`;
 }
 
-function drawn(row, { idle, own, act }) {
+function rowContent(row, { idle, own, act }) {
   const { item } = row;
   const stored = item.seq !== undefined;
   if (row.kind === "user") {
-    // A message that still streams has no place yet; one before a compaction can be branched from, not undone.
+    // A message without a sequence number can't be branched from; one before a compaction can't be edited.
     const actions = [
       own && idle && html`<button type="button" class="quiet" onClick=${() => act.edit(item)}>Edit</button>`,
       stored &&
@@ -199,7 +199,7 @@ function drawn(row, { idle, own, act }) {
     ];
     return html`<${UserRow} item=${item} actions=${actions} />`;
   }
-  if (row.kind === "answer") return html`<${AnswerRow} item=${item} told=${row.told} />`;
+  if (row.kind === "answer") return html`<${AnswerRow} item=${item} failureShown=${row.failureShown} />`;
   if (row.kind === "tool") return html`<${ToolRow} ...${row} />`;
   if (row.kind === "summary") return html`<${SummaryRow} item=${item} />`;
   if (row.kind === "note") return html`<${NoteRow} item=${item} />`;
@@ -239,10 +239,10 @@ function Status({ state, act }) {
     }
     ${state.compacting && html`<div class="status" role="status"><span class="pulse"></span>${DOING.compacting}…</div>`}
     ${state.said && html`<div class="row note" role="status">${state.said}</div>`}
-    ${!live && state.state === "elsewhere" && html`<div class="status" role="status"><span class="pulse"></span>Another process runs this conversation; it is followed here.</div>`}
+    ${!live && state.state === "elsewhere" && html`<div class="status" role="status"><span class="pulse"></span>Another process runs this conversation; its progress is shown here.</div>`}
     ${
       last?.how === "failed" &&
-      html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more="Your message and all that was done are kept.">
+      html`<${Card} kind="bad" title="The turn failed" text=${last.reason} more="Your message and the work so far are kept.">
       <button type="button" class="primary" onClick=${act.regenerate}>Try again</button>
       <button type="button" onClick=${act.seen}>Dismiss</button>
     </${Card}>`
@@ -251,7 +251,7 @@ function Status({ state, act }) {
     ${
       unfinished &&
       !live &&
-      html`<${Card} kind="warn" title="This turn was cut off" text=${cutOff(unfinished)} partial=${unfinished.partial} more="Nothing was lost. A tool that may have taken effect is not run again without asking.">
+      html`<${Card} kind="warn" title="This turn was cut off" text=${cutOff(unfinished)} partial=${unfinished.partial} more="Nothing was lost. A tool call that may have taken effect does not run again without your approval.">
       <button type="button" class="primary" onClick=${act.resume}>Resume</button>
       <button type="button" onClick=${act.regenerate}>Start over</button>
       <button type="button" onClick=${act.drop}>Drop</button>
@@ -263,13 +263,13 @@ function Status({ state, act }) {
 function cutOff({ finished_calls: finished, open_calls: open }) {
   const done = finished ? ` ${finished} tool ${finished === 1 ? "call" : "calls"} had finished.` : "";
   const left = open?.length ? ` Without a result: ${open.join(", ")}.` : "";
-  return `The program ended while it was being answered.${done}${left}`;
+  return `The program ended while it was answering.${done}${left}`;
 }
 
 export function Card({ kind, title, text, more, partial, children }) {
   return html`<section class=${`card ${kind}`} role="alert">
     <h2>${title}</h2>
-    ${text && html`<p class="told">${text}</p>`}
+    ${text && html`<p class="detail">${text}</p>`}
     ${partial && html`<blockquote class="partial">${partial}</blockquote>`}
     ${more && html`<p class="muted">${more}</p>`}
     ${children && html`<div class="buttons">${children}</div>`}

@@ -1,6 +1,6 @@
-// Owns what stands above the composer and waits for something: the agent's asks, which wait for a person, and
-// a person's messages, which wait for the agent and can be changed or taken back until they are taken.
-import { html, useEffect, useRef, useState } from "./vendor/base.js";
+// Owns the part above the composer: the agent's approvals and questions, and the person's waiting messages, which
+// can be changed or withdrawn until a turn takes them.
+import { html, useEffect, useRef, useState } from "./lib/base.js";
 import { Said, textOf } from "./message.js";
 import { MODES } from "./composer.js";
 
@@ -21,8 +21,8 @@ function Left({ until }) {
   }, []);
   if (!until) return null;
   const left = Math.max(0, Math.round((until - now) / 1000));
-  const told = left > 90 ? `${Math.round(left / 60)} min` : `${left} s`;
-  return html`<span class="muted">${left ? `${told} left; no answer means no` : "the time is up"}</span>`;
+  const time = left > 90 ? `${Math.round(left / 60)} min` : `${left} s`;
+  return html`<span class="muted">${left ? `${time} left; no answer means no` : "the time is up"}</span>`;
 }
 
 const ARMED_MS = 700;
@@ -34,11 +34,11 @@ function Ask({ ask, session, act }) {
   const [problem, setProblem] = useState(null);
   const card = useRef(null);
   useEffect(() => {
-    // Whoever is writing is not disturbed; anybody else is brought here, and no key press can answer by itself.
+    // The focus moves here unless the person is writing, and no key press answers by itself.
     const at = document.activeElement;
     const writing = at?.matches?.("textarea, input") && at.value && at.value !== at.dataset.sending;
     if (!writing) card.current?.focus({ preventScroll: false });
-    // A key that was meant for something else must not answer an ask that has just come.
+    // A key press meant for something else must not answer an ask that just appeared.
     const timer = setTimeout(() => setArmed(!ask.destructive), ARMED_MS);
     return () => clearTimeout(timer);
   }, []);
@@ -53,12 +53,14 @@ function Ask({ ask, session, act }) {
       setBusy(false);
     }
   };
+  // An ask of an earlier release has no list; "always" has no effect where something can't be undone.
+  const possible = ask.decisions ?? (ask.destructive ? ["yes", "no"] : ["yes", "always", "no"]);
   const decide = (decision) => run(() => session.decide(ask, decision));
   const reply = (words) => words.trim() && run(() => session.answer(ask, words));
   const onKeyDown = (event) => {
     if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey) return;
     const decision = { y: "yes", n: "no", a: "always" }[event.key];
-    if (decision && armed && !busy) {
+    if (possible.includes(decision) && armed && !busy) {
       event.preventDefault();
       event.stopPropagation();
       decide(decision);
@@ -68,7 +70,7 @@ function Ask({ ask, session, act }) {
   if (ask.kind === "question") {
     return html`<section class="card ask" ref=${card} tabindex="-1" aria-label="The agent asks you">
       <h2>The agent asks</h2>
-      <p class="told">${ask.question}</p>
+      <p class="detail">${ask.question}</p>
       ${ask.choices?.length > 0 && html`<div class="buttons">${ask.choices.map((choice) => html`<button type="button" disabled=${busy} onClick=${() => reply(choice)}>${choice}</button>`)}</div>`}
       <form class="reply" onSubmit=${(event) => {
         event.preventDefault();
@@ -85,12 +87,17 @@ function Ask({ ask, session, act }) {
     <pre class="subject" tabindex="0">${ask.subject}</pre>
     ${ask.reason && html`<p class="muted">${ask.reason}</p>`}
     <div class="buttons">
-      <button type="button" class="primary" disabled=${busy} onClick=${() => decide("yes")}>Allow${armed && html` <kbd>y</kbd>`}</button>
-      <button type="button" disabled=${busy} onClick=${() => decide("always")}>Always${armed && html` <kbd>a</kbd>`}</button>
-      <button type="button" disabled=${busy} onClick=${() => decide("no")}>Refuse${armed && html` <kbd>n</kbd>`}</button>
+      <${Choice} loud=${!ask.destructive} letter=${armed && "y"} busy=${busy} onClick=${() => decide("yes")}>Allow${possible.includes("always") ? "" : " once"}<//>
+      ${possible.includes("always") && html`<${Choice} letter=${armed && "a"} busy=${busy} onClick=${() => decide("always")}>Always<//>`}
+      <${Choice} loud=${ask.destructive} letter=${armed && "n"} busy=${busy} onClick=${() => decide("no")}>Refuse<//>
       <${Left} until=${ask.until} />
     </div>${failed}
   </section>`;
+}
+
+// The primary button is the safe answer: to refuse, where something can't be undone.
+function Choice({ loud, letter, busy, onClick, children }) {
+  return html`<button type="button" class=${loud ? "primary" : ""} disabled=${busy} onClick=${onClick}>${children}${letter && html` <kbd>${letter}</kbd>`}</button>`;
 }
 
 function Waiting({ session, state, act }) {
@@ -98,7 +105,7 @@ function Waiting({ session, state, act }) {
   const idle = state.state !== "running" && state.state !== "elsewhere" && !state.unfinished;
   return html`<section class="waiting" aria-label="Messages that wait">
     ${state.waiting.map((each) => html`<${One} key=${each.inbox_id} waiting=${each} session=${session} act=${act} idle=${idle} />`)}
-    ${idle && html`<div class="buttons"><button type="button" onClick=${act.runWaiting}>Run what waits</button></div>`}
+    ${idle && html`<div class="buttons"><button type="button" onClick=${act.runWaiting}>Run waiting messages</button></div>`}
   </section>`;
 }
 
@@ -116,15 +123,15 @@ function One({ waiting, session, act, idle }) {
       if (refused.status === 409 || refused.status === 404) session.reload();
     }
   };
-  const told = MODES.find((each) => each.name === mode);
+  const chosen = MODES.find((each) => each.name === mode);
   const editable = typeof message.content === "string";
   return html`<div class=${`waits ${mode}`}>
     <div class="waits-head">
-      <span class="tag">${idle ? "Waiting" : told?.label === "Queue" ? "Queued" : told?.label === "Steer" ? "Steering" : "Interrupting"}</span>
-      <span class="muted">${idle ? "runs when you say so" : told?.told}</span>
+      <span class="tag">${idle ? "Waiting" : chosen?.label === "Queue" ? "Queued" : chosen?.label === "Steer" ? "Steering" : "Interrupting"}</span>
+      <span class="muted">${idle ? "runs when you choose" : chosen?.hint}</span>
       <span class="space"></span>
       ${editing === null && editable && html`<button type="button" class="quiet" onClick=${() => setEditing(textOf(message.content))}>Change</button>`}
-      ${editing === null && html`<button type="button" class="quiet" onClick=${() => run(() => session.withdraw(id))}>Take back</button>`}
+      ${editing === null && html`<button type="button" class="quiet" onClick=${() => run(() => session.withdraw(id))}>Withdraw</button>`}
     </div>
     ${
       editing === null

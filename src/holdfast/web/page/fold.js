@@ -45,7 +45,7 @@ export const blank = (sessionId = null) => ({
   closed: {},
   unfinished: null,
   trouble: "",
-  said: "", // what became of a wish between turns
+  said: "", // the outcome of a command between turns
   compacting: false,
   elsewhere: false,
   context: 0,
@@ -68,7 +68,7 @@ export function fold(state, event) {
 function inTurn(change) {
   return (state, event) => {
     if (!event.turn_id) return state;
-    // A turn that this page did not see begin: what it did before is in the store.
+    // This page did not see the turn begin: its earlier messages are in the store.
     const known = state.live && state.live.turnId === event.turn_id;
     const live = known ? state.live : turn(event, false);
     const base = known ? state : { ...state, live, state: "running", stale: state.stale + 1 };
@@ -124,7 +124,7 @@ function lost(state, turnId) {
 }
 
 function snapshot(state, event) {
-  // What ended or went on unseen is in the store by now, so it is loaded again.
+  // Events were missed; the store has what they changed, so it is loaded again.
   const stale = state.stale + 1;
   if (!event.turn_id) return { ...lost(state, state.live?.turnId), state: "idle", compacting: false, stale };
   const live = turn(event, false);
@@ -168,6 +168,13 @@ const SERVER = {
     said: "",
     last: null,
     state: "running",
+  }),
+  // The turn goes on from the store; the model is asked again for an answer that was cut off.
+  TurnResumed: (state, event) => ({
+    ...snapshot(state, { ...event, text: "", reasoning: "", tools: [] }),
+    unfinished: null,
+    trouble: "",
+    last: null,
   }),
   TurnUnfinished: (state, event) => ({ ...lost(state, event.turn_id), stale: state.stale + 1 }),
   TextDelta: inTurn((live, event) => ({
@@ -224,7 +231,7 @@ const SERVER = {
     taken: { ...state.taken, [event.inbox_id]: true },
   }),
   ModelRetrying: inTurn(retrying),
-  // Between turns a person asked for it, and it belongs to none.
+  // A person asked for it between turns, so it belongs to no turn.
   CompactionStarted: (state, event) => ({
     ...inTurn((live) => ({ ...live, doing: "compacting" }))(state, event),
     compacting: !event.turn_id,
@@ -248,7 +255,7 @@ const SERVER = {
   TurnFailed: ended("failed"),
 };
 
-// What the page itself does
+// Actions of the page itself
 
 const place = (item) => `${item.session_id}:${item.seq}`;
 
@@ -257,18 +264,18 @@ function merged(left, right) {
   return [...left, ...right.filter((item) => !known.has(place(item)))];
 }
 
-/** What had come of a cut-off answer: the store keeps it every so often, and this page may have seen more. */
+/** The text of a cut-off answer: the store saves it now and then, so this page may have more. */
 const partialOf = (state, { turn_id: turnId, partial }) =>
   longest(partial, state.seen?.turnId === turnId ? state.seen.text : "");
 
-/** What was read, with all that came or changed here since the reading began: `then` is the list at that time. */
+/** A loaded list, with what was added or changed here since loading began; `then` is the list at that time. */
 function newest(read, now, then, id) {
   const fresh = now.filter((each) => !then.includes(each));
   const known = new Set(fresh.map((each) => each[id]));
   return [...read.filter((each) => !known.has(each[id])), ...fresh];
 }
 
-/** What was heard of the last turn's end, or else what is on record of one that failed unheard. */
+/** How the last turn ended, by its event, or by the store when the event was missed. */
 function lastOf(state, { failed }, begun) {
   const since = state.live || state.waiting !== begun.waiting || state.last !== begun.last;
   if (since || !failed || failed.turn_id === state.settled || failed.turn_id === state.last?.turnId)
@@ -278,7 +285,7 @@ function lastOf(state, { failed }, begun) {
 
 const wentOn = (state) => ({ ...state, last: null, settled: state.last?.turnId ?? state.settled });
 
-const standing = (state, detail, at, begun) => ({
+const statusOf = (state, detail, at, begun) => ({
   rootId: detail.root_id,
   sessionId: state.sessionId === begun.sessionId ? detail.id : state.sessionId,
   title: detail.title ?? "",
@@ -308,10 +315,11 @@ const standing = (state, detail, at, begun) => ({
   context: detail.context_tokens || state.context,
   window: detail.context_window || state.window,
   state: state.live ? "running" : detail.state,
+  trouble: state.trouble === begun.trouble ? (detail.trouble ?? "") : state.trouble,
 });
 
 const PAGE = {
-  // `asOf`: the value of `stale` when the load began; what ended before is in what was loaded.
+  // `asOf`: the value of `stale` when loading began; turns that ended before are in the loaded data.
   "page.tail": (state, { items, hasBefore, asOf, fresh }) => ({
     ...state,
     items: fresh || state.hasAfter ? items : merged(state.items, items),
@@ -347,10 +355,10 @@ const PAGE = {
       hasBefore: state.hasBefore || cut,
     };
   },
-  // `begun`: the state when the reading began.
+  // `begun`: the state when loading began.
   "page.detail": (before, { detail, at, begun = before }) => {
     const state = detail.unfinished ? lost(before, detail.unfinished.turn_id) : before;
-    return { ...state, ...standing(state, detail, at, begun) };
+    return { ...state, ...statusOf(state, detail, at, begun) };
   },
   "page.sent": (state, { inbox_id, mode, message, at }) =>
     state.taken[inbox_id] || state.waiting.some((each) => each.inbox_id === inbox_id)

@@ -1,6 +1,6 @@
 // Owns the colours of code: loads the highlighter and the one language that a block is in, when it is needed.
-import hljs from "./vendor/highlight/core.js";
-import { DOMPurify } from "./vendor/base.js";
+import hljs from "./lib/highlight/core.js";
+import { DOMPurify } from "./lib/base.js";
 
 const LANGUAGES = new Set(
   (
@@ -40,7 +40,7 @@ export async function highlighted(text, name) {
   const language = OTHER_NAMES[name] ?? name;
   if (!LANGUAGES.has(language)) return null;
   if (!hljs.getLanguage(language)) {
-    const { default: grammar } = await import(`./vendor/highlight/${language}.js`);
+    const { default: grammar } = await import(`./lib/highlight/${language}.js`);
     hljs.registerLanguage(language, grammar);
   }
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true });

@@ -2,42 +2,42 @@
 // where nobody is writing.
 
 export const KEYS = [
-  { keys: ["?"], told: "Show this list", run: (page) => page.help() },
-  { keys: ["n"], told: "New chat", run: (page) => page.newChat() },
-  { keys: ["/", "Ctrl+k"], told: "Search all conversations", run: (page) => search(page) },
-  { keys: ["i"], told: "Write a message", run: (page) => page.focusComposer() },
-  { keys: ["j"], told: "Next conversation", run: (page) => beside(page, 1) },
-  { keys: ["k"], told: "Previous conversation", run: (page) => beside(page, -1) },
-  { keys: ["w"], told: "Go to what waits for you", run: (page) => toAsk(page) },
+  { keys: ["?"], label: "Show this list", run: (page) => page.help() },
+  { keys: ["n"], label: "New chat", run: (page) => page.newChat() },
+  { keys: ["/", "Ctrl+k"], label: "Search all conversations", run: (page) => search(page) },
+  { keys: ["i"], label: "Write a message", run: (page) => page.focusComposer() },
+  { keys: ["j"], label: "Next conversation", run: (page) => beside(page, 1) },
+  { keys: ["k"], label: "Previous conversation", run: (page) => beside(page, -1) },
+  { keys: ["w"], label: "Go to the question that waits for you", run: (page) => toAsk(page) },
   {
     keys: ["c"],
-    told: "Context: what fills the window",
+    label: "Context: what fills the window",
     run: (page) => page.session && page.show("context"),
   },
-  { keys: ["m"], told: "Memory", run: (page) => page.show("memory") },
-  { keys: ["t"], told: "Timeline of the last turn", run: (page) => lastTurn(page) },
+  { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
+  { keys: ["t"], label: "Timeline of the last turn", run: (page) => lastTurn(page) },
   {
     keys: ["r"],
-    told: "Regenerate the last answer",
+    label: "Regenerate the last answer",
     run: (page) => page.session?.state.state === "idle" && page.regenerate(),
   },
-  { keys: ["e"], told: "Edit the last message", run: (page) => editLast(page) },
-  { keys: ["Ctrl+."], told: "Stop the running turn", run: (page) => page.stop() },
-  { keys: ["Escape"], told: "Close what is open; leave the text", run: (page) => escape(page) },
+  { keys: ["e"], label: "Edit the last message", run: (page) => editLast(page) },
+  { keys: ["Ctrl+."], label: "Stop the running turn", run: (page) => page.stop() },
+  { keys: ["Escape"], label: "Close a panel or menu; keep the text", run: (page) => escape(page) },
 ];
 
 /** Keys that belong to one place; listed for people, handled there. */
 export const OTHERS = [
-  { keys: ["Enter"], told: "Send" },
-  { keys: ["Shift+Enter"], told: "A new line" },
-  { keys: ["Ctrl+Enter"], told: "Send as a steer while a turn runs" },
-  { keys: ["Alt+1", "Alt+2", "Alt+3"], told: "Queue, steer or interrupt" },
-  { keys: ["y", "n", "a"], told: "Allow, refuse or always allow, on an approval of what can be undone" },
-  { keys: ["↑", "↓"], told: "Move through the list of conversations" },
+  { keys: ["Enter"], label: "Send" },
+  { keys: ["Shift+Enter"], label: "A new line" },
+  { keys: ["Ctrl+Enter"], label: "Send as a steer while a turn runs" },
+  { keys: ["Alt+1", "Alt+2", "Alt+3"], label: "Queue, steer or interrupt" },
+  { keys: ["y", "n", "a"], label: "Allow, refuse or always allow, on an approval that can be undone" },
+  { keys: ["↑", "↓"], label: "Move through the list of conversations" },
 ];
 
 export function onKey(event, page) {
-  // The browser's word: a dialog that is closed is heard of only after the next key.
+  // Asked of the browser, because the close event of a dialog comes only after the next key.
   if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
   const writing = event.target.closest?.("input, textarea, select, [contenteditable]");
   const control = event.ctrlKey || event.metaKey;

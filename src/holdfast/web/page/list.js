@@ -1,18 +1,18 @@
-// Owns the list of conversations: loads it page by page, folds in what the server tells of any of them, and
-// says in which group each belongs. Rendering is `sidebar.js`.
-import { api, followOnce, query } from "./wire.js";
+// Owns the list of conversations: loads it page by page, applies the server's changes, and puts each in its
+// group. `sidebar.js` renders it.
+import { ROOT, api, followOnce, query } from "./wire.js";
 
 const PAGE_SIZE = 100;
-// Conversations that are read one by one at a time; a crowd is read as a list, after a moment.
-const MOST_LOOKS = 6;
-const CROWD_MS = 500;
+// How many conversations are read one by one; more than that are read as a list, after a moment.
+const MOST_READS = 6;
+const LIST_DELAY_MS = 500;
 const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
 
 /** A conversation after something about it has changed. */
 function changed(known, { session_id: id, state, waiting, asking, title, pinned, archived }) {
-  // Whoever begins or ends a turn was spoken in just now.
+  // A turn that begins or ends counts as activity.
   const spoken = state === known.state ? known.last_spoken : Math.max(known.last_spoken, Date.now());
   return { ...known, id, state, waiting, asking, title, pinned, archived, last_spoken: spoken };
 }
@@ -23,8 +23,8 @@ export class SessionList {
     this.problem = null;
     this.loaded = false;
     this._all = new Map();
-    this._looks = new Map(); // conversations that are being read, with the last that was heard of each
-    this._crowded = null; // the timer, while more is heard of than is read one by one
+    this._reads = new Map(); // conversations that are being read, with the last change of each
+    this._listTimer = null; // the timer of the next read of the list
     this._next = 0;
     this._busy = false;
     this._changed = changed;
@@ -35,17 +35,17 @@ export class SessionList {
   start() {
     this.refresh();
     this.more();
-    this._following = followOnce("/events", "holdfast.changes", {
-      heard: (change) => this._heard(change),
-      stood: (standing) => {
-        if (standing.state === "open" && this._wasLost) this._catchUp();
-        this._wasLost = standing.state === "lost";
-        this._connected(standing);
+    this._following = followOnce("/events", `holdfast.changes${ROOT}`, {
+      onEvent: (change) => this._onChange(change),
+      onState: (connection) => {
+        if (connection.state === "open" && this._wasLost) this._catchUp();
+        this._wasLost = connection.state === "lost";
+        this._connected(connection);
       },
     });
   }
 
-  /** The conversations that are loaded, pinned ones first, then the one last spoken in. */
+  /** The loaded conversations, pinned ones first, then the most recent. */
   get items() {
     this._sorted ??= [...this._all.values()]
       .filter((each) => Boolean(each.archived) === this.archived)
@@ -112,7 +112,7 @@ export class SessionList {
     this.more();
   }
 
-  // The server tells at once of all that are not idle; the others may have ended unseen.
+  // The server first sends all that are not idle; the others may have ended without an event.
   _catchUp() {
     this._take([...this._all.values()].map((each) => ({ ...each, state: "idle", asking: 0, waiting: 0 })));
     this._tell();
@@ -152,46 +152,46 @@ export class SessionList {
 
   _take(items) {
     for (const each of items) {
-      // A view that was read before the first message was stored knows less than what is known by now.
+      // A view that was read before the first message was stored is older than the list.
       const opening = each.opening || this._all.get(each.root_id)?.opening || "";
       this._all.set(each.root_id, { ...each, opening });
     }
     this._sorted = null;
   }
 
-  _heard(change) {
+  _onChange(change) {
     if (change.deleted) return this.remove(change.root_id);
     const known = this._all.get(change.root_id);
     if (known) this._take([changed(known, change)]);
-    if (this._looks.has(change.root_id)) this._looks.set(change.root_id, change);
+    if (this._reads.has(change.root_id)) this._reads.set(change.root_id, change);
     else if (!known || (!known.title && !known.opening)) {
-      if (this._looks.size < MOST_LOOKS) this._look(change);
-      else this._crowded ??= setTimeout(() => this._readCrowd(), CROWD_MS);
+      if (this._reads.size < MOST_READS) this._read(change);
+      else this._listTimer ??= setTimeout(() => this._readList(), LIST_DELAY_MS);
     }
     return this._tell();
   }
 
-  /** So many at once that they are not read one by one: the newest of them head the list. */
-  _readCrowd() {
-    this._crowded = null;
+  /** Read the head of the list, when too many changed to read them one by one. */
+  _readList() {
+    this._listTimer = null;
     this._readHead();
   }
 
-  /** Read a conversation of which the list knows too little; what is heard meanwhile is newer. */
-  async _look(change) {
+  /** Read a conversation that the list does not know well; events that come in the meantime are newer. */
+  async _read(change) {
     const root = change.root_id;
-    this._looks.set(root, change);
+    this._reads.set(root, change);
     let last = change;
     try {
       const read = await api("GET", `/sessions/${encodeURIComponent(change.session_id)}`);
-      last = this._looks.get(root);
+      last = this._reads.get(root);
       this._take([last === change ? read : changed(read, last)]);
     } catch {
-      // It may be gone again; the next change tells.
+      // It may be deleted again; the next change shows that.
     }
-    this._looks.delete(root);
+    this._reads.delete(root);
     const known = this._all.get(root);
-    if (last !== change && !known?.title && !known?.opening) this._look(last);
+    if (last !== change && !known?.title && !known?.opening) this._read(last);
     this._tell();
   }
 

@@ -1,11 +1,11 @@
 // Owns the page as a whole: where it is (the address after #), which conversation is open, the panels and
-// dialogs, the title, and what a person's clicks do. `shell.js` draws it.
-import { html, render } from "./vendor/base.js";
+// dialogs, the title, and the actions behind its buttons. `shell.js` draws it.
+import { html, render } from "./lib/base.js";
 import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
 import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
-import { api, begin } from "./wire.js";
+import { ROOT, api, begin } from "./wire.js";
 
 class Page {
   constructor(root) {
@@ -26,7 +26,7 @@ class Page {
     this.begun = null; // the one that was just begun, with the stream it was begun with: {id, stream}
     this.list = new SessionList({
       changed: () => this.draw(),
-      connected: (standing) => this._stood("list", standing),
+      connected: (connection) => this._connectionChanged("list", connection),
     });
   }
 
@@ -38,12 +38,12 @@ class Page {
     this._route();
   }
 
-  _stood(which, standing) {
-    this.lost = { ...this.lost, [which]: standing };
+  _connectionChanged(which, connection) {
+    this.lost = { ...this.lost, [which]: connection };
     this.draw();
   }
 
-  /** The worse of the two connections: what a person must know. */
+  /** The worse of the two connections, for the person. */
   get connection() {
     const both = [this.lost.session, this.lost.list].filter(Boolean);
     return (
@@ -102,7 +102,7 @@ class Page {
     if (stream) this.begun = null;
     this.session = new session.OpenSession(id, {
       changed: () => this.draw(),
-      connected: (standing) => this._stood("session", standing),
+      connected: (connection) => this._connectionChanged("session", connection),
       begun: stream,
     }).open(target);
     this.draw();
@@ -112,7 +112,7 @@ class Page {
     location.hash = sessionId ? `#/s/${encodeURIComponent(sessionId)}` : "#/";
   }
 
-  // What a person does
+  // Actions
 
   async trying(work) {
     try {
@@ -155,7 +155,7 @@ class Page {
     drafts.write(NEW, "");
     this.list.put({ ...view, state: "running" });
     this._leaveBegun();
-    // Whoever opened it from the list meanwhile follows it already.
+    // The person may have opened it from the list in the meantime.
     if (this._isOpen(view.id) || this.opening === view.id) stream?.close();
     else this.begun = { id: view.id, stream };
     this.go(view.id);
@@ -201,13 +201,13 @@ class Page {
 
   regenerate = () =>
     this.trying(async () => {
-      const id = await this.session.wish("retry");
+      const id = await this.session.command("retry");
       if (id && id !== this.session.state.sessionId) this.go(id);
     });
 
-  resume = () => this.trying(() => this.session.wish("resume"));
-  drop = () => this.trying(() => this.session.wish("drop"));
-  runWaiting = () => this.trying(() => this.session.wish("run_waiting"));
+  resume = () => this.trying(() => this.session.command("resume"));
+  drop = () => this.trying(() => this.session.command("drop"));
+  runWaiting = () => this.trying(() => this.session.command("run_waiting"));
 
   branch = (item, before) =>
     this.trying(async () => {
@@ -225,7 +225,7 @@ class Page {
 
   exportSession = (session) => {
     const link = Object.assign(document.createElement("a"), {
-      href: `/api/sessions/${encodeURIComponent(session.id)}/export`,
+      href: `${ROOT}api/sessions/${encodeURIComponent(session.id)}/export`,
       download: `${session.id}.jsonl`,
     });
     link.click();
@@ -233,7 +233,7 @@ class Page {
 
   importFile = (file) =>
     this.trying(async () => {
-      // The bytes as they are: reading them as text would hide what isn't UTF-8.
+      // As bytes: reading the file as text would hide invalid UTF-8.
       const made = await api("POST", "/sessions/import", await file.arrayBuffer());
       this.list.put(made);
       this.say(`“${nameOf(made)}” is imported.`);
@@ -313,7 +313,7 @@ class Page {
     return state?.live ? `… ${where}` : where;
   }
 
-  /** What the open conversation is called; the list hears first of a new title. */
+  /** The name of the open conversation; the list gets a new title first. */
   get name() {
     if (!this.session) return "";
     const known = this.listed ?? this.session.state;

@@ -1,6 +1,6 @@
 // Owns how text of a model becomes a document: markdown in blocks, sanitised, code and maths set apart. A
 // block that is finished is never rendered again while the rest of the answer streams in.
-import { DOMPurify, Marked, html, useEffect, useMemo, useRef, useState } from "./vendor/base.js";
+import { DOMPurify, Marked, html, useEffect, useMemo, useRef, useState } from "./lib/base.js";
 
 const TAGS =
   "a b blockquote br code del details em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre s span strong sub " +

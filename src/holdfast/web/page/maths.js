@@ -1,6 +1,6 @@
 // Owns formulas: writes TeX as MathML, which browsers lay out by themselves. What is not TeX stays as it is.
-import temml from "./vendor/temml.js";
-import { DOMPurify } from "./vendor/base.js";
+import temml from "./lib/temml.js";
+import { DOMPurify } from "./lib/base.js";
 
 export function typeset(elements) {
   for (const element of elements) {

@@ -1,39 +1,39 @@
-// Owns the memory view: each provider's lane with what is owed and what failed, what was set aside, a search,
-// forgetting, and what was recalled for the last turn.
-import { html, useEffect, useState } from "./vendor/base.js";
+// Owns the memory view: each provider's state and deliveries, the deliveries that were set aside, a search with
+// a way to forget, and the memories recalled for the last turn.
+import { html, useEffect, useState } from "./lib/base.js";
 import { Panel, Trouble, ago, count, useLoaded } from "./panel.js";
 import { api, query } from "./wire.js";
 
 export default function Memory({ page, session, close }) {
-  const lanes = useLoaded(() => api("GET", "/memory"), []);
+  const status = useLoaded(() => api("GET", "/memory"), []);
   const aside = useLoaded(() => api("GET", "/memory/set-aside"), []);
   useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && lanes.again(), 5_000);
+    const timer = setInterval(() => document.visibilityState === "visible" && status.again(), 5_000);
     return () => clearInterval(timer);
   }, []);
   const again = () => {
-    lanes.again();
+    status.again();
     aside.again();
   };
-  const providers = lanes.value?.lanes ?? [];
+  const providers = status.value?.providers ?? [];
   return html`<${Panel} title="Memory" close=${close}>
-    <${Trouble} problem=${lanes.problem} />
-    ${lanes.value && !providers.length && html`<p class="muted">No memory provider is in use.</p>`}
-    <ul aria-label="Lanes">${providers.map((lane) => html`<${Lane} key=${lane.name} lane=${lane} />`)}</ul>
+    <${Trouble} problem=${status.problem} />
+    ${status.value && !providers.length && html`<p class="muted">No memory provider is in use.</p>`}
+    <ul aria-label="Providers">${providers.map((each) => html`<${Provider} key=${each.name} provider=${each} />`)}</ul>
     <${SetAside} page=${page} found=${aside} again=${again} />
     <${Search} page=${page} />
     <${Recalled} session=${session} />
   </${Panel}>`;
 }
 
-function Lane({ lane }) {
-  const owed = lane.owed
-    ? `${count(lane.owed)} owed, the oldest for ${ago(lane.oldest_age)}`
+function Provider({ provider }) {
+  const owed = provider.owed
+    ? `${count(provider.owed)} owed, the oldest for ${ago(provider.oldest_age)}`
     : "nothing owed";
   return html`<li>
-    <div class="line"><strong>${lane.name}</strong><span class="num">${lane.state}</span></div>
-    <small>${owed}${lane.set_aside ? `; ${count(lane.set_aside)} set aside` : ""}${lane.recall_stuck ? "; a recall is stuck" : ""}</small>
-    ${lane.last_error && html`<p class="problem">${lane.last_error}</p>`}
+    <div class="line"><strong>${provider.name}</strong><span class="num">${provider.state}</span></div>
+    <small>${owed}${provider.set_aside ? `; ${count(provider.set_aside)} set aside` : ""}${provider.recall_stuck ? "; a recall is stuck" : ""}</small>
+    ${provider.last_error && html`<p class="problem">${provider.last_error}</p>`}
   </li>`;
 }
 
@@ -45,7 +45,7 @@ function SetAside({ page, found, again }) {
       await api("POST", `/memory/set-aside/${id}/${what}`, {});
       again();
     });
-  return html`<h3>Set aside: failed for good, kept for you</h3>
+  return html`<h3>Set aside: could not be delivered, kept for your decision</h3>
     <ul aria-label="Set aside">${items.map(
       (each) => html`<li key=${each.id}>
       <div class="line"><strong>${each.provider}</strong><span class="num">${count(each.attempts)} attempts</span></div>
@@ -63,7 +63,7 @@ function Search({ page }) {
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     if (!words.trim()) return setFound(null);
-    let current = true; // an answer to words that are gone is no answer
+    let current = true; // false once the search text has changed
     const timer = setTimeout(async () => {
       try {
         const { items, failed } = await api("GET", `/memory/search${query({ q: words.trim() })}`);
@@ -89,14 +89,14 @@ function Search({ page }) {
       page.say("It is forgotten.");
     });
   const left = (found ?? []).filter((each) => !gone.includes(`${each.provider}/${each.id}`));
-  return html`<h3>What is remembered</h3>
+  return html`<h3>Memories</h3>
     <input type="search" aria-label="Search memory" placeholder="Search memory" value=${words} onInput=${(event) => setWords(event.target.value)} />
     <${Trouble} problem=${problem} />
     ${found && silent.map((why) => html`<p class="problem" role="status">Not all of memory was searched: ${why}.</p>`)}
     ${found && !left.length && html`<p class="muted" role="status">Nothing is remembered about that.</p>`}
     <ul aria-label="Found in memory">${left.map(
       (each) => html`<li key=${`${each.provider}/${each.id}`}>
-      <p class="told">${each.text}</p>
+      <p class="detail">${each.text}</p>
       <div class="line"><small>${each.provider}</small>${each.id && html`<button type="button" class="quiet" onClick=${() => forget(each)}>Forget</button>`}</div>
     </li>`,
     )}</ul>`;
@@ -124,7 +124,8 @@ export function RecalledTexts({ recalled }) {
   return recalled.map(
     (each) => html`<div>
     <small>${each.provider}${OUTCOMES[each.outcome] ? `: ${OUTCOMES[each.outcome]}` : ""}</small>
-    <p class="told">${each.text || (each.outcome === "answered" ? "Nothing fitted." : "")}</p>
+    ${each.cut ? html`<small>, ${each.cut} characters left out</small>` : ""}
+    <p class="detail">${each.text || (each.outcome === "answered" ? "Nothing matched." : "")}</p>
   </div>`,
   );
 }

@@ -1,5 +1,5 @@
 // Owns the small menu of one conversation: rename, pin, archive, compact, export, delete.
-import { html, useEffect, useRef, useState } from "./vendor/base.js";
+import { html, useEffect, useRef, useState } from "./lib/base.js";
 
 export function Menu({ page, session, rename, top, left }) {
   const box = useRef(null);
@@ -43,7 +43,7 @@ export function Menu({ page, session, rename, top, left }) {
         run(() => page.list.patch(session, { pinned: !session.pinned })),
       )}
       ${item(
-        session.archived ? "Take out of the archive" : "Archive",
+        session.archived ? "Unarchive" : "Archive",
         run(() => page.list.patch(session, { archived: !session.archived })),
       )}
       ${
@@ -51,7 +51,7 @@ export function Menu({ page, session, rename, top, left }) {
         page.session.state.state === "idle" &&
         item(
           "Compact now",
-          run(() => page.session.wish("compact")),
+          run(() => page.session.command("compact")),
         )
       }
       ${item(

@@ -1,6 +1,6 @@
-// Owns how one row of a conversation looks: what a person said, an answer, a tool call, a note, a summary.
-// A row is drawn again only when what it shows has changed.
-import { Component, html, useEffect, useState } from "./vendor/base.js";
+// Owns how one row of a conversation looks: a user's message, an answer, a tool call, a note, a summary.
+// A row is rendered again only when its content has changed.
+import { Component, html, useEffect, useState } from "./lib/base.js";
 import { Copy, Markdown } from "./markdown.js";
 
 const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-_])/g;
@@ -13,7 +13,7 @@ export const seconds = (ms) => {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 };
 
-/** Draws again only when one of the named properties is another one. */
+/** Renders again only when one of the values in `on` has changed. */
 export class Same extends Component {
   shouldComponentUpdate(next) {
     return (
@@ -92,20 +92,22 @@ export function UserRow({ item, actions }) {
 
 const CUT = /\n*\[cut off here: [\s\S]*\]\s*$/;
 
-/** An answer's own words, without the note that its record ends with when it was cut off. */
+/** The text of an answer, without the note at the end of one that was cut off. */
 export const answerText = ({ content, holdfast }) =>
   holdfast?.cut_off ? textOf(content).replace(CUT, "") : textOf(content);
 
-export function AnswerRow({ item, told }) {
+export function AnswerRow({ item, failureShown }) {
   const { message, open } = item;
   const kept = message.holdfast ?? {};
-  const cutOff = !told && kept.cut_off;
+  const cutOff = !failureShown && kept.cut_off;
   const text = answerText(message);
   const body = text && html`<${Markdown} text=${text} open=${Boolean(open)} />`;
   return html`<article class=${`row answer${open ? " open" : ""}`} aria-label="Holdfast" aria-busy=${open ? "true" : null}>
     ${kept.reasoning && html`<${Reasoning} text=${kept.reasoning} open=${open && !text} />`}
     ${
-      kept.superseded
+      kept.set_aside
+        ? html`<div class="cut" role="note">${text.slice(1, -1)}</div>`
+        : kept.superseded
         ? html`<details class="void"><summary>An answer that broke off: ${kept.superseded}</summary>${body}</details>`
         : body
     }
@@ -120,7 +122,7 @@ function Reasoning({ text, open }) {
   </details>`;
 }
 
-function shortly(given) {
+function summaryOf(given) {
   try {
     const read = JSON.parse(given || "{}");
     const values = read && typeof read === "object" ? Object.values(read) : [read];
@@ -134,7 +136,7 @@ function shortly(given) {
   }
 }
 
-function prettily(given) {
+function argumentRows(given) {
   try {
     const read = JSON.parse(given || "{}");
     return Object.entries(read).map(([name, value]) => [
@@ -146,7 +148,7 @@ function prettily(given) {
   }
 }
 
-/** A call: `live` is what the stream told of it, `result` its stored answer, `running` whether its turn is. */
+/** A tool call: `live` has its streamed output, `result` its stored result, `running` whether its turn runs. */
 export function ToolRow({ call, result, live, running, asking }) {
   const failed = Boolean(result?.message.holdfast?.failed);
   const state = result ? (failed ? "failed" : "done") : asking ? "asking" : running ? "running" : "unknown";
@@ -165,13 +167,13 @@ export function ToolRow({ call, result, live, running, asking }) {
     <summary>
       <span class="mark" aria-hidden="true"></span>
       <span class="name">${call.function.name}</span>
-      <span class="gist">${lastLine || shortly(call.function.arguments)}</span>
+      <span class="gist">${lastLine || summaryOf(call.function.arguments)}</span>
       <span class="state">${state === "running" ? html`<${Elapsed} since=${began} />` : took || word}</span>
       <span class="sr">${word}</span>
     </summary>
     <div class="tool-body">
       <dl>
-        ${prettily(call.function.arguments).map(([name, value]) => html`<dt>${name}</dt><dd><pre tabindex="0">${value}</pre></dd>`)}
+        ${argumentRows(call.function.arguments).map(([name, value]) => html`<dt>${name}</dt><dd><pre tabindex="0">${value}</pre></dd>`)}
       </dl>
       ${live?.tasks?.map((each) => html`<div class="task"><a href=${`#/s/${each.id}`}>Subagent</a>: ${each.task} ${each.ok === null ? "(running)" : each.ok ? "(done)" : "(failed)"}</div>`)}
       <div class="code-head"><span>${result ? (failed ? "What went wrong" : "Result") : "Output so far"}</span><${Copy} text=${() => output} label="Copy result" /></div>

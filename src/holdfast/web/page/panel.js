@@ -1,5 +1,5 @@
-// Owns the frame of what opens at the right: its heading, its closing, and loading what it shows.
-import { html, useEffect, useRef, useState } from "./vendor/base.js";
+// Owns the frame of the panels at the right: heading, close button, and loading of data.
+import { html, useEffect, useRef, useState } from "./lib/base.js";
 
 export function Panel({ title, close, children }) {
   const box = useRef(null);
@@ -10,7 +10,7 @@ export function Panel({ title, close, children }) {
   </aside>`;
 }
 
-/** What `load` answers, loaded again whenever one of `on` changes: `{value, problem, again}`. */
+/** The result of `load`, loaded again whenever one of `on` changes: `{value, problem, again}`. */
 export function useLoaded(load, on) {
   const [found, setFound] = useState({ value: null, problem: null });
   const again = async () => {

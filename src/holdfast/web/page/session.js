@@ -1,5 +1,5 @@
-// Owns one open conversation: follows its stream, loads what is stored around what is shown, and does what a
-// person asks for. All it knows is in `state`, folded by `fold.js`; whoever renders is told of each change.
+// Owns one open conversation: follows its stream, loads stored messages around the visible ones, and sends the
+// person's actions to the server. Its data is in `state`, folded by `fold.js`; the renderer is notified of each change.
 import { blank, fold } from "./fold.js";
 import { api, follow, query } from "./wire.js";
 
@@ -28,7 +28,7 @@ export class OpenSession {
     return `/sessions/${encodeURIComponent(this.state.sessionId ?? this.id)}`;
   }
 
-  /** Begin to follow; with a target `{session, seq}` what is shown first is around that message. */
+  /** Begin to follow; with a target `{session, seq}` the messages around it are shown first. */
   open(target = null) {
     this._target = target;
     this._stream();
@@ -48,17 +48,17 @@ export class OpenSession {
     this._following = follow(`/sessions/${encodeURIComponent(this.id)}/events`, {
       after: this.state.number,
       begun: this._begun,
-      heard: (event) => this._fold(event),
-      stood: (standing) => {
-        if (standing.state === "refused") this.problem = standing.problem;
-        this._connected(standing);
+      onEvent: (event) => this._fold(event),
+      onState: (connection) => {
+        if (connection.state === "refused") this.problem = connection.problem;
+        this._connected(connection);
         this._tell();
       },
     });
     this._begun = null;
   }
 
-  // A tab that nobody looks at gives its connection back; what it missed comes when it is shown again.
+  // A hidden tab closes its stream, and catches up when it is shown again.
   _watch() {
     clearTimeout(this._hiding);
     if (document.visibilityState === "hidden") {
@@ -78,7 +78,7 @@ export class OpenSession {
     if (this.state !== before) this._tell();
   }
 
-  // Many pieces of an answer make one rendering.
+  // Many pieces of an answer are rendered together.
   _tell() {
     if (this._queued) return;
     this._queued = true;
@@ -118,7 +118,7 @@ export class OpenSession {
     const begun = this.state;
     const [detail, page] = await Promise.all([api("GET", this.path), this._tail()]);
     this._fold({ kind: "page.detail", detail, at: this._now(), begun });
-    // Only now the ancestors are known.
+    // The ancestors are known from here on.
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
     if (page.around)
       this._fold({
@@ -142,7 +142,7 @@ export class OpenSession {
     let more = true;
     let after = known ? last.seq : undefined;
     let first = null;
-    // What came since is loaded whole, so that no hole is left; a first look is one page.
+    // All messages since the last load are loaded, so that none is missing; the first load is one page.
     while (more) {
       const page = await api("GET", `${this.path}/messages${query({ after, limit: PAGE_SIZE })}`);
       first ??= page;
@@ -173,7 +173,7 @@ export class OpenSession {
     return place > 0 ? this.state.lineage[place - 1].id : null;
   }
 
-  /** Load what was said before what is shown, also from before a compaction. */
+  /** Load messages before the visible ones, also from before a compaction. */
   async older() {
     const first = this.state.items[0];
     if (this._paging.older || !this.state.hasBefore || !first) return;
@@ -195,7 +195,7 @@ export class OpenSession {
     }
   }
 
-  /** Load what was said after what is shown, up to the running turn. */
+  /** Load messages after the visible ones, up to the running turn. */
   async newer() {
     const last = this.state.items.at(-1);
     if (this._paging.newer || !this.state.hasAfter || !last) return;
@@ -221,7 +221,7 @@ export class OpenSession {
     return api("GET", `${path}${query({ exact: true, limit: PAGE_SIZE, ...where })}`);
   }
 
-  /** Show the end again after looking at something older. */
+  /** Show the end of the conversation again. */
   async toEnd() {
     if (!this.state.hasAfter) return;
     const asOf = this.state.stale;
@@ -246,7 +246,7 @@ export class OpenSession {
     });
   }
 
-  // What a person does. Each raises `Problem` when the server did not take it.
+  // Actions. Each raises `Problem` when the server refuses it.
 
   async send(content, mode, key) {
     const body = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
@@ -300,14 +300,14 @@ export class OpenSession {
     this._fold({ kind: "page.seen" });
   }
 
-  /** One of retry, resume, drop, compact, run_waiting; answers the session it goes on in. */
-  async wish(what, body = {}) {
+  /** Run retry, resume, drop, compact or run_waiting; returns the session that goes on. */
+  async command(what, body = {}) {
     const { session_id } = await api("POST", `${this.path}/${what}`, body);
     this.reload();
     return session_id;
   }
 
-  /** A new conversation that ends with this message; it may stand in an ancestor. */
+  /** A new conversation that ends with this message, which may be in an ancestor. */
   branch(item) {
     const place = { before: item.seq + 1, exact: true };
     return api("POST", `/sessions/${encodeURIComponent(item.session_id)}/branch`, place);

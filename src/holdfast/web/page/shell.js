@@ -1,6 +1,6 @@
-// Owns how the page is put together: the list at the left, the conversation with its head and composer, the
-// panel at the right, and what lies above all of it. What happens on a click is in `main.js`.
-import { html } from "./vendor/base.js";
+// Owns the layout of the page: the list at the left, the conversation with its header and composer, the panel at
+// the right, and menus and dialogs above. `main.js` has the actions.
+import { html } from "./lib/base.js";
 import { Composer } from "./composer.js";
 import { Sidebar } from "./sidebar.js";
 
@@ -67,7 +67,7 @@ function Head({ page }) {
 
 function Banner({ connection }) {
   if (connection?.state === "lost")
-    return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; what you write stays here.</div>`;
+    return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; your text stays here.</div>`;
   if (connection?.state === "refused" && connection.problem?.status === 401)
     return html`<div class="banner bad" role="alert">This browser is not signed in. Open the link that “holdfast web” printed.</div>`;
   return null;
@@ -77,7 +77,7 @@ function Opened({ page }) {
   const { session, view } = page;
   const { state, problem } = session;
   const running = state.state === "running" || state.state === "elsewhere" || state.compacting;
-  // Somebody else may have deleted it while it was open here.
+  // It may have been deleted from another place while it was open here.
   const gone = problem && (!state.loaded || problem.status === 404);
   const act = {
     edit: page.edit,
@@ -106,7 +106,7 @@ function Opened({ page }) {
 function Empty({ page }) {
   return html`<div class="hello">
     <h2>What shall we do?</h2>
-    <p class="muted">Every word is stored before anything else happens to it.</p>
+    <p class="muted">Every message is stored before anything else happens.</p>
     <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} />
   </div>`;
 }

@@ -1,6 +1,6 @@
-// Owns the left side: new chat, search that lands on a message, import, and the list of conversations, of which
-// only the rows in sight are in the document, however many there are.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/base.js";
+// Owns the left side: new chat, a search that opens the message it finds, import, and the list of conversations,
+// of which only the visible rows are in the document.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
 import { grouped, nameOf } from "./list.js";
 import { api, query } from "./wire.js";
 
@@ -24,7 +24,7 @@ export function Sidebar({ list, current, act, connection }) {
     </div>
     ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
     <div class="side-foot">
-      <${Standing} connection=${connection} />
+      <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
       <${Import} act=${act} />
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
@@ -44,14 +44,14 @@ function Import({ act }) {
     <input ref=${file} type="file" hidden accept=".ndjson,.jsonl" aria-label="File to import" onChange=${chosen} />`;
 }
 
-function Standing({ connection }) {
-  const told = {
+function ConnectionState({ connection }) {
+  const label = {
     open: "Connected",
     connecting: "Connecting…",
     lost: "No connection",
     refused: "Not allowed",
   }[connection.state];
-  return html`<span class=${`standing ${connection.state}`} title=${told}><span class="sr">${told}</span></span>`;
+  return html`<span class=${`connection ${connection.state}`} title=${label}><span class="sr">${label}</span></span>`;
 }
 
 function useSearch(words) {
@@ -87,11 +87,11 @@ function Hits({ found, words, list }) {
   const titles = list.items
     .filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
     .slice(0, 5);
-  const told = found.busy
+  const result = found.busy
     ? "Searching…"
     : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found`;
   return html`<div class="hits">
-    <p class="muted" role="status">${told}</p>
+    <p class="muted" role="status">${result}</p>
     ${found.problem && html`<p class="problem" role="alert">${found.problem.message} ${found.problem.next}</p>`}
     <ul>
       ${titles.map((each) => html`<li key=${each.root_id}><a href=${`#/s/${each.id}`}><span class="clip">${nameOf(each)}</span></a></li>`)}

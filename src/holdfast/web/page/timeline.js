@@ -1,6 +1,6 @@
-// Owns the picture of one turn: recall, each answer of the model, each tool, compaction, storing and each
-// provider's delivery, along one line of time.
-import { html } from "./vendor/base.js";
+// Owns the timeline of one turn: recall, each answer of the model, each tool call, compaction, storing and each
+// delivery to memory.
+import { html } from "./lib/base.js";
 import { Panel, Trouble, count, useLoaded } from "./panel.js";
 import { seconds } from "./message.js";
 import { RecalledTexts } from "./memory.js";
@@ -48,7 +48,7 @@ function Deliveries({ spans }) {
   )}</ul>`;
 }
 
-/** Where each span begins and ends, in milliseconds from the turn's beginning; one that runs on ends with the last. */
+/** Begin and end of each span in milliseconds from the turn's beginning; a running one ends with the last. */
 export function laidOut(spans) {
   const start = Math.min(...spans.map((span) => span.started_ms));
   const known = spans.flatMap((span) => [span.started_ms, span.ended_ms ?? span.started_ms]);
@@ -69,10 +69,10 @@ function nameOf({ kind, name, ok }) {
   return `${NAMES[kind] ?? kind}${named}${ok === false ? " · failed" : ""}`;
 }
 
-const tookOf = (row) => (row.open ? "not over" : seconds(row.to - row.from));
+const tookOf = (row) => (row.open ? "still running" : seconds(row.to - row.from));
 
 function Picture({ spans }) {
-  if (!spans.length) return html`<p class="muted">Nothing is on record about this turn.</p>`;
+  if (!spans.length) return html`<p class="muted">Nothing is stored about this turn.</p>`;
   const { length, rows } = laidOut(spans);
   const x = (at) => (at / length) * WIDTH;
   const height = TOP + rows.length * LINE + 20;

@@ -1,5 +1,5 @@
-// Owns the running turn as it streams: what was said, each answer with its calls, each result, and what the tools
-// show meanwhile, as the messages that the store will hold. Pure; `fold.js` says which event does what.
+// Owns the running turn as it streams: the user's message, each answer with its tool calls, results and live
+// output, in the shape of stored messages. Pure functions; `fold.js` maps events to them.
 
 export const OUTPUT_KEPT = 20_000;
 
@@ -90,12 +90,10 @@ export function retrying(live, event) {
 export const longest = (...texts) =>
   texts.reduce((best, text) => (text && text.length > best.length ? text : best), "");
 
-/** What has come of the answer that is being written. */
+/** The text so far of the answer that is being written. */
 export function unstored(live) {
   const last = live.items.at(-1);
   return last?.message.role === "assistant" && !last.step ? last.message.content : "";
 }
-
-/** A turn that runs no more and did not end: it is shown until the store tells what is left of it. */
 
 export const note = (text, at) => ({ at, message: { role: "note", content: text } });

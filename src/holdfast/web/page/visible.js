@@ -1,4 +1,4 @@
-// Owns what is shown of a conversation's state: the stored messages and those that stream, each once and under a
+// Owns which messages of a conversation's state are shown: the stored messages and those that stream, each once and under a
 // key that stays when a turn moves from the stream to the store. Pure.
 
 const isSummary = (item) => Boolean(item.message.holdfast?.summary);
@@ -7,7 +7,7 @@ const isSummary = (item) => Boolean(item.message.holdfast?.summary);
 export function visible(state) {
   const turns = state.hasAfter ? [] : [...state.past, ...(state.live ? [state.live] : [])];
   const whole = new Set(turns.filter((each) => each.whole).map((each) => each.turnId));
-  // What a compaction carried over stands in the session before; a branch holds the only copy.
+  // A compaction copies messages that the session before has; a branch has the only copy.
   const first = state.lineage[0]?.id ?? state.sessionId;
   const stored = state.items.filter(
     (item) => !whole.has(item.turn_id) && !(item.carried && item.session_id !== first),
@@ -31,7 +31,7 @@ export function visible(state) {
   return shown;
 }
 
-/** Of a turn seen only in part: what the store did not have when it was loaded. */
+/** The items of a partly seen turn that the store did not have when it was loaded. */
 function remaining(live, have) {
   const steps = have.filter(
     (item) => item.message.role === "assistant" && !item.message.holdfast?.superseded,

@@ -1,12 +1,15 @@
 // Owns every byte between page and server: `api` for one call, `follow` for an event stream that reconnects
 // by itself from the last event it saw, `followOnce` for one stream shared by all tabs of a browser.
 
+// The path of the page: `/`, or the path that a proxy adds.
+export const ROOT = import.meta.url.startsWith("http") ? new URL("./", import.meta.url).pathname : "/";
+
 export class Problem extends Error {
-  constructor(status, told) {
-    super(told.detail || told.title || `The server answered ${status}.`);
+  constructor(status, details) {
+    super(details.detail || details.title || `The server answered ${status}.`);
     this.status = status;
-    this.reason = told.reason ?? "";
-    this.next = told.next ?? "";
+    this.reason = details.reason ?? "";
+    this.next = details.next ?? "";
   }
 }
 
@@ -24,22 +27,22 @@ async function answered(path, options) {
     throw new Problem(0, UNREACHABLE);
   }
   if (response.ok) return response;
-  let told = {};
+  let details = {};
   try {
-    told = await response.json();
+    details = await response.json();
   } catch {
-    told = { detail: `The server answered ${response.status} ${response.statusText}.` };
+    details = { detail: `The server answered ${response.status} ${response.statusText}.` };
   }
-  throw new Problem(response.status, told);
+  throw new Problem(response.status, details);
 }
 
-/** One call; answers the JSON that came back, or null. A body of bytes goes as lines of JSON. Raises `Problem`. */
+/** One call; returns the JSON of the answer, or null. Bytes are sent as lines of JSON. Raises `Problem`. */
 export async function api(method, path, body) {
   const lines = body instanceof ArrayBuffer;
   const headers =
     body === undefined ? {} : { "content-type": lines ? "application/x-ndjson" : "application/json" };
   const sent = body === undefined || lines ? body : JSON.stringify(body);
-  const response = await answered(`/api${path}`, { method, headers, body: sent });
+  const response = await answered(`${ROOT}api${path}`, { method, headers, body: sent });
   return response.status === 204 ? null : response.json();
 }
 
@@ -49,8 +52,8 @@ export async function api(method, path, body) {
  */
 export async function begin(body) {
   const headers = { accept: "text/event-stream", "content-type": "application/json" };
-  const response = await answered("/api/sessions", { method: "POST", headers, body: JSON.stringify(body) });
-  // With too many streams open the answer is the conversation alone; then it is followed as any other.
+  const response = await answered(`${ROOT}api/sessions`, { method: "POST", headers, body: JSON.stringify(body) });
+  // With too many open streams the answer is the conversation alone; it is then followed like any other.
   if (!response.headers.get("content-type")?.startsWith("text/event-stream"))
     return { view: await response.json(), stream: null };
   const stream = new Stream(response);
@@ -92,7 +95,7 @@ export const query = (parameters) => {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 };
 
-/** The events in a piece of an event stream; `rest` is what has no end yet. */
+/** The events in a piece of an event stream; `rest` is the unfinished last one. */
 export function parseEvents(text) {
   const parts = text.split(/\r?\n\r?\n/);
   const rest = parts.pop();
@@ -118,11 +121,11 @@ const LONGEST_DELAY_MS = 8_000;
 const FINAL = new Set([400, 401, 403, 404, 410]);
 
 /**
- * Follow an event stream until `close()`. `heard(data)` gets each event; `stood(state)` gets
+ * Follow an event stream until `close()`. `onEvent(data)` gets each event; `onState(state)` gets
  * `{state: "connecting" | "open" | "lost" | "refused", problem}` whenever the connection changes. `begun` is a
  * stream that is open already.
  */
-export function follow(path, { heard, stood = () => {}, after = null, begun = null }) {
+export function follow(path, { onEvent, onState = () => {}, after = null, begun = null }) {
   let last = after;
   let stream = begun;
   let delay = FIRST_DELAY_MS;
@@ -155,7 +158,7 @@ export function follow(path, { heard, stood = () => {}, after = null, begun = nu
       ...(last === null ? {} : { "last-event-id": String(last) }),
     };
     return new Stream(
-      await answered(`/api${path}`, { headers, signal: abort.signal, cache: "no-store" }),
+      await answered(`${ROOT}api${path}`, { headers, signal: abort.signal, cache: "no-store" }),
     );
   }
 
@@ -167,12 +170,12 @@ export function follow(path, { heard, stood = () => {}, after = null, begun = nu
     };
     try {
       stream ??= await opened();
-      stood({ state: "open" });
+      onState({ state: "open" });
       delay = FIRST_DELAY_MS;
       for (let event; (event = await stream.next(alive)); ) {
         if (closed) return;
         if (event.id !== null) last = event.id;
-        heard(JSON.parse(event.data));
+        onEvent(JSON.parse(event.data));
       }
     } finally {
       stream = null;
@@ -181,7 +184,7 @@ export function follow(path, { heard, stood = () => {}, after = null, begun = nu
   }
 
   async function run() {
-    stood({ state: "connecting" });
+    onState({ state: "connecting" });
     while (!closed) {
       let problem = new Problem(0, UNREACHABLE);
       try {
@@ -192,10 +195,10 @@ export function follow(path, { heard, stood = () => {}, after = null, begun = nu
       }
       if (closed) break;
       if (FINAL.has(problem.status)) {
-        stood({ state: "refused", problem });
+        onState({ state: "refused", problem });
         break;
       }
-      stood({ state: "lost", problem });
+      onState({ state: "lost", problem });
       await pause(delay * (0.75 + Math.random() / 2));
       delay = Math.min(delay * 2, LONGEST_DELAY_MS);
     }
@@ -214,33 +217,33 @@ export function follow(path, { heard, stood = () => {}, after = null, begun = nu
 }
 
 /**
- * Follow a stream in one tab and tell the others of it: a browser allows six connections to one server, and a
- * tab that only looks on must not use one up. When the tab that follows goes away, the next one takes over.
+ * Follow a stream in one tab and broadcast it to the others: a browser allows six connections to one server, so
+ * not every tab can have its own. When the tab that follows is closed, the next one takes over.
  */
-export function followOnce(path, name, { heard, stood }) {
-  if (!navigator.locks || !globalThis.BroadcastChannel) return follow(path, { heard, stood });
+export function followOnce(path, name, { onEvent, onState }) {
+  if (!navigator.locks || !globalThis.BroadcastChannel) return follow(path, { onEvent, onState });
   const channel = new BroadcastChannel(name);
-  const tell = (kind, value) => channel.postMessage({ kind, value });
+  const broadcast = (kind, value) => channel.postMessage({ kind, value });
   let following = null;
-  let standing = null;
+  let connection = null;
   channel.onmessage = ({ data }) => {
-    if (data.kind === "heard") heard(data.value);
-    else if (data.kind === "stood") stood(data.value);
-    else if (standing) tell("stood", standing);
+    if (data.kind === "event") onEvent(data.value);
+    else if (data.kind === "state") onState(data.value);
+    else if (connection) broadcast("state", connection);
   };
-  tell("asks", null);
+  broadcast("asks", null);
   const leaving = new AbortController();
   navigator.locks
     .request(name, { signal: leaving.signal }, () => {
       following = follow(path, {
-        heard(value) {
-          heard(value);
-          tell("heard", value);
+        onEvent(value) {
+          onEvent(value);
+          broadcast("event", value);
         },
-        stood({ state, problem }) {
-          standing = { state };
-          stood({ state, problem });
-          tell("stood", standing);
+        onState({ state, problem }) {
+          connection = { state };
+          onState({ state, problem });
+          broadcast("state", connection);
         },
       });
       return new Promise((release) => leaving.signal.addEventListener("abort", release));

@@ -1,7 +1,7 @@
-"""`…/events`: a conversation's events, and how all conversations stand, as server-sent events.
+"""`…/events`: a conversation's events, and the states of all conversations, as server-sent events.
 
-A reader that comes back names the last number it has (`Last-Event-ID`, or `after`): it misses nothing and
-gets nothing twice. Pieces of text that wait together go out as one event, with the number of the last.
+A reader that reconnects sends the last number it has (`Last-Event-ID`, or `after`): it misses nothing and
+gets nothing twice. Pieces of text that wait together are sent as one event, with the number of the last.
 """
 
 import json
@@ -13,15 +13,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query
 
 from holdfast.host import Numbered
-from holdfast.web.contract import TheWeb, Web
-from holdfast.web.problems import said_of
-from holdfast.web.streaming import EVENTS, Stream
-from holdfast.web.written import PIECES, written
+from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.problems import error_responses
+from holdfast.web.sse import TEXT_EVENTS, encode_events
+from holdfast.web.streams import EVENTS, StreamResponse
 
 router = APIRouter(prefix="/api", tags=["events"])
 
-HELLO = b"retry: 1000\n\n"
-SAID: dict[int | str, dict[str, Any]] = {
+RETRY_HINT = b"retry: 1000\n\n"
+STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"description": "the events", "content": {EVENTS: {"schema": {"type": "string"}}}}
 }
 
@@ -29,61 +29,68 @@ SAID: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/sessions/{session_id}/events",
     status_code=200,
-    response_class=Stream,
-    responses={**said_of(404, 422), **SAID},
+    response_class=StreamResponse,
+    responses={**error_responses(404, 422), **STREAM_RESPONSE},
 )
 async def read_events(
-    web: TheWeb,
+    web: WebDep,
     session_id: str,
     after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
-) -> Stream:
+) -> StreamResponse:
     """The events after a number, then live; without one, a snapshot first."""
     place = after if last_event_id is None else _number(last_event_id)
-    # A session that is not there is said before the stream begins.
+    # An unknown session is refused before the stream begins.
     batches = await web.host.event_batches(session_id, after=place)
     web.streams.refuse_when_full()
     return stream_of(web, batches)
 
 
-@router.get("/events", status_code=200, response_class=Stream, responses={**said_of(), **SAID})
-async def read_changes(web: TheWeb) -> Stream:
-    """How every conversation stands that is not idle, then each one whenever it changes."""
+@router.get(
+    "/events",
+    status_code=200,
+    response_class=StreamResponse,
+    responses={**error_responses(), **STREAM_RESPONSE},
+)
+async def read_changes(web: WebDep) -> StreamResponse:
+    """The state of every conversation that is not idle, then of each one that changes."""
     web.streams.refuse_when_full()
-    return Stream(_changes(web), media_type=EVENTS)
+    return StreamResponse(_changes(web), media_type=EVENTS)
 
 
-def stream_of(web: Web, batches: AsyncGenerator[list[Numbered], None], first: bytes = b"") -> Stream:
-    """A conversation's events as they come; what is said `first` goes out with those there are by now."""
-    return Stream(_events(web, batches, first), media_type=EVENTS)
+def stream_of(
+    web: WebParts, batches: AsyncGenerator[list[Numbered], None], first: bytes = b""
+) -> StreamResponse:
+    """A conversation's events as they come; `first` is sent before them."""
+    return StreamResponse(_events(web, batches, first), media_type=EVENTS)
 
 
 def _number(given: str) -> int | None:
-    """The last number a reader has; what can't be one is taken for none, and a snapshot comes first."""
+    """The last number that a reader has; None for anything else, so a snapshot comes first."""
     most = 18
     return int(given) if given.isascii() and given.isdigit() and len(given) <= most else None
 
 
 async def _events(
-    web: Web, source: AsyncGenerator[list[Numbered], None], first: bytes
+    web: WebParts, source: AsyncGenerator[list[Numbered], None], first: bytes
 ) -> AsyncGenerator[bytes, None]:
-    before = HELLO + first
+    before = RETRY_HINT + first
     if not first:
         yield before
         before = b""
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
-            yield before + written(batch)
+            yield before + encode_events(batch)
             before = b""
-            # Only text is worth gathering: what begins or ends something is not kept waiting behind it.
-            if isinstance(batch[-1].event, PIECES):
+            # Only pieces of text are collected: other events are sent at once.
+            if isinstance(batch[-1].event, TEXT_EVENTS):
                 await web.streams.pause()
     if before:
-        yield before  # the server ends: what was to be said first is said
+        yield before  # the server ends before the first event
 
 
-async def _changes(web: Web) -> AsyncGenerator[bytes, None]:
-    yield HELLO
+async def _changes(web: WebParts) -> AsyncGenerator[bytes, None]:
+    yield RETRY_HINT
     async with aclosing(web.streams.read(web.host.changes())) as changes:
         async for change in changes:
-            yield f"event: SessionChange\ndata: {json.dumps(asdict(change))}\n\n".encode()
+            yield f"event: ConversationStatus\ndata: {json.dumps(asdict(change))}\n\n".encode()

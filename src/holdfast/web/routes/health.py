@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics`, `/api/status`, `/api/models`: whether it lives and how it stands."""
+"""`/healthz`, `/readyz`, `/metrics`, `/api/status` and `/api/models`: the state of the server."""
 
 from typing import Literal
 
@@ -6,18 +6,18 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from holdfast.core.errors import HoldfastError
-from holdfast.web.contract import TheHost, TheWeb
-from holdfast.web.problems import ProblemRaised, said_of
-from holdfast.web.routes.memory import LaneView
+from holdfast.web.contract import HostDep, WebDep
+from holdfast.web.problems import ProblemRaised, error_responses
+from holdfast.web.routes.memory import ProviderView
 
 router = APIRouter(tags=["health"])
 
 
-class Alive(BaseModel):
+class HealthView(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-class Ready(BaseModel):
+class ReadyView(BaseModel):
     status: Literal["ready"] = "ready"
 
 
@@ -33,23 +33,34 @@ class ModelView(BaseModel):
     notice: str
 
 
+class TroubleView(BaseModel):
+    """Why one conversation can't go on."""
+
+    session_id: str
+    trouble: str
+
+
 class StatusView(BaseModel):
-    """How the whole stands."""
+    """The state of the server."""
 
     store: str
     running: list[str]
     waiting: list[str]
     unfinished: list[str]
     recovering: bool
+    troubles: list[TroubleView]
     streams: int
-    memory: list[LaneView]
+    memory: list[ProviderView]
     model: ModelView | None
     tools: list[ToolView]
+    sandbox: str
+    workspace: str
+    approval: str
     problems: list[str]
 
 
-class Models(BaseModel):
-    """The model that answers, and what else its server offers."""
+class ModelsView(BaseModel):
+    """The model that answers, and the other models of its server."""
 
     current: ModelView | None
     where: str
@@ -58,34 +69,34 @@ class Models(BaseModel):
 
 
 @router.get("/healthz", openapi_extra={"security": []})
-async def healthz() -> Alive:
-    """The server lives. Needs no token."""
-    return Alive()
+async def healthz() -> HealthView:
+    """The server is alive. Needs no token."""
+    return HealthView()
 
 
-@router.get("/readyz", responses=said_of(503))
-async def readyz(web: TheWeb) -> Ready:
-    """The store answers, and the server takes work."""
+@router.get("/readyz", responses=error_responses(503))
+async def readyz(web: WebDep) -> ReadyView:
+    """The store can be written, and the server accepts requests."""
     if web.streams.closing:
         raise ProblemRaised(503, "Closing", "Holdfast is shutting down.", "Start it again.")
-    await web.host.sessions(limit=1)
-    return Ready()
+    await web.host.require_store()
+    return ReadyView()
 
 
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **said_of()},
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **error_responses()},
 )
-async def metrics(web: TheWeb) -> Response:
-    """What Prometheus reads."""
-    content, kind = web.metrics.written(await web.host.status(), web.streams.open)
+async def metrics(web: WebDep) -> Response:
+    """Metrics for Prometheus."""
+    content, kind = web.metrics.render(await web.host.status(), web.streams.open)
     return Response(content, headers={"Content-Type": kind})
 
 
-@router.get("/api/status", responses=said_of())
-async def status(web: TheWeb) -> StatusView:
-    """How the whole stands."""
+@router.get("/api/status", responses=error_responses())
+async def status(web: WebDep) -> StatusView:
+    """The state of the server."""
     now = await web.host.status()
     return StatusView(
         store=now.store,
@@ -93,26 +104,30 @@ async def status(web: TheWeb) -> StatusView:
         waiting=now.waiting,
         unfinished=now.unfinished,
         recovering=now.recovering,
+        troubles=[TroubleView(session_id=each, trouble=words) for each, words in now.troubles.items()],
         streams=web.streams.open,
-        memory=[LaneView.of(each) for each in now.memory],
+        memory=[ProviderView.of(each) for each in now.memory],
         model=_model(web.host),
+        sandbox=now.sandbox,
+        workspace=now.workspace,
+        approval=now.approval,
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
         problems=list(web.host.problems),
     )
 
 
-@router.get("/api/models", responses=said_of())
-async def models(web: TheWeb) -> Models:
-    """Which model answers, and what else its server offers."""
+@router.get("/api/models", responses=error_responses())
+async def models(web: WebDep) -> ModelsView:
+    """The model that answers, and the other models of its server."""
     where, names, problem = "", list[str](), ""
     try:
         where, names = await web.list_models()
     except HoldfastError as failure:
         problem = str(failure)
-    return Models(current=_model(web.host), where=where, items=names, problem=problem)
+    return ModelsView(current=_model(web.host), where=where, items=names, problem=problem)
 
 
-def _model(host: TheHost) -> ModelView | None:
+def _model(host: HostDep) -> ModelView | None:
     traits = host.model
     if traits is None:
         return None

@@ -1,29 +1,29 @@
-"""`/api/memory`: how each provider stands, what it holds, and what was set aside."""
+"""`/api/memory`: the state of each provider, its memories, and the deliveries that were set aside."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
+from holdfast.memory.browse import FoundMemory
 from holdfast.memory.contract import ProviderStatus
-from holdfast.memory.looking import Found
 from holdfast.sessions.contract import Delivery
-from holdfast.web.bodies import Body
-from holdfast.web.contract import TheHost
-from holdfast.web.problems import said_of
+from holdfast.web.bodies import StrictBody
+from holdfast.web.contract import HostDep
+from holdfast.web.problems import error_responses
 from holdfast.web.views import milliseconds
 
-router = APIRouter(prefix="/api/memory", tags=["memory"], responses=said_of(422))
+router = APIRouter(prefix="/api/memory", tags=["memory"], responses=error_responses(422))
 
 DeliveryId = Annotated[int, Path(ge=0, le=2**53)]
 
 
-class LaneView(BaseModel):
-    """How one provider stands."""
+class ProviderView(BaseModel):
+    """The state of one provider."""
 
     name: str
     state: str = Field(description="working, behind, failing or stuck")
-    owed: int = Field(description="turns that are still to be delivered")
+    owed: int = Field(description="turns not delivered yet")
     oldest_age: float | None = Field(description="for how long the oldest has been owed, in seconds")
     set_aside: int
     delivered: int = Field(description="turns that this process has delivered")
@@ -32,7 +32,7 @@ class LaneView(BaseModel):
     recall_stuck: bool
 
     @classmethod
-    def of(cls, given: ProviderStatus) -> "LaneView":
+    def of(cls, given: ProviderStatus) -> "ProviderView":
         failing = given.circuit == "open"
         state = (
             "failing" if failing else "stuck" if given.recall_stuck else "behind" if given.owed else "working"
@@ -50,15 +50,15 @@ class LaneView(BaseModel):
         )
 
 
-class Lanes(BaseModel):
-    lanes: list[LaneView]
+class MemoryStatusView(BaseModel):
+    providers: list[ProviderView]
 
 
-class FoundView(BaseModel):
-    """Something that a provider remembers."""
+class MemoryView(BaseModel):
+    """One memory of a provider."""
 
     provider: str
-    id: str | None = Field(description="names it to forget; null: it can't be named")
+    id: str | None = Field(description="the id for `forget`; null: it can't be forgotten by id")
     text: str
     kind: str
     session_id: str
@@ -67,7 +67,7 @@ class FoundView(BaseModel):
     at: int | None
 
     @classmethod
-    def of(cls, given: Found) -> "FoundView":
+    def of(cls, given: FoundMemory) -> "MemoryView":
         return cls(
             provider=given.provider,
             id=given.id,
@@ -80,9 +80,9 @@ class FoundView(BaseModel):
         )
 
 
-class FoundPage(BaseModel):
-    items: list[FoundView]
-    failed: dict[str, str] = Field(description="why, by the name of each provider that did not answer")
+class MemoryPage(BaseModel):
+    items: list[MemoryView]
+    failed: dict[str, str] = Field(description="the error of each provider that did not answer, by its name")
 
 
 class DeliveryView(BaseModel):
@@ -109,62 +109,62 @@ class DeliveryView(BaseModel):
         )
 
 
-class SetAside(BaseModel):
+class SetAsidePage(BaseModel):
     items: list[DeliveryView]
     next_after: int | None
 
 
-class Forgetting(Body):
+class ForgetBody(StrictBody):
     provider: Annotated[str, Field(min_length=1, max_length=200)]
     id: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 @router.get("")
-async def status(host: TheHost) -> Lanes:
-    """How every provider stands."""
-    return Lanes(lanes=[LaneView.of(each) for each in await host.memory.status()])
+async def status(host: HostDep) -> MemoryStatusView:
+    """The state of every provider."""
+    return MemoryStatusView(providers=[ProviderView.of(each) for each in await host.memory.status()])
 
 
 @router.get("/search")
 async def search(
-    host: TheHost,
+    host: HostDep,
     q: Annotated[str, Query(min_length=1, max_length=10_000)],
     provider: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-) -> FoundPage:
-    """What the providers remember about something; without a name, all of them that answer."""
+) -> MemoryPage:
+    """Search the memories of one provider, or without a name of all."""
     searched = await host.memory.search(q, provider=provider, limit=limit)
-    return FoundPage(items=[FoundView.of(each) for each in searched.found], failed=dict(searched.failed))
+    return MemoryPage(items=[MemoryView.of(each) for each in searched.found], failed=dict(searched.failed))
 
 
 @router.get("/set-aside")
 async def set_aside(
-    host: TheHost,
+    host: HostDep,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-) -> SetAside:
+) -> SetAsidePage:
     """Turns that could not be delivered and wait for a decision, oldest first."""
     found = await host.memory.set_aside(after=after, limit=limit + 1)
     more = len(found) > limit
-    return SetAside(
+    return SetAsidePage(
         items=[DeliveryView.of(each) for each in found[:limit]],
         next_after=found[limit - 1].id if more else None,
     )
 
 
-@router.post("/set-aside/{delivery_id}/retry", status_code=204, responses=said_of(404, 409))
-async def retry(host: TheHost, delivery_id: DeliveryId) -> None:
-    """Owe a turn again; it is sent at once."""
+@router.post("/set-aside/{delivery_id}/retry", status_code=204, responses=error_responses(404, 409))
+async def retry(host: HostDep, delivery_id: DeliveryId) -> None:
+    """Deliver a turn again, at once."""
     await host.memory.retry(delivery_id)
 
 
-@router.post("/set-aside/{delivery_id}/drop", status_code=204, responses=said_of(404, 409))
-async def drop(host: TheHost, delivery_id: DeliveryId) -> None:
-    """Give up sending a turn; it stays on record as dropped."""
+@router.post("/set-aside/{delivery_id}/drop", status_code=204, responses=error_responses(404, 409))
+async def drop(host: HostDep, delivery_id: DeliveryId) -> None:
+    """Give up the delivery of a turn; it is kept as dropped."""
     await host.memory.drop(delivery_id)
 
 
 @router.post("/forget", status_code=204)
-async def forget(host: TheHost, body: Forgetting) -> None:
-    """Remove something from a provider's memory for good; the conversation itself stays on record."""
+async def forget(host: HostDep, body: ForgetBody) -> None:
+    """Delete one memory of a provider for good; the conversation itself is kept."""
     await host.memory.forget(body.provider, body.id)

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query, Request, Response
 
 from holdfast.core.ids import new_id
 from holdfast.host import Beginning
-from holdfast.web.accepting import prefers
-from holdfast.web.bodies import MaybePlace, NewSession, Place, SessionChanges
-from holdfast.web.contract import TheHost, TheWeb
-from holdfast.web.problems import ProblemRaised, said_of
-from holdfast.web.reading import begun_view, detail_of, view_of, views_of
+from holdfast.web.accept_header import prefers
+from holdfast.web.bodies import BranchBody, KeyBody, NewSessionBody, SessionChangesBody, TruncateBody
+from holdfast.web.contract import HostDep, WebDep
+from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.events import stream_of
-from holdfast.web.streaming import EVENTS
+from holdfast.web.session_views import begun_view, detail_of, view_of, views_of
+from holdfast.web.streams import EVENTS
 from holdfast.web.views import SessionDetail, SessionPage, SessionView
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
@@ -22,15 +22,15 @@ LINES = "application/x-ndjson"
 ANY = {"schema": {"type": "string"}}
 
 
-@router.get("", responses=said_of(422))
+@router.get("", responses=error_responses(422))
 async def list_sessions(
-    host: TheHost,
+    host: HostDep,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    archived: Annotated[bool | None, Query(description="true: those out of sight")] = False,
+    archived: Annotated[bool | None, Query(description="true: only archived ones")] = False,
     pinned: bool | None = None,
 ) -> SessionPage:
-    """The conversations, the one last spoken in first."""
+    """The conversations, the most recent first."""
     listed = await host.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
     return SessionPage(
         items=await views_of(host, listed[:limit]),
@@ -42,19 +42,20 @@ async def list_sessions(
     "",
     status_code=201,
     response_model=SessionView,
-    responses={**said_of(404, 422, 503), 201: {"content": {EVENTS: ANY}}},
+    responses={**error_responses(404, 422, 503), 201: {"content": {EVENTS: ANY}}},
 )
-async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Response | SessionView:
-    """Begin a conversation, empty or with its first message: then that is not lost once this has answered.
+async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> Response | SessionView:
+    """Begin a conversation, empty or with its first message, which is not lost once this has answered.
 
-    The memory of the one left behind is committed, in the background. A message's `key` makes the call
-    idempotent: the second one with it answers with the conversation that the first one began. Who sends a
-    message and would rather have `text/event-stream` gets the conversation and then its events, from the
-    first one on; for a key that was used before, from a snapshot on.
+    The memory of `prev_session_id` is committed in the background. A message's `key` makes the call
+    idempotent: a second call with it answers with the conversation of the first. A client that sends a
+    message and prefers `text/event-stream` gets the conversation and then its events: all of them, or after
+    a snapshot when the key was used before.
     """
     host = web.host
     if body.message is None:
-        return await view_of(host, await host.new_session(body.prev_session_id, title=body.title))
+        made = await host.new_session(body.prev_session_id, title=body.title, key=body.key)
+        return await view_of(host, made)
     streamed = prefers(request.headers.getlist("accept"), EVENTS, to=JSON)
     if streamed:
         web.streams.refuse_when_full()
@@ -68,7 +69,7 @@ async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Resp
         if streamed:
             events = await host.event_batches(accepted.session_id)
     content = view.model_dump_json()
-    # It is stored: when others took the last stream meanwhile, the answer is the conversation alone.
+    # The message is stored; if no stream is free by now, the answer is the conversation alone.
     if not streamed or web.streams.full:
         return Response(content, 201, media_type=JSON)
     answer = stream_of(web, events, f"event: SessionView\ndata: {content}\n\n".encode())
@@ -79,10 +80,10 @@ async def begin_session(web: TheWeb, request: Request, body: NewSession) -> Resp
 @router.post(
     "/import",
     status_code=201,
-    responses=said_of(409, 413, 422),
+    responses=error_responses(409, 413, 422),
     openapi_extra={"requestBody": {"required": True, "content": {LINES: ANY}}},
 )
-async def import_session(host: TheHost, request: Request) -> SessionView:
+async def import_session(host: HostDep, request: Request) -> SessionView:
     """Store an exported conversation, all or nothing."""
     content = await request.body()
     try:
@@ -97,15 +98,15 @@ async def import_session(host: TheHost, request: Request) -> SessionView:
     return await view_of(host, await host.import_session([line for line in lines if line.strip()]))
 
 
-@router.get("/{session_id}", responses=said_of(404, 422))
-async def read_session(host: TheHost, session_id: str) -> SessionDetail:
-    """How a conversation stands. Any id of it may be named; the answer names its live end."""
+@router.get("/{session_id}", responses=error_responses(404, 422))
+async def read_session(host: HostDep, session_id: str) -> SessionDetail:
+    """The state of a conversation, by any of its ids; the answer has the current one."""
     return await detail_of(host, session_id)
 
 
-@router.patch("/{session_id}", responses=said_of(404, 422))
-async def change_session(host: TheHost, session_id: str, body: SessionChanges) -> SessionView:
-    """Rename, pin or archive a conversation; an empty title takes it away."""
+@router.patch("/{session_id}", responses=error_responses(404, 422))
+async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
+    """Rename, pin or archive a conversation; an empty title removes the title."""
     if "title" in body.model_fields_set:
         await host.rename(session_id, body.title)
     if body.pinned is not None:
@@ -115,41 +116,47 @@ async def change_session(host: TheHost, session_id: str, body: SessionChanges) -
     return await view_of(host, session_id)
 
 
-@router.delete("/{session_id}", status_code=204, responses=said_of(404, 409, 422))
+@router.delete("/{session_id}", status_code=204, responses=error_responses(404, 409, 422))
 async def delete_session(
-    host: TheHost,
+    host: HostDep,
     session_id: str,
-    force: Annotated[bool, Query(description="also what waits in it and what memory is owed for it")] = False,
+    force: Annotated[
+        bool, Query(description="also delete waiting messages and deliveries to memory")
+    ] = False,
 ) -> None:
     """Delete a whole conversation for good; branches that left it stay."""
     await host.delete(session_id, force=force)
 
 
-@router.post("/{session_id}/clear", status_code=201, responses=said_of(404, 409, 422))
-async def clear(host: TheHost, session_id: str) -> SessionView:
-    """End a conversation and begin an empty one. What was said stays on record."""
-    return await view_of(host, await host.clear(session_id))
+@router.post("/{session_id}/clear", status_code=201, responses=error_responses(404, 409, 422))
+async def clear(host: HostDep, session_id: str, body: KeyBody | None = None) -> SessionView:
+    """End a conversation and begin an empty one. Its messages are kept."""
+    return await view_of(host, await host.clear(session_id, key=body.key if body else None))
 
 
-@router.post("/{session_id}/truncate", status_code=201, responses=said_of(404, 409, 422))
-async def truncate(host: TheHost, session_id: str, body: Place) -> SessionView:
-    """Go on as if nothing from a message on had been said; the original stays on record."""
-    return await view_of(host, await host.truncate(session_id, before=body.before))
+@router.post("/{session_id}/truncate", status_code=201, responses=error_responses(404, 409, 422))
+async def truncate(host: HostDep, session_id: str, body: TruncateBody) -> SessionView:
+    """Go on in a copy that ends before a message; the original is kept."""
+    return await view_of(host, await host.truncate(session_id, before=body.before, key=body.key))
 
 
-@router.post("/{session_id}/branch", status_code=201, responses=said_of(404, 409, 422))
-async def branch(host: TheHost, session_id: str, body: MaybePlace | None = None) -> SessionView:
-    """A new conversation that begins with what was said before a message, or with all of it."""
-    place = body or MaybePlace()
-    return await view_of(host, await host.branch(session_id, before=place.before, exact=place.exact))
+@router.post("/{session_id}/branch", status_code=201, responses=error_responses(404, 409, 422))
+async def branch(host: HostDep, session_id: str, body: BranchBody | None = None) -> SessionView:
+    """A new conversation with the messages before a given one, or with all."""
+    place = body or BranchBody()
+    made = await host.branch(session_id, before=place.before, exact=place.exact, key=place.key)
+    return await view_of(host, made)
 
 
 @router.get(
     "/{session_id}/export",
     response_class=Response,
-    responses={**said_of(404, 422), 200: {"description": "the conversation", "content": {LINES: ANY}}},
+    responses={
+        **error_responses(404, 422),
+        200: {"description": "the conversation", "content": {LINES: ANY}},
+    },
 )
-async def export(host: TheHost, session_id: str) -> Response:
+async def export(host: HostDep, session_id: str) -> Response:
     """The conversation with its whole lineage, as lines of JSON."""
     lines = await host.export(session_id)
     name = "".join(each for each in session_id if each.isascii() and (each.isalnum() or each in "-_"))[:80]

@@ -33,6 +33,16 @@ const STORED = [
 ].map((message, seq) => ({ session_id: "s", seq, turn_id: "t1", at, carried: false, message }));
 const WHOLE = ["user: hello", "assistant: I look.", "tool: a", "assistant: Done."];
 
+test("a turn that goes on after a crash leaves no card and runs, with what is stored loaded again", () => {
+  const cut = run([{ kind: "TurnUnfinished", ...T, text: "hello", open_calls: [], number: 1 }]);
+  const waiting = { ...cut, unfinished: { turn_id: T.turn_id, said: "hello" } };
+  const on = run([{ kind: "TurnResumed", ...T, text: "hello", number: 2 }], waiting);
+  assert.equal(on.unfinished, null);
+  assert.equal(on.state, "running");
+  assert.equal(on.live.turnId, T.turn_id);
+  assert.ok(on.stale > cut.stale);
+});
+
 test("a turn is shown as it streams", () => {
   assert.deepEqual(texts(run([snapshot, ...TURN])), WHOLE);
   const half = run([snapshot, ...TURN.slice(0, 4)]);
@@ -201,7 +211,7 @@ test("a call that the store knows already is not shown twice to a page that come
   assert.deepEqual(texts(state), ["user: hello", "assistant: I look.", "tool: a"]);
 });
 
-test("what comes while the standing is being read is not lost to it", () => {
+test("events that come while the status is being read are not lost", () => {
   const ask = { kind: "ApprovalAsked", ...T, ask_id: "a1", call_id: "c1", subject: "rm x", subject_kind: "command", reason: "", destructive: false, seconds: 60, number: 2 };
   const begun = run([snapshot, TURN[0]]);
   const since = run([ask, { kind: "page.sent", inbox_id: 9, mode: "queue", message: { role: "user", content: "later" }, at }], begun);

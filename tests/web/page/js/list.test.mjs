@@ -1,4 +1,4 @@
-// The list of `list.js`: what is heard of a conversation is newer than what was being read meanwhile.
+// The list of `list.js`: a change of a conversation is newer than a read that was under way.
 import assert from "node:assert/strict";
 import test from "node:test";
 
@@ -16,9 +16,9 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a late reading does not take away what is known by now", async () => {
   const { list, answers } = listed();
-  list._heard(change("a"));
+  list._onChange(change("a"));
   list.put(session("a", { opening: "hello", state: "running" }));
-  list._heard(change("a", { state: "idle", asking: 1 }));
+  list._onChange(change("a", { state: "idle", asking: 1 }));
   answers[0].give(session("a", { state: "running" }));
   await settle();
   assert.equal(list.byId("a").opening, "hello");
@@ -28,8 +28,8 @@ test("a late reading does not take away what is known by now", async () => {
 
 test("a conversation that was read too early is read again", async () => {
   const { list, answers } = listed();
-  list._heard(change("a"));
-  list._heard(change("a", { state: "idle" }));
+  list._onChange(change("a"));
+  list._onChange(change("a", { state: "idle" }));
   answers[0].give(session("a"));
   await settle();
   answers[1].give(session("a", { opening: "hello" }));
@@ -45,7 +45,7 @@ test("a deleted conversation is gone, pinned ones stand first, then by date", ()
   list.put(session("new", { last_spoken: now - 1000, title: "new" }));
   list.put(session("pin", { last_spoken: now - 40 * 86_400_000, title: "pin", pinned: true }));
   list.put(session("gone", { last_spoken: now, title: "gone" }));
-  list._heard(change("gone", { deleted: true }));
+  list._onChange(change("gone", { deleted: true }));
   const rows = grouped(list.items, now).map((row) => row.heading ?? row.session.id);
   assert.deepEqual([rows[0], rows[1], rows[2], rows[3], rows[5]], ["Pinned", "pin", "Today", "new", "old"]);
 });

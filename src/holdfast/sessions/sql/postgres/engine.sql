@@ -30,10 +30,10 @@ select :session_id, (select coalesce(max(seq), -1) + 1 from messages where sessi
 returning seq
 
 -- name: lock_lease(name)^
--- Nobody else takes the lease over before this transaction has ended.
-select name, holder, token, expires from leases
- where name = :name and holder is not null and expires > store_now()
-   for share
+-- Who holds a lease or was the last to hold it, with which token, and whether it has time left. Nobody takes
+-- it over before this transaction has ended.
+select holder, token, expires > store_now() from leases where name = :name and holder is not null
+   for no key update
 
 -- name: due_heads(provider, limit)
 -- Sessions whose oldest open delivery may be claimed now, longest due first, each locked against other
@@ -104,7 +104,7 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
 -- Nobody adds to a conversation that is being deleted, nor refers to it.
 select id from sessions where root = :root order by started, id for update
 
--- name: standings(places)
+-- name: conversation_statuses(places)
 -- How conversations stand: a JSON list of [root, name of its lease].
 select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
        (select t.id from turns t where t.session_id = s.id and t.state = 'running'),

@@ -10,6 +10,15 @@ update asks set state = 'answered', answer = :answer
    and exists (select 1 from leases l where l.name = asks.lease and l.token = asks.token
                   and l.holder is not null and l.expires > store_now())
 
+-- name: move_asks(lease, old, new)!
+-- The asking process has taken its lease up again.
+update asks set token = :new where lease = :lease and token = :old
+
+-- name: keep_answer(id, message, key)!
+insert into inbox (session_id, mode, message, state, turn_id, key, created)
+select t.session_id, 'queue', :message, 'taken', t.id, :key, store_now()
+  from asks a join turns t on t.id = a.turn_id where a.id = :id
+
 -- name: close_ask(id)!
 update asks set state = 'closed' where id = :id and state = 'open'
 

@@ -11,6 +11,11 @@ update leases set expires = store_now() + :ttl_us
  where name = :name and holder = :holder and token = :token and expires > store_now()
 returning name, holder, token, expires
 
+-- name: take_up_lease(name, holder, token, ttl_us)!
+-- It ran out and is untouched: its holder goes on with the next fencing token.
+update leases set token = token + 1, expires = store_now() + :ttl_us
+ where name = :name and holder = :holder and token = :token
+
 -- name: release_lease(name, holder, token)!
 -- The row stays, so that tokens never start over.
 update leases set holder = null where name = :name and holder = :holder and token = :token
@@ -18,6 +23,13 @@ update leases set holder = null where name = :name and holder = :holder and toke
 -- name: current_lease(name)^
 select name, holder, token, expires from leases
  where name = :name and holder is not null and expires > store_now()
+
+-- name: last_lease(name)^
+-- In force or run out, but not let go.
+select name, holder, token, expires from leases where name = :name and holder is not null
+
+-- name: is_untouched_lease(name, holder, token)$
+select exists (select 1 from leases where name = :name and holder = :holder and token = :token)
 
 -- name: leases_in_force(pattern)
 select name from leases where holder is not null and expires > store_now() and name like :pattern

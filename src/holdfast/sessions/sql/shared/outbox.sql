@@ -38,6 +38,12 @@ update outbox set state = 'owed', attempts = 0, due = store_now() where id = :id
 -- name: drop_delivery(id)!
 update outbox set state = 'dropped', settled = store_now() where id = :id and state = 'set_aside'
 
+-- name: rename_provider(expected, name)!
+-- What was owed to a provider before it had said its own name. A turn is owed to it once.
+update outbox set provider = :name
+ where provider = :expected and state in ('owed', 'set_aside')
+   and not exists (select 1 from outbox twin where twin.turn_id = outbox.turn_id and twin.provider = :name)
+
 -- name: next_due(provider)$
 -- When the earliest head may be claimed.
 select min(o.due) from outbox o

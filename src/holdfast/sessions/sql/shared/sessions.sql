@@ -60,6 +60,12 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        s.generation, s.committed_generation
   from line join sessions s on s.id = line.id order by line.depth
 
+-- name: uncommitted_holders(root)
+-- Who ran the turns of a conversation that no boundary commit has covered yet.
+select distinct t.holder from sessions s join turns t on t.session_id = s.id
+ where s.root = :root and s.generation > s.committed_generation
+   and t.generation > s.committed_generation and t.holder is not null
+
 -- name: uncommitted_sessions()
 -- What a subagent did is its parent's to remember: its session, and what continues it, is left out.
 select s.id from sessions s join sessions r on r.id = s.root

@@ -1,7 +1,7 @@
--- name: insert_turn(id, session_id)!
+-- name: insert_turn(id, session_id, holder)!
 -- The row count tells whether the session is open and the turn's id was free.
-insert into turns (id, session_id, state, started)
-select :id, id, 'running', store_now() from sessions where id = :session_id and ended is null
+insert into turns (id, session_id, state, started, holder)
+select :id, id, 'running', store_now(), :holder from sessions where id = :session_id and ended is null
 on conflict (id) do nothing
 
 -- name: insert_completed_turn(id, session_id, generation, handover)!
@@ -33,13 +33,24 @@ select id, session_id, state, started, ended, reason, generation
   from turns where session_id = :session_id and state = 'running'
 
 -- name: unfinished_turns()
-select id, session_id, state, started, ended, reason, generation
-  from turns where state = 'running' order by started, id
+-- A subagent's is its caller's business.
+select t.id, t.session_id, t.state, t.started, t.ended, t.reason, t.generation
+  from turns t join sessions s on s.id = t.session_id join sessions r on r.id = s.root
+ where t.state = 'running' and (r.relation is null or r.relation <> 'delegate') order by t.started, t.id
 
 -- name: finish_turn(id, state, reason, generation, account)!
 update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
        account = :account, partial = null, partial_after = null
  where id = :id and state = 'running'
+
+-- name: resume_turn(id, holder)!
+update turns set resumed = resumed + 1, holder = :holder where id = :id and state = 'running'
+
+-- name: turn_holder(id)$
+select holder from turns where id = :id
+
+-- name: turn_resumed(id)$
+select resumed from turns where id = :id
 
 -- name: save_partial(id, partial)!
 update turns set partial = :partial,

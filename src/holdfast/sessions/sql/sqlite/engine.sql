@@ -39,8 +39,8 @@ select id, content from searchable_messages
  order by id
 
 -- name: lock_lease(name)^
-select name, holder, token, expires from leases
- where name = :name and holder is not null and expires > store_now()
+-- Who holds a lease or was the last to hold it, with which token, and whether it has time left.
+select holder, token, expires > store_now() from leases where name = :name and holder is not null
 
 -- name: due_heads(provider, limit)
 -- Sessions whose oldest open delivery may be claimed now, longest due first.
@@ -100,7 +100,7 @@ select 'delete', m.id, m.content
  where s.root = :root and m.carried = 0 and m.content is not null
    and m.id <= (select coalesce(max(id), 0) from message_index_docsize)
 
--- name: standings(places)
+-- name: conversation_statuses(places)
 -- How conversations stand: a JSON list of [root, name of its lease].
 select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
        (select t.id from turns t where t.session_id = s.id and t.state = 'running'),

@@ -1,0 +1,61 @@
+"""`PartialSaver`: saves an answer that still streams twice a second, also while the model pauses.
+
+A crash then loses at most the last words, and readers in another process see the answer grow. It is a task of
+its own, stopped before the answer is stored: a partial answer is never saved after the whole one.
+"""
+
+import asyncio
+import logging
+
+from holdfast.agent.answer import Answer
+from holdfast.agent.turn_store import TurnStore
+from holdfast.core.errors import Retryable
+
+logger = logging.getLogger(__name__)
+
+SAVE_SECONDS = 0.5
+
+
+class PartialSaver:
+    """Saves one answer while it grows."""
+
+    def __init__(self, store: TurnStore) -> None:
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, answer: Answer) -> None:
+        """Save this answer from now on. Raises what made saving stop before, such as a lost lease."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(answer), name="partial saver")
+        elif self._task.done():
+            self._task.result()
+
+    async def stop(self) -> None:
+        """Save no more; returns when no save is under way."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        task.cancel()
+        cancelled = None
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as interrupt:
+                cancelled = interrupt
+        if not task.cancelled():
+            task.exception()  # the next step of the turn meets the same trouble
+        if cancelled is not None:
+            raise cancelled
+
+    async def _run(self, answer: Answer) -> None:
+        saved = 0
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            text = answer.text
+            if len(text) > saved:
+                try:
+                    await self._store.save_partial(text)
+                    saved = len(text)
+                except Retryable as trouble:
+                    # The answer continues, and its end waits for the store if it must.
+                    logger.warning("turn.partial_not_saved", extra={"cause": repr(trouble)})

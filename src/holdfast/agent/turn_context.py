@@ -1,0 +1,112 @@
+"""`TurnContext`: what one turn works with, and `TurnContextBuilder`, which puts it together.
+
+The tools and the system text are put together when the first turn needs them. Both stay the same from then
+on, so the beginning of every request does too and prompt caches hold. The model may be another each turn.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.agent.agent_memory import AgentMemory
+from holdfast.agent.compaction import Compaction
+from holdfast.agent.contract import AgentOptions, Limits, Pools
+from holdfast.agent.prompt import Prompt
+from holdfast.agent.summary import compressor_for
+from holdfast.agent.tool_set import ToolSet
+from holdfast.agent.transcript import Transcript
+from holdfast.core.contract import Clock
+from holdfast.models.contract import Model, ToolSchema
+from holdfast.models.switchable_model import borrow_for_turn
+from holdfast.tools.contract import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What one turn works with. The model is the same for the whole turn."""
+
+    model: Model
+    system: str
+    tools: ToolSet
+    transcript: Transcript
+    compaction: Compaction
+    memory: AgentMemory
+    limits: Limits
+    clock: Clock
+
+    @property
+    def schemas(self) -> Sequence[ToolSchema]:
+        """The tools as the model is told of them; none when it calls no tools."""
+        return self.tools.schemas if self.model.traits.calls_tools else ()
+
+
+class TurnContextBuilder:
+    """Makes the context of each turn. Asks memory for its share once; a provider that is slow is left out."""
+
+    def __init__(
+        self,
+        model: Model,
+        tools: Iterable[Tool],
+        memory: AgentMemory,
+        compaction: Compaction,
+        pools: Pools,
+        options: AgentOptions,
+    ) -> None:
+        self._model = model
+        self._own_tools = list(tools)
+        self._memory = memory
+        self._compaction = compaction
+        self._default_compressor = compaction.compressor
+        self._pools = pools
+        self._options = options
+        self._tools: ToolSet | None = None
+        self._system: str | None = None
+        self._tools_are_late = False
+        self._block_is_late = False
+
+    async def build(self, transcript: Transcript) -> TurnContext:
+        """The context of the turn that begins now."""
+        tools = await self.tools()
+        return TurnContext(
+            model=self._model_for_a_turn(),
+            system=await self.system(),
+            tools=tools,
+            transcript=transcript,
+            compaction=self._compaction,
+            memory=self._memory,
+            limits=self._options.limits,
+            clock=self._options.clock,
+        )
+
+    def _model_for_a_turn(self) -> Model:
+        """The model in use now; what depends on its window and its abilities follows it."""
+        model = borrow_for_turn(self._model)
+        self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
+        if self._compaction.compressor is self._default_compressor:
+            self._default_compressor = compressor_for(self._options.summary_model or self._model)
+            self._compaction.compressor = self._default_compressor
+        return model
+
+    async def tools(self) -> ToolSet:
+        """The agent's own tools and those of its memory; asked for again while a provider is late."""
+        if self._tools is None or self._tools_are_late:
+            options = self._options
+            taken = {tool.name for tool in self._own_tools}
+            offered, self._tools_are_late = await self._memory.tools(self._window(), taken)
+            tools = [*self._own_tools, *offered]
+            self._tools = ToolSet(tools, self._pools.work, options)
+        return self._tools
+
+    def _window(self) -> int:
+        return self._model.traits.context_window
+
+    async def system(self) -> str:
+        """Instructions, the project's files, skills, and what memory adds; as for the tools."""
+        if self._system is None or self._block_is_late:
+            options = self._options
+            remembered = await self._memory.system_block(self._window())
+            self._block_is_late = remembered.is_late
+            prompt = Prompt(
+                options.instructions, options.workspace, options.skills, remembered.text, options.own_files
+            )
+            self._system = await self._pools.system_texts.of(prompt)
+        return self._system

@@ -1,0 +1,88 @@
+"""A chat without a terminal: each line of standard input is a message."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from holdfast.cli.plain_view import PlainView
+from holdfast.cli.session_lookup import find_on_host
+from holdfast.core.events import Event
+from holdfast.core.settings import Settings
+from holdfast.host import AskOptions, Host
+from holdfast.process import DaemonPool, off_loop
+from holdfast.wiring.graceful_stop import GracefulStop, open_host
+
+SOURCE = "cli"
+
+
+def say(line: str) -> None:
+    """Print a diagnostic."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+async def answer_lines(settings: Settings, wanted: str) -> None:
+    """Answer each line until the input ends."""
+    # On a daemon thread, so that a read that never returns can't hold up the exit.
+    reading = DaemonPool("stdin", workers=1, backlog=1)
+    async with open_host(settings, source=SOURCE, say=say, attended=False) as (host, leaving):
+        notices(host)
+        session_id = await find_on_host(host, wanted) if wanted else await host.new_session()
+        while not leaving.requested.is_set():
+            line = await _next_line(reading, leaving)
+            if not line:
+                break
+            if line.strip():
+                await answer(host, session_id, line.strip(), leaving)
+    leaving.raise_signal()
+
+
+async def turn_events(
+    host: Host, session_id: str, text: str, leaving: GracefulStop
+) -> AsyncGenerator[Event, None]:
+    """Send a message; returns the events of its turn. A request to stop interrupts the turn."""
+    # Another process that runs the turn may have a person to ask.
+    options = AskOptions(when_asked="refuse-here", stop=leaving.requested)
+    return (await host.start_turn(session_id, text, options)).events()
+
+
+async def answer(host: Host, session_id: str, text: str, leaving: GracefulStop) -> None:
+    """Send one message and print its answer."""
+    view = PlainView(sys.stdout, sys.stderr, live=sys.stdout.isatty())
+    try:
+        async with aclosing(await turn_events(host, session_id, text, leaving)) as events:
+            async for event in events:
+                view.show(event)
+    except KeyboardInterrupt as interrupted:
+        if leaving.signal not in (None, signal.SIGINT):
+            say(str(interrupted))
+            leaving.raise_signal()
+        raise
+
+
+def notices(host: Host) -> None:
+    """Print what a person should know before the first answer."""
+    if host.model and host.model.notice:
+        say(host.model.notice)
+    for problem in host.problems:
+        say(problem)
+
+
+async def _read(reading: DaemonPool) -> str:
+    return await off_loop(reading, sys.stdin.readline)
+
+
+async def _next_line(reading: DaemonPool, leaving: GracefulStop) -> str:
+    """The next line; empty when the input ends or a stop is asked for."""
+    line = asyncio.create_task(_read(reading))
+    stop = asyncio.create_task(leaving.requested.wait())
+    both: list[asyncio.Task[Any]] = [line, stop]
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not line.done():
+        line.cancel()
+        return ""
+    return line.result()

@@ -1,0 +1,71 @@
+"""Finds a conversation by its id, the beginning or end of its id, or its number in the list."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from holdfast.cli.clean_text import one_line
+from holdfast.core.errors import InvalidInput
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import SECOND
+from holdfast.sessions.conversation_list import ListedConversation
+
+if TYPE_CHECKING:
+    from holdfast.host import Host
+
+LOOKED_AT = 1_000
+SHORT = 8
+"""How many of an id's last characters are shown; the first ones only encode the time."""
+
+
+def find_in_store(db: SessionDB, wanted: str, *, archived: bool = False) -> str:
+    """The id of the conversation that `wanted` names; any session's id is accepted.
+
+    A number counts in the list, or with `archived` in the list of archived ones.
+    """
+    if db.get_session(wanted) is not None:
+        return wanted
+    return find_in_list(wanted, db.conversations.list(archived=True if archived else None, limit=LOOKED_AT))
+
+
+async def find_on_host(host: "Host", wanted: str) -> str:
+    """The same, through a running host."""
+    return find_in_list(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+
+
+def find_in_list(wanted: str, listed: list[ListedConversation]) -> str:
+    """The id that matches; `InvalidInput` when none or several do.
+
+    A number counts the conversations that are not archived, unless all are.
+    """
+    ids = [each.session.id for each in listed]
+    if not ids:
+        missed = "" if wanted.isdecimal() else f"there is no conversation {wanted!r}: "
+        raise InvalidInput(f"{missed}there are no conversations yet; `holdfast chat` begins one")
+    if wanted in ids:
+        return wanted
+    numbered = [each.session.id for each in listed if not each.archived] or ids
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(numbered):
+        return numbered[int(wanted) - 1]
+    folded = wanted.lower()
+    fitting = [each for each in ids if each.lower().startswith(folded) or each.lower().endswith(folded)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise InvalidInput(f"there is no conversation {wanted!r}; `holdfast sessions` lists them")
+    raise InvalidInput(f"{wanted!r} fits {len(fitting)} conversations; give more of the id")
+
+
+def day(moment: int) -> str:
+    """A time of the store in the local time zone."""
+    return datetime.fromtimestamp(moment / SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def listed_line(number: int, each: ListedConversation, width: int) -> str:
+    """The line of one conversation in a list."""
+    head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_spoken)}  {each.messages:>4} msg  "
+    about = each.session.title or each.opening or "(nothing was said)"
+    if each.pinned:
+        about = f"[pinned] {about}"
+    if width < len(head) + 16:
+        head = f"{number:>3} …{each.session.id[-SHORT:]} "
+    return head + one_line(about, max(10, width - len(head)))

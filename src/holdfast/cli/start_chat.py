@@ -1,0 +1,28 @@
+"""Starts a chat on the terminal or, without one, line by line."""
+
+import sys
+
+from holdfast.cli.closed_streams import ClosedInput
+from holdfast.core.errors import InvalidInput
+from holdfast.process import run
+
+
+def start_chat(wanted: str = "", workspace: str = "") -> None:
+    """Chat in a new conversation, or in the one that `wanted` names."""
+    from holdfast.wiring import load_settings
+    from holdfast.wiring.workspace import with_workspace
+
+    if isinstance(sys.stdin, ClosedInput):
+        raise InvalidInput("standard input is closed; a chat needs a terminal, or lines to answer")
+    settings = with_workspace(load_settings(), workspace)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from holdfast.cli.workspace import confirm_workspace
+
+        settings = confirm_workspace(settings)
+        from holdfast.cli.terminal.run_chat import run_chat
+
+        run(run_chat(settings, wanted))
+    else:
+        from holdfast.cli.line_chat import answer_lines
+
+        run(answer_lines(settings, wanted))

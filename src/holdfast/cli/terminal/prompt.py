@@ -1,0 +1,141 @@
+"""The prompt, which stays while turns run, and its keys. Enter sends, Alt-Enter begins a new line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import AnyFormattedText
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+
+LONG_PASTE = 4_000
+"""A pasted text with more characters is shown as a placeholder."""
+REMEMBERED = 2_000
+"""Longer lines are not kept for the arrow keys."""
+
+STYLE = Style.from_dict(
+    {
+        "you": "bold ansigreen",
+        "ask": "bold ansiyellow",
+        "live": "ansibrightblack",
+        "bottom-toolbar": "noreverse ansibrightblack",
+    }
+)
+
+
+@dataclass(slots=True)
+class PastedTexts:
+    """Long pasted texts and their placeholders in the input."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def stand_in(self, text: str) -> str:
+        word = f"[pasted text {len(self.texts) + 1}: {len(text):,} characters]"
+        self.texts[word] = text
+        return word
+
+    def put_back(self, text: str) -> str:
+        for word, whole in self.texts.items():
+            text = text.replace(word, whole)
+        self.texts.clear()
+        return text
+
+
+class ShortHistory(FileHistory):
+    """Keeps only short lines, and works without a file when the disk is full."""
+
+    def store_string(self, string: str) -> None:
+        if len(string) <= REMEMBERED:
+            try:
+                super().store_string(string)
+            except OSError:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class PromptActions:
+    """What the keys call."""
+
+    submit: Callable[[str], None]
+    interrupt: Callable[[Buffer], None]
+    leave: Callable[[], None]
+
+
+def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None
+            return
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+            return
+        text = buffer.text
+        buffer.reset(append_to_history=bool(text.strip()))
+        if text.strip():
+            actions.submit(pasted.put_back(text))
+
+    @keys.add("escape", "enter")
+    def _new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _interrupt(event: KeyPressEvent) -> None:
+        actions.interrupt(event.current_buffer)
+
+    @keys.add("c-d")
+    def _end(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        else:
+            actions.leave()
+
+    @keys.add(Keys.BracketedPaste)
+    def _paste(event: KeyPressEvent) -> None:
+        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+        event.current_buffer.insert_text(pasted.stand_in(text) if len(text) > LONG_PASTE else text)
+
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFrame:
+    """The texts above and below the input."""
+
+    above: Callable[[], AnyFormattedText]
+    below: Callable[[], AnyFormattedText]
+
+
+def make_prompt(
+    actions: PromptActions, frame: PromptFrame, completer: Completer, history: Path | None, output: Output
+) -> PromptSession[str]:
+    """The prompt; it returns no text, `actions.submit` gets each line."""
+    kept: History = ShortHistory(str(history)) if history else InMemoryHistory()
+    session: PromptSession[str] = PromptSession(
+        frame.above,
+        multiline=True,
+        completer=completer,
+        complete_while_typing=Condition(lambda: session.default_buffer.text.startswith("/")),
+        history=kept,
+        key_bindings=bindings(actions, PastedTexts()),
+        bottom_toolbar=frame.below,
+        prompt_continuation="  ",
+        erase_when_done=True,
+        enable_suspend=True,
+        reserve_space_for_menu=4,
+        style=STYLE,
+        output=output,
+    )
+    return session

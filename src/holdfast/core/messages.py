@@ -1,0 +1,42 @@
+"""What every room reads from a message: its text, and the data that Holdfast stores with it."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.contract import Message
+
+HOLDFAST_KEY = "holdfast"
+"""The key of a stored message under which Holdfast keeps data that no model API knows."""
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def holdfast_data(message: Mapping[str, Any] | Message) -> dict[str, Any]:
+    """The data that Holdfast stored with a message; empty when there is none."""
+    data: object = message.get(HOLDFAST_KEY)
+    return data if isinstance(data, dict) else {}
+
+
+def text_of(message: Message) -> str:
+    """The text of a message, whatever its shape. Text parts are joined by line ends."""
+    content: Any = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return json.dumps(content)
+    return "\n".join(part for part in map(_part_text, content) if part is not None)
+
+
+def storable(text: str) -> str:
+    """The text as every store and every model takes it: without NUL and without half surrogate pairs."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return UNSTORABLE.sub("\ufffd", text)
+
+
+def _part_text(part: object) -> str | None:
+    if not isinstance(part, dict):
+        return str(part)
+    text = part.get("text")
+    return text if isinstance(text, str) else None

@@ -1,0 +1,154 @@
+"""Checks for settings that are texts.
+
+Each check returns the text, or raises a `ValueError` that says what is expected. No check uses the network or
+reads a file.
+"""
+
+import difflib
+import ipaddress
+import json
+import re
+from urllib.parse import urlsplit
+
+RULE_KIND = re.compile(r"[A-Za-z0-9_*-]+")
+RULE_KINDS = ("command", "read", "write", "fetch")
+SERVER_TOOL = re.compile(r"[A-Za-z0-9_-]+?__[A-Za-z0-9_*-]+")
+BEGINNINGS = {
+    "read": (("/", "*", "?", "["), "a whole path, from / on"),
+    "write": (("/", "*", "?", "["), "a whole path, from / on"),
+    "fetch": (("http", "*", "?", "["), "an address that begins with http:// or https://"),
+}
+"""How the patterns of each kind must begin. A pattern with another beginning would match nothing."""
+HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
+ROOT_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
+OWN_PATHS = ("/api", "/v1")
+MIN_PREFIX_BITS = {4: 8, 6: 7}
+"""The widest private networks, 10.0.0.0/8 and fc00::/7, in bits."""
+PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def split_rule(text: str) -> tuple[str, str]:
+    """The kind and the pattern of an allow rule."""
+    kind, colon, pattern = text.partition(":")
+    if not colon or not RULE_KIND.fullmatch(kind) or not pattern.strip():
+        raise ValueError(f"an allow rule is KIND:PATTERN, such as command:git status*, not {text!r}")
+    if kind not in RULE_KINDS and not SERVER_TOOL.fullmatch(kind):
+        close = difflib.get_close_matches(kind.lower(), RULE_KINDS, n=1)
+        raise ValueError(
+            f"the kind of an allow rule is {', '.join(RULE_KINDS)} or SERVER__TOOL (for MCP), not {kind!r}"
+            + (f"; is {close[0]!r} meant?" if close else "")
+        )
+    return kind, pattern.strip()
+
+
+def allow_rule(text: str) -> str:
+    kind, pattern = split_rule(text)
+    beginnings, right = BEGINNINGS.get(kind, (("",), ""))
+    if not pattern.startswith(beginnings):
+        raise ValueError(f"a {kind} rule is matched against {right}, so {text!r} allows nothing")
+    return text
+
+
+def split_list(text: str) -> list[object]:
+    """A list that is written in one text: as JSON, or with commas."""
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None  # an address of IPv6 begins with a bracket too
+        if isinstance(found, list):
+            return found
+    return [name for each in text.split(",") if (name := each.strip())]
+
+
+def printable(text: str) -> str:
+    """A name or a path: one line, without control characters."""
+    if UNPRINTABLE.search(text):
+        raise ValueError("must not hold line ends or control characters")
+    return text
+
+
+def host_name(text: str) -> str:
+    """The name or address of a machine, without a port."""
+    if _is_address(text.removeprefix("[").removesuffix("]")) or _is_name(text):
+        return text
+    raise ValueError(f"must be a name or an address without a port or a path, not {text!r}")
+
+
+def listening_address(text: str) -> str:
+    if _is_address(text) or _is_name(text):
+        return text
+    raise ValueError(f"must be an address or a name such as 127.0.0.1, ::1 or localhost, not {text!r}")
+
+
+def origin(text: str) -> str:
+    """The origin of a page, as a browser sends it."""
+    try:
+        parts = urlsplit(text)
+        bare = not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and bare
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"must be like https://NAME or http://NAME:PORT, without a path, not {text!r}")
+    return text
+
+
+def network(text: str) -> str:
+    """An IP address, or a network that is small enough to belong to one owner."""
+    try:
+        found = ipaddress.ip_network(text)
+    except ValueError:
+        raise ValueError(
+            f"must be an address or a network, such as 127.0.0.1, 10.0.0.0/8 or fd00::/8, not {text!r}"
+        ) from None
+    if found.prefixlen < MIN_PREFIX_BITS[found.version]:
+        raise ValueError(f"{text} makes strangers proxies, who could claim any address; name your own")
+    return text
+
+
+def path_prefix(text: str) -> str:
+    """The prefix that a proxy puts before every path, without a slash at its end."""
+    path = text.rstrip("/")
+    if not path:
+        return ""
+    if not ROOT_PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
+        raise ValueError(f"must be like /holdfast, with letters, digits, '.', '_', '~' and '-', not {text!r}")
+    if path.startswith(OWN_PATHS) and f"{path}/".startswith(tuple(f"{own}/" for own in OWN_PATHS)):
+        raise ValueError(f"must not begin with {' or '.join(OWN_PATHS)}, which are paths of the API itself")
+    return path
+
+
+def provider_name(text: str) -> str:
+    """The name of a memory provider."""
+    if PROVIDER.fullmatch(text) or (text.startswith("hermes:") and text != "hermes:"):
+        return printable(text)
+    raise ValueError(f"must be the name of a provider, module:Class or hermes:FOLDER, not {text!r}")
+
+
+def store_url(text: str) -> str:
+    """The URL of the store. Errors never repeat it, because it may hold a password."""
+    scheme, separator, rest = text.partition("://")
+    fits = (scheme == "sqlite" and rest.startswith("/") and len(rest) > 1) or scheme in (
+        "postgresql",
+        "postgres",
+    )
+    if text and not (separator and fits):
+        raise ValueError(
+            "must be sqlite:///PATH (four slashes for an absolute one) or postgresql://HOST/DATABASE"
+        )
+    return printable(text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_name(text: str) -> bool:
+    # A text of digits and dots was meant as an address.
+    return bool(HOST_NAME.fullmatch(text)) and len(text) <= 254 and not re.fullmatch(r"[\d.]+", text)  # noqa: PLR2004

@@ -1,0 +1,243 @@
+"""`ProviderGate`: every call into a memory provider passes it, because foreign code may never return.
+
+Each call runs on a thread that belongs to that provider alone: its write lane, its recall lane, or the gate's
+own thread for everything else (import, construction, `is_available`, prompt block, tool schemas, checks). The
+gate knows which calls are running, since when, and their deadlines. The caller goes on without a late answer,
+and no further call starts on that thread until the late one returns. So a provider that hangs blocks at most
+three threads, all its own. `bounds.py` limits the size of the answers.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import ProviderLate, ProviderUnavailable
+from holdfast.memory.contract import MemoryProvider
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ANSWER_SECONDS = 5.0
+"""Deadline of calls about the provider itself, such as `is_available` and `get_tool_schemas`."""
+WRITE_SECONDS = 60.0
+"""Deadline of a delivery, a boundary hook and `initialize`."""
+MAX_WAITING = 64
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """A call into the provider that is queued or has not returned."""
+
+    what: str
+    began: float
+    deadline: float
+    thread: int = 0
+    is_logged: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _WaitingCall:
+    out: RunningCall
+    call: Callable[[], Any]
+    answer: "Future[Any]"
+
+
+class ProviderGate:
+    """Runs the calls into one provider and knows which of them are late."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self._clock = clock
+        self._lock = threading.Lock()  # guards the fields below
+        self._running: list[RunningCall] = []
+        self._waiting: deque[_WaitingCall] = deque()
+        self._current: RunningCall | None = None
+        self._worker: threading.Thread | None = None
+
+    # on the gate's own thread
+
+    def submit(self, what: str, call: Callable[[], T], seconds: float = ANSWER_SECONDS) -> "Future[T]":
+        """Queue a call for the gate's own thread.
+
+        While an earlier call is late, the future fails with `ProviderUnavailable`.
+        """
+        now = self._clock.monotonic()
+        asked = _WaitingCall(RunningCall(what, now, now + seconds), call, Future())
+        with self._lock:
+            if problem := self._refusal(now):
+                return refused_answer(self.name, problem)
+            self._waiting.append(asked)
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name=f"memory-{self.name}", daemon=True)
+                self._worker.start()
+        return asked.answer
+
+    def answer(self, what: str, call: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
+        """Run a call on the gate's own thread and wait for it; raises `ProviderLate` after the deadline."""
+        answer = self.submit(what, call, seconds)
+        try:
+            return answer.result(seconds)
+        except TimeoutError:
+            if answer.done():
+                raise  # the provider raised it
+            answer.cancel()
+            raise ProviderLate(self.name, what, seconds) from None
+
+    def refusal(self) -> str:
+        """Why the gate's own thread accepts no call now; empty when it does."""
+        with self._lock:
+            return self._refusal(self._clock.monotonic())
+
+    def _refusal(self, now: float) -> str:
+        if self._current is not None and now > self._current.deadline:
+            return f"it has not returned from {self._current.what} yet"
+        return "too many calls wait for it already" if len(self._waiting) >= MAX_WAITING else ""
+
+    def _work(self) -> None:
+        # The thread ends when the queue is empty, so an idle provider has no thread.
+        while (asked := self._next()) is not None:
+            self._answer(asked)
+            del asked
+
+    def _next(self) -> _WaitingCall | None:
+        with self._lock:
+            self._current = None
+            if not self._waiting:
+                self._worker = None
+                return None
+            asked = self._waiting.popleft()
+            self._current = asked.out
+            return asked
+
+    def _answer(self, asked: _WaitingCall) -> None:
+        if not asked.answer.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._run(asked.out, asked.call)
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
+            asked.answer.set_exception(error)
+        else:
+            asked.answer.set_result(result)
+
+    # on a lane
+
+    def run(self, what: str, seconds: float, call: Callable[[], T]) -> T:
+        """Run a call on the current thread, a lane of the provider, and track it until it returns."""
+        now = self._clock.monotonic()
+        return self._run(RunningCall(what, now, now + seconds), call)
+
+    def _run(self, out: RunningCall, call: Callable[[], T]) -> T:
+        out.thread = threading.get_ident()
+        with self._lock:
+            self._running.append(out)
+        try:
+            return call()
+        finally:
+            with self._lock:
+                self._running.remove(out)
+            if out.is_logged:
+                took = self._clock.monotonic() - out.began
+                logger.warning(
+                    "memory.late_call_returned",
+                    extra={"provider": self.name, "call": out.what, "seconds": round(took, 1)},
+                )
+
+    # what is late
+
+    def late_call(self, thread: int | None = None) -> str | None:
+        """A description of the oldest call past its deadline; None when no call is late.
+
+        With `thread`, only calls on that thread count.
+        """
+        now = self._clock.monotonic()
+        with self._lock:
+            late = [each for each in self._running if now > each.deadline and thread in (None, each.thread)]
+        if not late:
+            return None
+        oldest = min(late, key=lambda each: each.began)
+        return f"{oldest.what} has not returned for {now - oldest.began:.0f} s"
+
+    def log_late_calls(self) -> None:
+        """Log each late call, once."""
+        now = self._clock.monotonic()
+        with self._lock:
+            fresh = [each for each in self._running if now > each.deadline and not each.is_logged]
+            for each in fresh:
+                each.is_logged = True
+        for each in fresh:
+            logger.warning(
+                "memory.call_is_late",
+                extra={"provider": self.name, "call": each.what, "seconds": round(now - each.began, 1)},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GatedProvider:
+    """A provider with its own name and its gate."""
+
+    name: str
+    provider: MemoryProvider
+    gate: ProviderGate
+
+    def answer(self, what: str, call: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
+        """Run a call and wait for its answer; raises `ProviderLate` after the deadline."""
+        return self.gate.answer(what, call, seconds)
+
+
+class CachedAnswer(Generic[T]):
+    """A call that runs at most once at a time; its last answer is used while the provider is late."""
+
+    def __init__(self, gate: ProviderGate, what: str, call: Callable[[], T], nothing: T) -> None:
+        self._gate = gate
+        self._what = what
+        self._call = call
+        self._lock = threading.Lock()  # guards the fields below
+        self._pending: Future[T] | None = None
+        self.last = nothing
+
+    def ask(self, seconds: float) -> "Future[T]":
+        """Start the call, or join the one that is running."""
+        with self._lock:
+            if self._pending is None or self._pending.done():
+                self._pending = self._gate.submit(self._what, self._call, seconds)
+                self._pending.add_done_callback(self._keep)
+            elif problem := self._gate.refusal():
+                return refused_answer(self._gate.name, problem)
+            return self._pending
+
+    def latest(self, answer: "Future[T]") -> tuple[T, BaseException | None]:
+        """The newest answer, and the error when it is not from this call."""
+        if not answer.done():
+            return self.last, ProviderUnavailable(self._gate.name, problem="it did not answer in time")
+        return self.last, answer.exception()
+
+    def _keep(self, answer: "Future[T]") -> None:
+        if answer.cancelled():
+            return
+        if answer.exception() is None:
+            self.last = answer.result()
+        elif not isinstance(answer.exception(), ProviderUnavailable):
+            logger.warning(
+                "memory.provider_failed",
+                exc_info=answer.exception(),
+                extra={"provider": self._gate.name, "call": self._what},
+            )
+
+
+def gate_provider(provider: MemoryProvider, clock: Clock, name: str | None = None) -> GatedProvider:
+    """Give a provider object a gate of its own."""
+    called = provider.name if name is None else name
+    return GatedProvider(called, provider, ProviderGate(called, clock))
+
+
+def refused_answer(name: str, problem: str) -> "Future[Any]":
+    """A future that has failed: the provider accepts no call."""
+    answer: Future[Any] = Future()
+    answer.set_exception(ProviderUnavailable(name, problem=problem))
+    return answer

@@ -1,1 +1,0 @@
-"""The built-in memory providers, each one file or one small folder."""

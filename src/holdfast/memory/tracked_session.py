@@ -1,0 +1,66 @@
+"""The state of one session in `SessionLifecycle`: its agent, its uncommitted turns and the running commit.
+
+Plain data without locks: `lifecycle.py` guards it and acts on it.
+"""
+
+import enum
+import threading
+from dataclasses import dataclass, field
+
+from holdfast.memory.contract import MemoryCommitter
+from holdfast.memory.segments import Segment, Segments
+
+
+class CommitOutcome(enum.Enum):
+    """The result of one attempt to commit."""
+
+    COMMITTED = "committed"
+    FAILED = "failed"
+    CLEAN = "nothing is dirty"
+    UNOWNED = "the oldest segment has no owner, and no agent is known"
+    BUSY = "another commit of this session is in flight"
+
+
+@dataclass(slots=True, eq=False)
+class MemoryCommit:
+    """One attempt to commit a segment."""
+
+    thread: int
+    done: threading.Event = field(default_factory=threading.Event)
+    outcome: CommitOutcome = CommitOutcome.FAILED
+    segment: Segment | None = None
+    owner: MemoryCommitter | None = None
+    behind: int = 0
+    """How many segments were behind this one when the commit began."""
+
+
+@dataclass(slots=True, eq=False)
+class TrackedSession:
+    """One session, tracked while it has an agent or uncommitted turns."""
+
+    number: int
+    """Sessions are numbered in the order in which they were first tracked."""
+    agent: MemoryCommitter | None = None
+    dirty: Segments = field(default_factory=Segments)
+    in_flight: MemoryCommit | None = None
+
+    def is_busy(self) -> bool:
+        return self.in_flight is not None or len(self.dirty) > 0
+
+    def is_settled(self) -> bool:
+        """Whether the session needs no tracking any more."""
+        return self.agent is None and not self.is_busy()
+
+    def needs(self, agent: MemoryCommitter) -> bool:
+        """Whether the running commit or a dirty segment belongs to this agent."""
+        running = self.in_flight is not None and self.in_flight.owner is agent
+        return running or self.dirty.belongs_to(agent)
+
+    def agents(self) -> list[MemoryCommitter]:
+        """All agents of the session: the registered one, the committing one and the owners of segments."""
+        running = self.in_flight.owner if self.in_flight is not None else None
+        return [each for each in (self.agent, running, *self.dirty.owners()) if each is not None]
+
+    def knows(self, agent: MemoryCommitter) -> bool:
+        """Whether this is one of the agents of the session."""
+        return any(each is agent for each in self.agents())

@@ -1,0 +1,96 @@
+"""Reads names, windows and prices from the list of models that a server gives. Pure functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.core.errors import ModelMissing
+from holdfast.core.settings import ModelSettings
+from holdfast.models.choice import DEFAULT_NAMES, ModelChoice
+from holdfast.models.contract import Prices
+from holdfast.models.server import Server
+
+Listed = Sequence[Mapping[str, Any]]
+
+# Tokens by the beginning of a name, longer beginnings first. The server's own number has priority.
+WINDOWS: tuple[tuple[str, int], ...] = (
+    ("openrouter/auto", 128_000),
+    ("gpt-4.1", 1_000_000),
+    ("gpt-4", 128_000),
+    ("gpt-5", 400_000),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4", 200_000),
+    ("claude-", 200_000),
+)
+# A number that is too small shortens conversations early; one that is too large makes servers refuse them.
+UNKNOWN_WINDOW = 32_000
+UNKNOWN_LOCAL_WINDOW = 4_096
+MIN_WINDOW = 512
+LISTED_WINDOWS = (
+    "context_length",
+    "max_model_len",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+)
+
+
+def chat_models(listed: Listed) -> list[str]:
+    """The names of the chat models."""
+    names = [model["id"] for model in listed if isinstance(model.get("id"), str) and model["id"]]
+    return [name for name in names if "embed" not in name.lower()]
+
+
+def with_listed_name(choice: ModelChoice, listed: Listed) -> ModelChoice:
+    """The choice with a name: its own, or that of the first listed chat model."""
+    if choice.name:
+        return choice
+    names = chat_models(listed)
+    if not names:
+        raise ModelMissing(
+            f"the server at {Server(choice.base_url).display_url} lists no model to talk to. "
+            "Load one there, or set model.name in the settings file."
+        )
+    return replace(choice, name=names[0])
+
+
+def context_window(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> int:
+    """The window in tokens: from the settings, from the server, known for the name, or a careful guess."""
+    if settings.context_window is not None:
+        return settings.context_window
+    known = next((size for start, size in WINDOWS if choice.name.startswith(start)), None)
+    if choice.name == DEFAULT_NAMES["openrouter"] and known:
+        return known  # it lists the widest of the models it may choose
+    stated = _stated_window(_entry(choice, listed))
+    local = choice.provider in ("ollama", "llamacpp")
+    return stated or known or (UNKNOWN_LOCAL_WINDOW if local else UNKNOWN_WINDOW)
+
+
+def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Prices:
+    """The prices from the settings, or from the list of a router; unknown otherwise."""
+    if settings.price_input is not None or settings.price_output is not None:
+        return Prices(settings.price_input, settings.price_output, settings.price_cached)
+    listed_prices = _entry(choice, listed).get("pricing")
+    stated = listed_prices if isinstance(listed_prices, Mapping) else {}
+    return Prices(*(_per_million(stated.get(name)) for name in ("prompt", "completion", "input_cache_read")))
+
+
+def _entry(choice: ModelChoice, listed: Listed) -> Mapping[str, Any]:
+    return next((model for model in listed if model.get("id") == choice.name), {})
+
+
+def _stated_window(model: Mapping[str, Any]) -> int | None:
+    """The window that the server states; the smallest when it states several."""
+    meta = model.get("meta")
+    inner = meta if isinstance(meta, Mapping) else {}
+    sizes = [*(model.get(name) for name in LISTED_WINDOWS), inner.get("n_ctx") or inner.get("n_ctx_train")]
+    return min((size for size in sizes if isinstance(size, int) and size >= MIN_WINDOW), default=None)
+
+
+def _per_million(price: object) -> float | None:
+    try:
+        dollars = float(str(price)) * 1_000_000
+    except ValueError:
+        return None
+    return dollars if 0 <= dollars < float("inf") else None

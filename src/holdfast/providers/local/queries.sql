@@ -1,0 +1,123 @@
+-- name: session_no(id)$
+select no from sessions where id = :id
+
+-- name: add_session(id)!
+insert into sessions (id) values (:id) on conflict (id) do nothing
+
+-- name: next_place(session_no)$
+select coalesce(max(place), -1) + 1 from passages where session_no = :session_no
+
+-- name: is_forgotten(turn_key)$
+select exists (select 1 from forgotten_turns where turn_key = :turn_key)
+
+-- name: turn_parts(turn_key)
+select id, part, speaker, text from passages where turn_key = :turn_key order by part
+
+-- name: add_passage(kind, session_no, place, turn_key, part, turn_id, speaker, text, day, unspaced, created)!
+insert into passages
+       (kind, session_no, place, turn_key, part, turn_id, speaker, text, day, unspaced, created)
+values (:kind, :session_no, :place, :turn_key, :part, :turn_id, :speaker, :text, :day, :unspaced, :created)
+
+-- name: next_note()$
+select coalesce((select seq from sqlite_sequence where name = 'passages'), 0) + 1
+
+-- name: change_passage(id, speaker, text, day, unspaced, created)!
+update passages set speaker = :speaker, text = :text, day = :day, unspaced = :unspaced, created = :created
+ where id = :id
+
+-- name: change_note(id, text, day, unspaced, created)!
+update passages set text = :text, day = :day, unspaced = :unspaced, created = :created
+ where id = :id and kind = 'note'
+
+-- name: turn_key_of(id)^
+select kind, turn_key from passages where id = :id
+
+-- name: drop_passage(id)!
+delete from passages where id = :id
+
+-- name: drop_turn(turn_key)!
+delete from passages where turn_key = :turn_key
+
+-- name: mark_forgotten(turn_key)!
+insert into forgotten_turns (turn_key) values (:turn_key) on conflict (turn_key) do nothing
+
+-- name: merge_index()!
+-- One segment: deleted text is removed from the index permanently.
+insert into passage_index (passage_index) values ('optimize')
+
+-- name: await_vectors(model)!
+-- Vectors of another model are made again.
+insert into unembedded (passage_id) select passage_id from vectors where model < :model or model > :model
+    on conflict do nothing
+
+-- name: without_vector(most)
+select p.id, p.speaker, p.text from unembedded u join passages p on p.id = u.passage_id order by p.id desc limit :most
+
+-- name: count_without_vector()$
+select count(*) from unembedded
+
+-- name: mark_embedded(passage_id)!
+delete from unembedded where passage_id = :passage_id
+
+-- name: drop_vector(passage_id)!
+delete from vectors where passage_id = :passage_id
+
+-- name: add_vector(passage_id, text, model, vector)!
+-- Only for the text that was embedded: it may have changed meanwhile.
+insert into vectors (passage_id, model, vector)
+select id, :model, :vector from passages where id = :passage_id and text = :text
+
+-- name: vectors_after(stamp, model, most)
+select v.stamp, v.passage_id, p.session_no, p.place, v.vector
+  from vectors v join passages p on p.id = v.passage_id
+ where v.stamp > :stamp and v.model = :model order by v.stamp limit :most
+
+-- name: removals_after(stamp)
+select stamp, passage_id from removals where stamp > :stamp order by stamp
+
+-- name: count_hits(word)$
+select count(*) from passage_index where passage_index match :word
+
+-- name: any_word_hits(words, most)
+select p.session_no, p.place
+  from (select rowid from passage_index where passage_index match :words order by rank limit :most) h
+  join passages p on p.id = h.rowid
+
+-- name: ids_at(places)
+-- For a JSON list of [session number, place].
+select p.id, p.session_no, p.place from json_each(:places) j
+  join passages p on p.session_no = json_extract(j.value, '$[0]')
+                  and p.place = json_extract(j.value, '$[1]')
+
+-- name: word_hits(word, ids)
+-- The plus sign keeps SQLite from asking the index once for each id.
+select rowid, -bm25(passage_index) from passage_index
+ where passage_index match :word and +rowid in (select value from json_each(:ids))
+
+-- name: known_speakers(names)
+select value from json_each(:names) n where exists (select 1 from passages where speaker = n.value)
+
+-- name: passages_at(places)
+-- For a JSON list of [session number, place].
+select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.created
+  from json_each(:places) j
+  join passages p on p.session_no = json_extract(j.value, '$[0]')
+                  and p.place = json_extract(j.value, '$[1]')
+  join sessions s on s.no = p.session_no
+
+-- name: asked_turns(session_id, text)
+-- The turns of a session with the same question.
+select p.turn_key from passages p join sessions s on s.no = p.session_no
+ where s.id = :session_id and p.text = :text and p.turn_key is not null
+
+-- name: newest_turn_keys(session_id)
+-- One row for each passage, newest first.
+select turn_key from passages
+ where session_no = (select no from sessions where id = :session_id) and turn_key is not null
+ order by place desc
+
+-- name: count_passages()^
+select count(*) filter (where kind = 'turn'), count(*) filter (where kind = 'note') from passages
+
+-- name: has_passages()$
+select exists (select 1 from passages)

@@ -1,0 +1,238 @@
+"""Hybrid recall: merges full-text and vector scores, and prefers the speaker that a query mentions.
+
+Both searches give their best passages, and each of these gets both scores, scaled to the range 0 to 1.
+Merging ranks instead, as is often done, was worse than full text alone. `make bench-recall` measures this.
+"""
+
+import json
+import logging
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from holdfast.providers.local.full_text import FullText, Position
+from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable
+from holdfast.providers.local.store import PassageStore, load_queries
+from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
+
+if TYPE_CHECKING:
+    from holdfast.providers.local.embedding import Embedder
+    from holdfast.providers.local.vectors import VectorMatrix
+
+logger = logging.getLogger(__name__)
+
+SearchMode = Literal["hybrid", "text", "vectors"]
+
+CANDIDATES = 100
+ROLES = frozenset({USER, ASSISTANT, NOTE})
+SHARE_OF_VECTORS = 0.5
+SPEAKER_BONUS = 0.3
+# A passage without a word of the query needs at least this similarity.
+MIN_SIMILARITY = 0.1
+MAX_QUERY_LENGTH = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage found by a search."""
+
+    id: int
+    kind: Literal["turn", "note"]
+    session_id: str
+    turn_key: str | None
+    turn_id: str | None
+    speaker: str
+    text: str
+    created: float
+    score: float
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """A query with the speakers it mentions."""
+
+    text: str
+    speakers: frozenset[str]
+    vector: Any
+    session_id: str
+    in_context: int
+    """How many newest turns of the session the agent has in its context already."""
+    mode: SearchMode
+
+
+class Candidates(NamedTuple):
+    """The scores of both searches, by position."""
+
+    text: dict[Position, float]
+    vectors: dict[Position, float]
+
+
+class HybridRecall:
+    """Searches passages; without an embedder, by full text only."""
+
+    def __init__(
+        self, store: PassageStore, embedder: "Embedder | None", matrix: "VectorMatrix | None"
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._matrix = matrix
+        self._queries = load_queries()
+
+    def search(
+        self,
+        query: str,
+        limit: int,
+        *,
+        session_id: str = "",
+        in_context: int = 0,
+        mode: SearchMode = "hybrid",
+    ) -> list[FoundPassage]:
+        """The best passages first, without turns of this session with the same question or in its context."""
+        asked = storable(query[:MAX_QUERY_LENGTH])
+        if not asked or limit <= 0:
+            return []
+        if not self._store.read(self._queries.has_passages):
+            return []  # without embedding the query, because there is nothing to find
+        named = self._store.read(lambda connection: self._named(connection, asked))
+        vector = None if mode == "text" else self._vector(without_names(asked, named - ROLES))
+        question = RecallQuery(
+            asked, named | speakers_meant(asked), vector, storable(session_id), in_context, mode
+        )
+        return self._store.read(lambda connection: self._search(connection, question))[:limit]
+
+    def warm_up(self) -> None:
+        """Load the model and the vectors, so that the first query doesn't wait for them."""
+        if self._matrix is not None:
+            self._vector("warm")
+            self._store.read(self._matrix.refresh)
+
+    def at_positions(self, positions: Iterable[Position]) -> list[FoundPassage]:
+        """The passages at these positions."""
+        return self._store.read(
+            lambda connection: list(self._fetch(connection, dict.fromkeys(positions, 0.0)))
+        )
+
+    def _search(self, connection: sqlite3.Connection, question: RecallQuery) -> list[FoundPassage]:
+        text = {}
+        if question.mode != "vectors":
+            text = FullText(connection, self._queries).scores(question.text)
+        found = merge(Candidates(text, self._near(connection, question.vector, _best(text))))
+        known = self._known_turns(connection, question)
+        memories = [
+            memory
+            for memory in self._fetch(connection, found, question.speakers)
+            if memory.turn_key is None or memory.turn_key not in known
+        ]
+        return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
+
+    def _known_turns(self, connection: sqlite3.Connection, question: RecallQuery) -> set[str]:
+        """The turns of the session that would tell it nothing new."""
+        asked = self._queries.asked_turns(connection, session_id=question.session_id, text=question.text)
+        known = {row[0] for row in asked}
+        if not question.session_id:
+            return known
+        recent: set[str] = set()
+        # Read row by row from the newest: a turn has one row for each passage.
+        for (turn_key,) in self._queries.newest_turn_keys(connection, session_id=question.session_id):
+            recent.add(turn_key)
+            if len(recent) > question.in_context:
+                recent.discard(turn_key)
+                break
+        return known | recent
+
+    def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
+        if self._embedder is None:
+            return None
+        try:
+            return self._embedder.embed([query])[0]
+        except Exception:
+            # Full text works without the embedder, which may raise anything.
+            logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
+            return None
+
+    def _near(
+        self,
+        connection: sqlite3.Connection,
+        vector: Any,  # noqa: ANN401 - numpy may not be installed
+        also: list[Position],
+    ) -> dict[Position, float]:
+        if vector is None or self._matrix is None:
+            return {}
+        self._matrix.refresh(connection)
+        named = set(also)
+        near = self._matrix.nearest(vector, CANDIDATES, also)
+        return {
+            position: score
+            for position, score in near.items()
+            if score >= MIN_SIMILARITY or position in named
+        }
+
+    def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
+        """The speakers that the query names."""
+        names = json.dumps(names_in(query))
+        return frozenset(row[0] for row in self._queries.known_speakers(connection, names=names))
+
+    def _fetch(
+        self,
+        connection: sqlite3.Connection,
+        scores: dict[Position, float],
+        favoured: frozenset[str] = frozenset(),
+    ) -> Iterable[FoundPassage]:
+        positions = json.dumps(list(scores))
+        for row in self._queries.passages_at(connection, places=positions):
+            passage_id, session_no, position, kind, session, turn_key, turn_id, speaker, text, created = row
+            where = (session_no, position)
+            yield FoundPassage(
+                passage_id,
+                kind,
+                session,
+                turn_key,
+                turn_id,
+                speaker,
+                text,
+                created / MICRO,
+                scores[where] + (SPEAKER_BONUS if speaker in favoured else 0.0),
+                where,
+            )
+
+
+def speakers_meant(query: str) -> frozenset[str]:
+    """The speakers behind pronouns: "I" is the user and "you" is the assistant."""
+    words_in_query = set(all_words(query))
+    meant = {USER: FIRST_PERSON, ASSISTANT: SECOND_PERSON}
+    return frozenset(speaker for speaker, words in meant.items() if words_in_query & words)
+
+
+def without_names(query: str, names: frozenset[str]) -> str:
+    """The query without the names of speakers, which are matched separately."""
+    if not names:
+        return query
+    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    rest = re.sub(rf"\b({either})(['\u2019`]s)?\b", " ", query, flags=re.IGNORECASE)
+    return " ".join(rest.split()) if any(char.isalnum() for char in rest) else query
+
+
+def merge(found: Candidates) -> dict[Position, float]:
+    """Merge both scores; a position without a score on one side gets none from it."""
+    if not found.vectors:
+        top = max(found.text.values(), default=0.0) or 1.0
+        return {position: found.text[position] / top for position in _best(found.text)}
+    low, high = min(found.vectors.values()), max(found.vectors.values())
+    top = max(found.text.values(), default=0.0) or 1.0
+    return {
+        position: (1 - SHARE_OF_VECTORS) * found.text.get(position, 0.0) / top
+        + SHARE_OF_VECTORS * _scaled(found.vectors.get(position, low), low, high)
+        for position in {*_best(found.text), *found.vectors}
+    }
+
+
+def _scaled(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 1.0
+
+
+def _best(scores: dict[Position, float]) -> list[Position]:
+    return nlargest(CANDIDATES, scores, key=scores.__getitem__)

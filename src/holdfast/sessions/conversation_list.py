@@ -1,0 +1,120 @@
+"""The conversations as a list, what a person does to one of them, and branches that leave one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.errors import InvalidInput
+from holdfast.sessions.codec import checked_limit, checked_name, checked_number
+from holdfast.sessions.contract import Engine, Operation, Session, Transaction
+from holdfast.sessions.inbox import lock_live_end
+from holdfast.sessions.transcripts import (
+    checked_title,
+    create_session_row,
+    live_end,
+    lock_session,
+    require_session,
+    root_of,
+)
+
+PREVIEW = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConversation:
+    """One conversation at its live end: how long it is, when it was last spoken in, and how it opens."""
+
+    session: Session
+    root_id: str
+    pinned: bool
+    archived: bool
+    last_spoken: int
+    messages: int
+    opening: str
+
+
+class ConversationList:
+    """Finds conversations to go on with, and sets them in order."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def list(
+        self,
+        *,
+        source: str | None = None,
+        archived: bool | None = None,
+        pinned: bool | None = None,
+        limit: int | None = 50,
+        offset: int = 0,
+    ) -> list[ListedConversation]:
+        """One entry for each conversation, at its live end, the one last spoken in first. None: any."""
+        most = checked_limit(limit)
+        skipped = checked_number("an offset", offset)
+        if skipped < 0:
+            raise InvalidInput(f"an offset is a number from 0, not {skipped}")
+
+        def work(tx: Transaction) -> list[ListedConversation]:
+            rows = tx.queries.list_sessions(
+                tx.connection,
+                source=source,
+                archived=None if archived is None else int(archived),
+                pinned=None if pinned is None else int(pinned),
+                limit=most,
+                offset=skipped,
+            )
+            return [_listed(row) for row in rows]
+
+        return self._engine.read(work)
+
+    def find(self, session_id: str) -> ListedConversation:
+        """The conversation that a session belongs to, as the list shows it."""
+        return self._engine.read(lambda tx: listed_conversation(tx, session_id))
+
+    def set_title(self, session_id: str, title: str | None) -> None:
+        """Give the conversation a title, or (None) take it away."""
+        checked_title(title)
+        self._change(session_id, "rename_conversation", title=title)
+
+    def set_pinned(self, session_id: str, pinned: bool) -> None:
+        self._change(session_id, "pin_conversation", pinned=int(pinned))
+
+    def set_archived(self, session_id: str, archived: bool) -> None:
+        self._change(session_id, "archive_conversation", archived=int(archived))
+
+    def _change(self, session_id: str, query: str, **values: str | int | None) -> None:
+        def work(tx: Transaction) -> None:
+            # Behind the lock no rotation can copy what is about to change.
+            lock_live_end(tx, session_id)
+            getattr(tx.queries, query)(tx.connection, root=root_of(tx, session_id), **values)
+
+        self._engine.write(Operation("change_conversation", work))
+
+    def branch(self, session_id: str, branch_id: str, *, before: int | None = None) -> Session:
+        """A new session that begins with copies of the messages before a place; None: of all."""
+        checked_name("a session id", branch_id)
+
+        def work(tx: Transaction) -> Session:
+            lock_session(tx, session_id)
+            origin = require_session(tx, session_id)
+            count = int(tx.queries.message_count(tx.connection, session_id=session_id))
+            place = count if before is None else before
+            if not 0 <= place <= count:
+                raise InvalidInput(f"a branch leaves between 0 and {count}, not at {before!r}")
+            branch = create_session_row(tx, branch_id, origin.source, origin.title, session_id, "branch")
+            tx.queries.copy_messages(tx.connection, parent=session_id, child=branch_id, before=place)
+            return branch
+
+        return self._engine.write(Operation("branch_session", work))
+
+
+def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
+    """The conversation a session belongs to, as the list shows it."""
+    return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
+
+
+def _listed(row: tuple[Any, ...]) -> ListedConversation:
+    root, pinned, archived, spoken, messages, opening = row[10:]
+    preview = " ".join((opening or "").split())[:PREVIEW]
+    return ListedConversation(
+        Session(*row[:10]), root, bool(pinned), bool(archived), spoken, messages, preview
+    )

@@ -1,0 +1,145 @@
+"""What a host asks of the store about a whole conversation, as named operations.
+
+It begins with a message, takes in more of them, is claimed by the process that runs it, and is let go when
+nothing is left to do. Each operation also answers what its caller would ask next: how it stands now.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.core.content import Checked
+from holdfast.core.contract import Message
+from holdfast.sessions.codec import checked_name, checked_seconds
+from holdfast.sessions.contract import (
+    ClaimedConversation,
+    ConversationState,
+    InboxMessage,
+    Mode,
+    ReleasedConversation,
+    SessionStart,
+    Transaction,
+)
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.inbox import EncodedMessage, checked_columns, message_by_key, waiting_messages
+from holdfast.sessions.leases import acquired_lease, session_lease
+from holdfast.sessions.operations import operation
+from holdfast.sessions.transcripts import (
+    checked_title,
+    create_session_row,
+    find_session,
+    insert_message,
+    live_end,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunConversation:
+    """The message that a conversation began with, and the conversation's lease if it was taken with it."""
+
+    message: InboxMessage
+    claim: ClaimedConversation | None
+
+
+@operation
+def begin_conversation(
+    session: SessionStart,
+    message: Message | Checked,
+    *,
+    history: Sequence[Message | Checked] = (),
+    key: str | None = None,
+    holder: str,
+    lease_seconds: float,
+) -> Callable[[Transaction], BegunConversation]:
+    """Begin a session with what was said elsewhere and a message that waits in it, under its lease.
+
+    With a `key` that was used before nothing is begun, and that message is returned.
+    """
+    checked_name("a session id", session.id)
+    checked_name("a session's source", session.source)
+    checked_title(session.title)
+    posted = EncodedMessage.checked(message, key=key)
+    said = [checked_columns(each) for each in history]
+    ttl_us = checked_seconds("a lease", lease_seconds)
+
+    def work(tx: Transaction) -> BegunConversation:
+        earlier = None if key is None else message_by_key(tx, key)
+        if earlier is not None:
+            return BegunConversation(earlier, None)
+        create_session_row(tx, session.id, session.source, session.title, None, None)
+        for columns in said:
+            insert_message(tx, session.id, None, columns)
+        return BegunConversation(posted.put(tx, session.id), _claim(tx, session.id, holder, ttl_us))
+
+    return work
+
+
+@operation
+def send_message(
+    session_id: str, message: Message | Checked, mode: Mode, key: str | None = None
+) -> Callable[[Transaction], InboxMessage]:
+    """Let a message wait in its conversation; an interrupt is addressed to the turn that runs there."""
+    posted = EncodedMessage.checked(message, mode, key=key)
+    return lambda tx: posted.put(tx, session_id, to_running_turn=mode == "interrupt")
+
+
+@operation
+def claim_conversation(
+    root_id: str, holder: str, lease_seconds: float
+) -> Callable[[Transaction], ClaimedConversation | None]:
+    """Take the conversation's lease and see how it stands; None while another holds it."""
+    checked_name("a lease's holder", holder)
+    ttl_us = checked_seconds("a lease", lease_seconds)
+    return lambda tx: _claim(tx, root_id, holder, ttl_us)
+
+
+@operation
+def release_if_idle(
+    root_id: str,
+    lease: HeldLease | None,
+    *,
+    parked: int,
+    recovers: bool,
+    completed: Sequence[str] = (),
+) -> Callable[[Transaction], ReleasedConversation]:
+    """See how the conversation stands and, when it is idle (`ConversationState.is_idle`), let its lease go.
+
+    The sessions of `completed` are returned as they are now.
+    """
+
+    def work(tx: Transaction) -> ReleasedConversation:
+        state = conversation_state(tx, root_id)
+        idle = state.is_idle(parked=parked, recovers=recovers)
+        return _release(tx, state, lease if idle else None, completed)
+
+    return work
+
+
+@operation
+def release_conversation(
+    root_id: str, lease: HeldLease | None, *, completed: Sequence[str] = ()
+) -> Callable[[Transaction], ReleasedConversation]:
+    """See how the conversation stands, and let its lease go in any case."""
+    return lambda tx: _release(tx, conversation_state(tx, root_id), lease, completed)
+
+
+def conversation_state(tx: Transaction, session_id: str) -> ConversationState:
+    """Where a conversation goes on, what waits there, which turn is open and how far it got."""
+    live = live_end(tx, session_id)
+    waiting = tuple(waiting_messages(tx, live))
+    running = tx.queries.running_turn(tx.connection, session_id=live)
+    count = int(tx.queries.message_count(tx.connection, session_id=live))
+    return ConversationState(live, waiting, None if running is None else running[0], count)
+
+
+def _claim(tx: Transaction, root_id: str, holder: str, ttl_us: int) -> ClaimedConversation | None:
+    lease = acquired_lease(tx, session_lease(root_id), holder, ttl_us)
+    return None if lease is None else ClaimedConversation(lease, conversation_state(tx, root_id))
+
+
+def _release(
+    tx: Transaction, state: ConversationState, lease: HeldLease | None, completed: Sequence[str]
+) -> ReleasedConversation:
+    found = [find_session(tx, session_id) for session_id in completed]
+    if lease is not None:
+        lease.release(tx)
+    return ReleasedConversation(state, lease is not None, tuple(each for each in found if each is not None))

@@ -1,0 +1,71 @@
+"""`HeldLease`: a lease as its holder keeps it, with the fencing token that is valid now.
+
+A lease that ran out while its holder stood still, and that nobody took meanwhile, is taken up again with a
+new token: by the next renewal, or in the very transaction that it guards. One that another took is lost.
+"""
+
+from holdfast.core.errors import LeaseLost
+from holdfast.sessions.codec import checked_seconds
+from holdfast.sessions.contract import Lease, Transaction
+
+
+class HeldLease:
+    """One hold of one name. Its methods are steps of a transaction, on any thread.
+
+    Whatever a transaction reads of the lease is locked until it ends, so two threads of one holder can't both
+    take it up. A token counts as this hold's from the moment it is written, since another transaction may see
+    it before this process hears of the commit, until the store is seen without it: then it was undone.
+    """
+
+    def __init__(self, lease: Lease, ttl_seconds: float) -> None:
+        self.name = lease.name
+        self.holder = lease.holder
+        self.token = lease.token
+        """The token as the store was last seen to have it."""
+        self._ttl_us = checked_seconds("a lease", ttl_seconds)
+        self._tokens = {lease.token}
+        self.is_leaving = False
+        """Whether its holder has asked the store to let it go: from then on it is not lost."""
+
+    def require(self, tx: Transaction) -> None:
+        """Fencing: go on only while nobody else has taken the lease; raises `LeaseLost`."""
+        if not self._is_in_force(tx):
+            self._take_up(tx)
+
+    def renew(self, tx: Transaction) -> None:
+        """Hold on from now; raises `LeaseLost` when it is another's, or was let go."""
+        if not self._is_in_force(tx) or not tx.queries.renew_lease(
+            tx.connection, name=self.name, holder=self.holder, token=self.token, ttl_us=self._ttl_us
+        ):
+            self._take_up(tx)
+
+    def release(self, tx: Transaction) -> bool:
+        """Let go; False when it is another's by now."""
+        try:
+            self._is_in_force(tx)
+        except LeaseLost:
+            return False
+        return bool(
+            tx.queries.release_lease(tx.connection, name=self.name, holder=self.holder, token=self.token)
+        )
+
+    def _is_in_force(self, tx: Transaction) -> bool:
+        """Whether the lease, which nobody else has taken, has time left."""
+        row = tx.queries.lock_lease(tx.connection, name=self.name)
+        if row is None or row[0] != self.holder or row[1] not in self._tokens:
+            raise LeaseLost(self.name, self.holder)
+        self.token = row[1]
+        # An older token than the last written may still come back: this transaction can be undone, too.
+        self._tokens = {token for token in self._tokens if token <= self.token}
+        return bool(row[2])
+
+    def _take_up(self, tx: Transaction) -> None:
+        """The row is locked and still this holder's."""
+        old = self.token
+        self._tokens.add(old + 1)
+        tx.queries.take_up_lease(
+            tx.connection, name=self.name, holder=self.holder, token=old, ttl_us=self._ttl_us
+        )
+        # What a turn asked before the pause is still answered under this lease.
+        tx.queries.move_asks(tx.connection, lease=self.name, old=old, new=old + 1)
+        self.token = old + 1

@@ -1,0 +1,78 @@
+"""The named operations of the store: every change that it can be asked for, each one transaction.
+
+An operation is a function that takes its arguments as data and gives an `Operation`. Threads hand it to
+`Engine.write`, an event loop to `SessionDB.run`. The crash tests cut off each one that is listed here, before
+and after its commit.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from holdfast.sessions.contract import Operation, Transaction
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+OPERATIONS = (
+    # conversations
+    "begin_conversation",
+    "send_message",
+    "claim_conversation",
+    "release_if_idle",
+    "release_conversation",
+    "rotate_session",
+    "delete_conversation",
+    "import_conversation",
+    "change_conversation",
+    "branch_session",
+    # sessions
+    "create_session",
+    "end_session",
+    "append_messages",
+    "mark_committed",
+    # turns
+    "open_turn",
+    "take_next",
+    "resume_turn",
+    "append_to_turn",
+    "join_turn",
+    "save_partial",
+    "complete_turn",
+    "complete_unless_steered",
+    "end_turn",
+    "record_turn",
+    # the inbox
+    "put_message",
+    "acknowledge_message",
+    "edit_message",
+    "withdraw_message",
+    # asks
+    "put_ask",
+    "answer_ask",
+    "close_ask",
+    "settle_asks",
+    # the outbox
+    "enqueue_delivery",
+    "claim_deliveries",
+    "extend_claim",
+    "mark_delivered",
+    "return_delivery",
+    "retry_delivery",
+    "drop_delivery",
+    "rename_provider",
+    # leases
+    "acquire_lease",
+    "renew_lease",
+    "release_lease",
+)
+
+
+def operation(build: Callable[P, Callable[[Transaction], T]]) -> Callable[P, Operation[T]]:
+    """Name an operation after the function that builds it."""
+
+    @wraps(build)
+    def named(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+        return Operation(build.__name__, build(*args, **kwargs))
+
+    return named

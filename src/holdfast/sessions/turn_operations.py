@@ -1,0 +1,259 @@
+"""What happens in a turn, as named operations: it opens, takes in messages, grows step by step, and ends.
+
+With a `lease` an operation raises `LeaseLost` once another holder has taken the conversation. `Journal` in
+`journal.py` runs these for threads, and reads what is on record of a turn.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TypeVar
+
+from holdfast.core.contract import Message
+from holdfast.core.errors import InvalidInput, Refused, TurnAlreadyRunning, TurnExists, TurnNotRunning
+from holdfast.sessions.codec import (
+    Columns,
+    checked_name,
+    checked_names,
+    checked_number,
+    encode,
+    is_storable,
+)
+from holdfast.sessions.contract import InboxMessage, Transaction, TurnRecord
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.inbox import acknowledge, waiting_messages
+from holdfast.sessions.operations import operation
+from holdfast.sessions.outbox import enqueue
+from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
+from holdfast.sessions.turns import lock_running_turn, require_turn
+
+T = TypeVar("T")
+Work = Callable[[Transaction], T]
+
+CUT_SHORT = ("interrupted", "failed")
+
+
+@operation
+def open_turn(
+    session_id: str, turn_id: str, message: Message, *, lease: HeldLease | None = None
+) -> Work[TurnRecord]:
+    """Open a turn with the user's message; a `turn_id` that the store knows is refused (`TurnExists`)."""
+    checked_name("a turn id", turn_id)
+    columns = encode(message)
+
+    def work(tx: Transaction) -> TurnRecord:
+        _insert_turn(tx, session_id, turn_id, lease)
+        return _with_first_message(tx, session_id, turn_id, columns)
+
+    return _fenced(lease, work)
+
+
+@operation
+def take_next(
+    session_id: str, turn_id: str, inbox_id: int, *, lease: HeldLease | None = None
+) -> Work[tuple[TurnRecord, Message]]:
+    """Open a turn with a waiting message, as its last edit left it; returns both."""
+    checked_name("a turn id", turn_id)
+    checked_number("take", inbox_id)
+
+    def work(tx: Transaction) -> tuple[TurnRecord, Message]:
+        _insert_turn(tx, session_id, turn_id, lease)
+        message = acknowledge(tx, inbox_id, turn_id).message
+        return _with_first_message(tx, session_id, turn_id, encode(message)), message
+
+    return _fenced(lease, work)
+
+
+@operation
+def resume_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None]:
+    """Go on with a turn whose process died; the turn counts how often that happens."""
+
+    def work(tx: Transaction) -> None:
+        lock_running_turn(tx, turn_id)
+        tx.queries.resume_turn(tx.connection, id=turn_id, holder=_holder(lease))
+
+    return _fenced(lease, work)
+
+
+@operation
+def append_to_turn(
+    turn_id: str, messages: Sequence[Message], *, lease: HeldLease | None = None
+) -> Work[list[int]]:
+    """Store the next step, wherever a rotation has moved the turn."""
+    columns = [encode(message) for message in messages]
+
+    def work(tx: Transaction) -> list[int]:
+        session_id = lock_running_turn(tx, turn_id).session_id
+        return [insert_message(tx, session_id, turn_id, row) for row in columns]
+
+    return _fenced(lease, work)
+
+
+@operation
+def join_turn(turn_id: str, inbox_id: int, *, lease: HeldLease | None = None) -> Work[Message]:
+    """Let a waiting message join the running turn at this step; returns it."""
+
+    def work(tx: Transaction) -> Message:
+        session_id = lock_running_turn(tx, turn_id).session_id
+        taken = acknowledge(tx, inbox_id, turn_id)
+        insert_message(tx, session_id, turn_id, encode(taken.message))
+        return taken.message
+
+    return _fenced(lease, work)
+
+
+@operation
+def save_partial(turn_id: str, text: str, *, lease: HeldLease | None = None) -> Work[None]:
+    """Keep what has come of the answer so far, for a crash before it is whole."""
+    if not is_storable(text):
+        raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
+
+    def work(tx: Transaction) -> None:
+        lock_running_turn(tx, turn_id)
+        tx.queries.save_partial(tx.connection, id=turn_id, partial=text)
+
+    return _fenced(lease, work)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCompletion:
+    """How a turn is completed: its final message, and what follows from it.
+
+    An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
+    `account` is what the turn's end says of its way, as JSON for people to look at.
+    """
+
+    message: Message | None = None
+    providers: Sequence[str] = ()
+    ephemeral: bool = False
+    account: str | None = None
+
+
+@operation
+def complete_turn(
+    turn_id: str, ending: TurnCompletion, *, lease: HeldLease | None = None
+) -> Work[TurnRecord]:
+    """End the turn with its final message; from here on it is owed to each provider."""
+    complete = _completion(turn_id, ending)
+    return _fenced(lease, lambda tx: complete(tx, lock_running_turn(tx, turn_id).session_id))
+
+
+@operation
+def complete_unless_steered(
+    turn_id: str, ending: TurnCompletion, *, lease: HeldLease | None = None
+) -> Work[TurnRecord | list[InboxMessage]]:
+    """Complete the turn, unless messages want to join it: then they are returned, and it goes on."""
+    complete = _completion(turn_id, ending)
+
+    def work(tx: Transaction) -> TurnRecord | list[InboxMessage]:
+        session_id = lock_running_turn(tx, turn_id).session_id
+        return steers(waiting_messages(tx, session_id)) or complete(tx, session_id)
+
+    return _fenced(lease, work)
+
+
+@operation
+def end_turn(
+    turn_id: str,
+    state: str,
+    reason: str,
+    messages: Sequence[Message] = (),
+    *,
+    account: str | None = None,
+    lease: HeldLease | None = None,
+) -> Work[TurnRecord]:
+    """End the turn as interrupted or failed, keeping its partial work."""
+    if state not in CUT_SHORT:
+        raise InvalidInput(f"a turn that is not completed ends as {' or '.join(CUT_SHORT)}, not {state!r}")
+    if not is_storable(reason):
+        raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
+    columns = [encode(message) for message in messages]
+
+    def work(tx: Transaction) -> TurnRecord:
+        session_id = lock_running_turn(tx, turn_id).session_id
+        for row in columns:
+            insert_message(tx, session_id, turn_id, row)
+        tx.queries.touch_session(tx.connection, id=session_id)
+        return _finish(tx, turn_id, state, reason, None, account)
+
+    return _fenced(lease, work)
+
+
+def steers(waiting: Sequence[InboxMessage]) -> list[InboxMessage]:
+    """The messages that want to join the running turn now; what came earlier is not overtaken."""
+    return list(takewhile(lambda each: each.mode == "steer", waiting))
+
+
+def _holder(lease: HeldLease | None) -> str | None:
+    return None if lease is None else lease.holder
+
+
+def _fenced(lease: HeldLease | None, work: Work[T]) -> Work[T]:
+    if lease is None:
+        return work
+
+    def fenced(tx: Transaction) -> T:
+        try:
+            result = work(tx)
+        except Refused:
+            # Whoever took the lease may have changed all of it: that is what the caller must hear.
+            lease.require(tx)
+            raise
+        # Last, since the session's row is locked before any other.
+        lease.require(tx)
+        return result
+
+    return fenced
+
+
+def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None) -> None:
+    lock_session(tx, session_id)
+    running = tx.queries.running_turn(tx.connection, session_id=session_id)
+    if running is not None:
+        raise TurnAlreadyRunning(session_id, running[0])
+    if not tx.queries.insert_turn(tx.connection, id=turn_id, session_id=session_id, holder=_holder(lease)):
+        if require_session(tx, session_id).ended is not None:
+            raise refuse_ended(tx, session_id)
+        raise TurnExists(turn_id)
+
+
+def _with_first_message(tx: Transaction, session_id: str, turn_id: str, first: Columns) -> TurnRecord:
+    insert_message(tx, session_id, turn_id, first)
+    tx.queries.touch_session(tx.connection, id=session_id)
+    return require_turn(tx, turn_id)
+
+
+def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, str], TurnRecord]:
+    """Completes a turn whose session is locked."""
+    names = checked_names("a provider's name", ending.providers)
+    columns = None if ending.message is None else encode(ending.message)
+
+    def complete(tx: Transaction, session_id: str) -> TurnRecord:
+        if columns is not None:
+            insert_message(tx, session_id, turn_id, columns)
+        generation = tx.queries.next_generation(tx.connection, session_id=session_id)
+        turn = _finish(tx, turn_id, "completed", None, generation, ending.account)
+        if ending.ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
+            tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
+        for name in names:
+            enqueue(tx, turn_id, name)
+        return turn
+
+    return complete
+
+
+def _finish(
+    tx: Transaction,
+    turn_id: str,
+    state: str,
+    reason: str | None,
+    generation: int | None,
+    account: str | None,
+) -> TurnRecord:
+    finished = tx.queries.finish_turn(
+        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
+    )
+    turn = require_turn(tx, turn_id)
+    if not finished:
+        raise TurnNotRunning(turn_id, turn.state)
+    return turn

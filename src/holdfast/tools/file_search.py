@@ -1,0 +1,179 @@
+"""The tools that search files by name and by content, with limits. Read `search_worker.py` first."""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.errors import ToolFailed
+from holdfast.core.messages import storable
+from holdfast.tools import search_worker
+from holdfast.tools.contract import Tool, ToolContext
+from holdfast.tools.decorator import tool
+from holdfast.tools.resolved_path import ResolvedPath, readable_path
+
+SEARCH_SECONDS = 20.0
+MAX_FOUND = 200
+MAX_ANSWER_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to search for; `above` are the parent folders whose .gitignore applies."""
+
+    folder: str
+    above: list[str]
+    glob: str
+    pattern: str | None
+    ignore_case: bool
+    limit: int
+    own: list[str] = field(default_factory=list)
+    """Holdfast's own files and folders, which are excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings, and a note when they are not complete."""
+
+    found: list[dict[str, Any]]
+    note: str
+
+
+async def search(request: Request, seconds: float = SEARCH_SECONDS) -> Findings:
+    """Run the worker. After a timeout the findings so far are returned."""
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-X", "utf8", search_worker.__file__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+        limit=MAX_ANSWER_BYTES,
+    )
+    found: list[dict[str, Any]] = []
+    note = f"the search took more than {seconds:g} s and was ended; this was found until then"
+    try:
+        async with asyncio.timeout(seconds):
+            note = await _take(worker, request, found)
+    except TimeoutError:
+        pass
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+    return Findings(found, note)
+
+
+async def _take(worker: asyncio.subprocess.Process, request: Request, found: list[dict[str, Any]]) -> str:
+    if worker.stdin is None or worker.stdout is None:
+        raise ToolFailed("the search has no pipes")
+    with contextlib.suppress(ConnectionError):
+        worker.stdin.write(json.dumps(asdict(request)).encode())
+        await worker.stdin.drain()
+        worker.stdin.close()
+    async for line in worker.stdout:
+        each = json.loads(line)
+        if "problem" in each:
+            raise ToolFailed(each["problem"])
+        if "more" in each:
+            return f"there is more; these are the first {request.limit}"
+        if "end" in each:
+            return ""
+        found.append(each)
+    return "the search ended early; this was found until then"
+
+
+def _request(
+    target: ResolvedPath,
+    context: ToolContext,
+    glob: str,
+    pattern: str | None,
+    **more: Any,  # noqa: ANN401
+) -> Request:
+    root = Path(os.path.realpath(context.workspace))
+    above = [each for each in reversed(target.path.parents) if each.is_relative_to(root)]
+    return Request(
+        str(target.path),
+        [str(each) for each in above],
+        glob,
+        pattern,
+        more.get("ignore_case", False),
+        more["limit"],
+        # When a person allowed an own folder, nothing in it is excluded.
+        [] if target.own else [str(each) for each in context.own_files.private],
+    )
+
+
+def _display_path(path: str, context: ToolContext) -> str:
+    root = os.path.realpath(context.workspace)
+    name = os.path.relpath(path, root) if Path(path).is_relative_to(root) else path
+    return (
+        storable(name).encode("unicode_escape").decode()
+        if any(char < " " for char in name)
+        else storable(name)
+    )
+
+
+def _format_findings(lines: list[str], note: str, nothing: str) -> str:
+    return "\n".join([*(lines or [nothing]), *([f"[{note}]"] if note else [])])
+
+
+@tool(changes=False)
+async def find_files(
+    glob: Annotated[str, Field(min_length=1)],
+    context: ToolContext,
+    folder: str = ".",
+    limit: Annotated[int, Field(ge=1, le=2000)] = MAX_FOUND,
+) -> str:
+    """Find files by name. Leaves out what .gitignore names, and follows no links.
+
+    Args:
+        glob: such as *.py (in any folder), src/**/test_*.py or *.{js,ts}
+        folder: where to look
+        limit: how many at most
+
+    """
+    target = await readable_path(context, folder)
+    findings = await search(_request(target, context, glob, None, limit=limit))
+    return _format_findings(
+        [_display_path(each["path"], context) for each in findings.found], findings.note, "no file found"
+    )
+
+
+@tool(changes=False)
+async def search_files(
+    pattern: Annotated[str, Field(min_length=1)],
+    context: ToolContext,
+    folder: str = ".",
+    glob: str = "",
+    ignore_case: bool = False,
+    limit: Annotated[int, Field(ge=1, le=2000)] = MAX_FOUND,
+) -> str:
+    """Search the content of text files, line by line. Leaves out what .gitignore names.
+
+    Args:
+        pattern: a regular expression, as Python writes them
+        folder: where to look: a folder or one file
+        glob: only files with such a name, as for find_files
+        ignore_case: whether upper and lower case are the same
+        limit: how many lines at most
+
+    """
+    target = await readable_path(context, folder)
+    findings = await search(_request(target, context, glob, pattern, ignore_case=ignore_case, limit=limit))
+    lines = [
+        f"{_display_path(each['path'], context)}:{each['line']}: {storable(each['text'])}"
+        for each in findings.found
+    ]
+    return _format_findings(lines, findings.note, "nothing found")
+
+
+def search_tools() -> list[Tool]:
+    """The tools that search files."""
+    return [find_files, search_files]

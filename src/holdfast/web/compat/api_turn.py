@@ -1,0 +1,210 @@
+"""`ApiTurn`: one request of `/v1` is one message and its turn, in a new session or in a named one.
+
+A client of `/v1` sends the whole conversation with each request. In a session that exists, only the last
+message is new; a new session begins with the messages before it. An unnamed session that stayed empty is
+deleted, so a client that tries again leaves no empty sessions behind. No person can be asked, so a tool call
+that needs approval is refused unless a rule allows it. When the client closes its connection, the turn stops,
+as with other servers; what the turn had produced is kept.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from holdfast.core.content import Checked
+from holdfast.core.contract import Message
+from holdfast.core.errors import HoldfastError, Refused, Retryable, SessionNotFound
+from holdfast.core.events import (
+    Event,
+    ModelRetrying,
+    ReasoningDelta,
+    SessionSnapshot,
+    SessionTrouble,
+    TextDelta,
+    ToolStarted,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+)
+from holdfast.core.ids import new_id
+from holdfast.core.messages import text_of
+from holdfast.host import AskOptions, TurnHandle, turn_error
+from holdfast.models.contract import Usage
+from holdfast.web.compat.openai_messages import session_header
+from holdfast.web.contract import WebParts
+from holdfast.web.openai_errors import OpenAIFault, fault, sentences
+from holdfast.web.problems import ProblemRaised, status_of
+from holdfast.web.streams import OpenStreams
+
+SOURCE = "api"
+BETWEEN_STEPS = "\n\n"
+COMPARED = 1_000
+"""How many stored messages a client's history is compared with."""
+FAILURE_STATUSES = (400, 401, 403, 404, 409, 413, 422, 502)
+"""The statuses of a message that was refused, or of a turn that gave no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """What a client wants answered, and in which session."""
+
+    session_id: str
+    history: Sequence[Message]
+    message: Message
+    response_id: str = ""
+    """The earlier response whose session this request continues; that session must exist."""
+
+
+@dataclass(slots=True)
+class AnswerDelta:
+    """The next part of the answer."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+class TurnStopped(Refused):
+    """Somebody interrupted the turn."""
+
+
+class AnswerFailed(HoldfastError):
+    """The turn ended without an answer."""
+
+    def __init__(self, fault: OpenAIFault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+@dataclass(slots=True)
+class ApiTurn:
+    """One turn as a client of `/v1` sees it."""
+
+    web: WebParts
+    request: ApiRequest
+    session_id: str = ""
+    history_differs: bool = False
+    """Whether the client's history is not the stored one; the stored one counts."""
+    _texts: list[str] = field(default_factory=lambda: [""])
+    _message: Checked | None = None
+    _history: Sequence[Checked] = ()
+    _new: bool = True
+    _handle: TurnHandle | None = None
+
+    @property
+    def turn_id(self) -> str:
+        return self._handle.turn_id if self._handle else ""
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of the whole turn."""
+        return self._handle.usage if self._handle else Usage()
+
+    @property
+    def text(self) -> str:
+        """The text of the whole turn, its steps one after the other."""
+        return BETWEEN_STEPS.join(each for each in self._texts if each)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Names the session in the response's headers."""
+        differs = {"X-Holdfast-History": "differs"} if self.history_differs else {}
+        return session_header(self.session_id) | differs
+
+    async def prepare(self) -> None:
+        """Check the message and find its session, before anything is stored or streamed."""
+        request, host = self.request, self.web.host
+        self._message, self._history = await host.checked(request.message, request.history)
+        if not request.session_id:
+            self.session_id = new_id()  # it begins with the message
+            return
+        try:
+            self.session_id = (await host.session(request.session_id)).session.id
+        except SessionNotFound:
+            if request.response_id:
+                raise ProblemRaised(
+                    400,
+                    "previous_response_not_found",
+                    f"there is no response {request.response_id[:200]!r} here.",
+                    "Leave out `previous_response_id`, and send the conversation so far.",
+                ) from None
+            self.session_id = request.session_id
+            return
+        self._new = False
+        self.history_differs = await self._differs()
+
+    async def _differs(self) -> bool:
+        """Whether the user's messages in the client's history are not the stored ones."""
+        by_client = [text_of(each) for each in self.request.history if each["role"] == "user"]
+        if not by_client:
+            return False
+        stored = await self.web.host.messages(self.session_id, limit=COMPARED)
+        said = [text_of(each.message) for each in stored if each.message["role"] == "user"]
+        rest = iter(said)
+        return not all(text in rest for text in by_client[-len(said) :] if said)
+
+    async def run(self, streams: OpenStreams) -> AsyncGenerator[AnswerDelta, None]:
+        """Send the message and give its answer in parts; raises `AnswerFailed`."""
+        options = AskOptions(
+            history=self._history,
+            source=SOURCE,
+            new=self._new,
+            discard_empty=not self.request.session_id,
+        )
+        message = self._message or self.request.message
+        self._handle = handle = await self.web.host.start_turn(self.session_id, message, options)
+        try:
+            async with aclosing(streams.read(handle.batches())) as batches:
+                async for batch in batches:
+                    delta = AnswerDelta()
+                    for event in batch:
+                        self._add(event, delta)
+                    if delta.text or delta.reasoning:
+                        yield delta
+                        if handle.end is None:
+                            await streams.pause()
+        finally:
+            if handle.end is None:
+                handle.abandon()
+        self._require_answer(handle)
+
+    def _add(self, event: Event, delta: AnswerDelta) -> None:
+        match event:
+            case TextDelta():
+                self._write(event.text, delta)
+            case ReasoningDelta():
+                delta.reasoning += event.text
+            case ToolStarted():
+                self._texts += [""] if self._texts[-1] else []
+            case ModelRetrying():
+                self._texts[-1] = ""
+            case SessionSnapshot():
+                self._complete(event.text, delta)  # this reader was too slow: some text is missing
+            case TurnCompleted():
+                self._complete(event.final_response, delta)
+            case SessionTrouble() if not self.turn_id:
+                raise AnswerFailed(fault(Retryable, 503, event.error))
+
+    def _write(self, text: str, delta: AnswerDelta) -> None:
+        opens = not self._texts[-1] and any(self._texts)
+        self._texts[-1] += text
+        delta.text += (BETWEEN_STEPS if opens else "") + text
+
+    def _complete(self, text: str, delta: AnswerDelta) -> None:
+        """Write what is missing of a step's text."""
+        if text.startswith(self._texts[-1]):
+            self._write(text[len(self._texts[-1]) :], delta)
+
+    def _require_answer(self, handle: TurnHandle) -> None:
+        kept = f"What it had produced is kept in session {self.session_id}."
+        if handle.left_nothing:
+            kept = "Nothing of this request was kept."
+        match handle.end:
+            case None:
+                closing = "Holdfast is shutting down; the message is kept."
+                raise AnswerFailed(fault(Retryable, 503, closing))
+            case TurnInterrupted(reason=reason):
+                stopped = f"the turn was interrupted: {reason}. {kept}"
+                raise AnswerFailed(fault(TurnStopped, 409, stopped))
+            case TurnFailed() as failed:
+                kind, text = turn_error(failed).kind, sentences(failed.error, kept)
+                raise AnswerFailed(fault(kind, status_of(kind)[0], text, retry_after=failed.retry_after))

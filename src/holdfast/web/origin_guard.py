@@ -1,0 +1,100 @@
+"""`OriginGuard`: the Host header must name this server, and a browser's Origin must be this server's.
+
+A page of another site can make a browser call loopback, under that site's name (DNS rebinding) or under this
+server's name (cross-site requests). The Host header shows the first, the Origin header the second.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from holdfast.web.contract import AsgiApp, Receive, Scope, Send
+from holdfast.web.problems import respond
+
+LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") in LOOPBACK_NAMES
+
+
+def name_in(host_header: str) -> str:
+    """The name in a Host header, without its port; empty when it is none."""
+    try:
+        return (urlsplit(f"//{host_header}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def without_usual_port(host: str, scheme: str) -> str:
+    """A Host header as browsers write it in an Origin."""
+    return host.removesuffix({"http": ":80", "https": ":443"}[scheme])
+
+
+class OriginGuard:
+    """Passes requests that name this server and come from its own page or from no page."""
+
+    def __init__(self, app: AsgiApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self._app = app
+        self._open_to_the_net = not is_loopback(bound)
+        self._hosts = {bound.lower(), *(each.lower().strip("[]").rstrip(".") for each in hosts)}
+        self._origins = {each.lower().rstrip("/") for each in origins}
+        # A few names come with nearly every request.
+        self._knows = lru_cache(maxsize=64)(self._is_known)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = _values(scope, b"host")
+            if len(given) != 1 or not self._knows(given[0]):
+                problem = respond(
+                    scope,
+                    421,
+                    "WrongHost",
+                    f"this server does not have the name {', '.join(given)[:200]!r}.",
+                    "Call it by the address it printed, or add the name to the setting web.allowed_hosts.",
+                )
+                await problem(scope, receive, send)
+                return
+            origin = next(iter(_values(scope, b"origin")), None)
+            if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
+                problem = respond(
+                    scope,
+                    403,
+                    "ForeignOrigin",
+                    f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
+                    "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
+                    "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
+                )
+                await problem(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, host_header: str) -> bool:
+        name = name_in(host_header)
+        if not name:
+            return False
+        if name in self._hosts or is_loopback(name):
+            return True
+        # An attacker can point a name of theirs at this address, but can't do that with a bare address.
+        return self._open_to_the_net and _is_address(name)
+
+    def _is_ours(self, origin: str, host: str, scheme: str) -> bool:
+        lowered = origin.lower()
+        return lowered in self._origins or lowered == f"{scheme}://{without_usual_port(host.lower(), scheme)}"
+
+
+def _values(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""`/api/search`: the messages that contain every word of a query."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from holdfast.sessions import Filters, SearchHit
+from holdfast.web.contract import HostDep
+from holdfast.web.problems import error_responses
+from holdfast.web.views import milliseconds
+
+router = APIRouter(prefix="/api", tags=["search"])
+
+BEGIN, END = "\u0001", "\u0002"
+
+
+class HitView(BaseModel):
+    """A message that matches."""
+
+    session_id: str
+    root_id: str
+    title: str | None
+    seq: int
+    turn_id: str | None
+    at: int
+    role: str
+    snippet: str = Field(description="plain text; each match is between U+0001 and U+0002")
+
+
+class HitsPage(BaseModel):
+    items: list[HitView]
+
+
+@router.get("/search", responses=error_responses(404, 422))
+async def search(
+    host: HostDep,
+    q: Annotated[str, Query(min_length=1, max_length=1000)],
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+    session: Annotated[str | None, Query(description="only in this conversation")] = None,
+) -> HitsPage:
+    """The messages that contain every word of the query, best first."""
+    found = await host.search(q, filters=Filters(session_id=session), limit=limit)
+    roots = {each: (await host.session(each)).root_id for each in {hit.session_id for hit in found}}
+    return HitsPage(items=[_view(hit, roots[hit.session_id]) for hit in found])
+
+
+def _view(hit: SearchHit, root_id: str) -> HitView:
+    return HitView(
+        session_id=hit.session_id,
+        root_id=root_id,
+        title=hit.title,
+        seq=hit.seq,
+        turn_id=hit.turn_id,
+        at=milliseconds(hit.created),
+        role=hit.role,
+        snippet="".join(
+            f"{BEGIN}{_plain(part.text)}{END}" if part.match else _plain(part.text) for part in hit.snippet
+        ),
+    )
+
+
+def _plain(text: str) -> str:
+    """The text without characters that would look like marks."""
+    return text.replace(BEGIN, " ").replace(END, " ")

@@ -1,0 +1,102 @@
+"""Builds the views of sessions from the host's answers."""
+
+from collections.abc import Sequence
+
+from holdfast.core.contract import Message
+from holdfast.core.messages import text_of
+from holdfast.host import Accepted, ConversationStatus, Host
+from holdfast.sessions.contract import Session
+from holdfast.sessions.conversation_list import PREVIEW, ListedConversation
+from holdfast.web.views import (
+    AskView,
+    FailedView,
+    LineageView,
+    SessionDetail,
+    SessionView,
+    UnfinishedView,
+    WaitingView,
+    milliseconds,
+)
+
+
+async def views_of(host: Host, listed: Sequence[ListedConversation]) -> list[SessionView]:
+    """The conversations of a list with their current states."""
+    statuses = await host.statuses([each.root_id for each in listed])
+    return [_view(each, now) for each, now in zip(listed, statuses, strict=True)]
+
+
+async def view_of(host: Host, session_id: str) -> SessionView:
+    [view] = await views_of(host, [await host.session(session_id)])
+    return view
+
+
+def begun_view(accepted: Accepted, title: str | None, message: Message, source: str) -> SessionView:
+    """A conversation that has just begun with a message; built without a read of the store."""
+    return SessionView(
+        id=accepted.session_id,
+        root_id=accepted.session_id,
+        title=title,
+        opening=" ".join(text_of(message).split())[:PREVIEW],
+        source=source,
+        pinned=False,
+        archived=False,
+        started_at=milliseconds(accepted.at),
+        last_spoken=milliseconds(accepted.at),
+        messages=0,
+        state="idle",
+        waiting=1,
+        asking=0,
+        parent_id=None,
+    )
+
+
+def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
+    session = listed.session
+    return SessionView(
+        id=session.id,
+        root_id=listed.root_id,
+        title=session.title,
+        opening=listed.opening,
+        source=session.source,
+        pinned=listed.pinned,
+        archived=listed.archived,
+        started_at=milliseconds(session.started),
+        last_spoken=milliseconds(listed.last_spoken),
+        messages=listed.messages,
+        state=now.state,
+        waiting=now.waiting,
+        asking=now.asking,
+        trouble=now.trouble,
+        parent_id=session.parent,
+    )
+
+
+async def detail_of(host: Host, session_id: str) -> SessionDetail:
+    """A conversation with all that a page needs to show it."""
+    view = await view_of(host, session_id)
+    status = await host.session_status(session_id)
+    context = await host.context_size(session_id)
+    unfinished = await host.unfinished(session_id)
+    failed = await host.failed(session_id)
+    return SessionDetail(
+        **view.model_dump(),
+        turn_id=status.turn_id,
+        context_tokens=context.tokens,
+        context_window=context.window,
+        lineage=[await _lineage(host, each) for each in await host.lineage(session_id)],
+        unfinished=UnfinishedView.of(unfinished) if unfinished else None,
+        failed=FailedView.of(failed) if failed else None,
+        waiting_messages=[WaitingView.of(each) for each in await host.waiting(session_id)],
+        asks=[AskView.of(each) for each in await host.asks(session_id)],
+    )
+
+
+async def _lineage(host: Host, session: Session) -> LineageView:
+    last = await host.messages(session.id, limit=1, exact=True)
+    return LineageView(
+        id=session.id,
+        started_at=milliseconds(session.started),
+        ended_at=None if session.ended is None else milliseconds(session.ended),
+        end_reason=session.end_reason,
+        messages=last[-1].seq + 1 if last else 0,
+    )

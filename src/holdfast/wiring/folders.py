@@ -1,0 +1,20 @@
+"""The folders in which Holdfast keeps a person's data, settings and logs."""
+
+from pathlib import Path
+
+from platformdirs import user_config_path, user_data_path, user_log_path
+
+
+def data_folder() -> Path:
+    """The folder for conversations, memory, skills and secrets."""
+    return user_data_path("holdfast", appauthor=False)
+
+
+def config_folder() -> Path:
+    """The folder for the settings."""
+    return user_config_path("holdfast", appauthor=False)
+
+
+def log_folder() -> Path:
+    """The folder for logs."""
+    return user_log_path("holdfast", appauthor=False)

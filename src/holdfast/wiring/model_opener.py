@@ -1,0 +1,83 @@
+"""Opens the language model that the settings, the environment or this machine offer."""
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import ModelMissing
+from holdfast.core.settings import ModelSettings, Provider, Settings
+from holdfast.models import open_model as models
+from holdfast.models.choice import Keys, ModelChoice, choose
+from holdfast.models.contract import Model
+from holdfast.models.local_servers import listed_models, responding_servers
+from holdfast.models.model_list import chat_models
+from holdfast.models.open_model import LOCAL_SERVERS, OpenedModel
+from holdfast.models.server import Server
+from holdfast.wiring.folders import data_folder
+
+WHAT_TO_SET = (
+    "To have a language model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OPENAI_BASE_URL, "
+    "or start Ollama or llama.cpp on this machine."
+)
+
+
+async def open_model(
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    local_servers: Sequence[tuple[Provider, str]] = LOCAL_SERVERS,
+) -> OpenedModel:
+    """Open the language model: from the settings, by a key in the environment, or on this machine."""
+    if settings.model.provider == "scripted":
+        return _open_script(Path(settings.model.name))
+    keys = Keys.of(os.environ if environment is None else environment)
+    on_this_machine = partial(_open_on_this_machine, settings.model)
+    return await models.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+async def list_models(settings: Settings) -> tuple[str, list[str]]:
+    """Where models were looked for, and the names of the chat models there."""
+    if settings.model.provider == "scripted":
+        return "a script is played", [settings.model.name]
+    choice = choose(settings.model, Keys.of(os.environ))
+    if choice is not None and choice.provider in ("gguf", "embedded"):
+        return choice.reason, [choice.name or choice.provider]
+    if choice is None:
+        found = await responding_servers(LOCAL_SERVERS)
+        names = [name for _, _, listed in found for name in chat_models(listed)]
+        return "local servers", names
+    server = Server(
+        choice.base_url, choice.key, settings.model.connect_timeout_s, settings.model.stall_timeout_s
+    )
+    return choice.reason, chat_models(await listed_models(choice.name, server))
+
+
+def _open_script(path: Path) -> OpenedModel:
+    """A model that plays answers from a JSON file, for demonstrations and tests."""
+    from holdfast.testing.script_file import read_script
+    from holdfast.testing.scripted_model import ScriptedModel
+
+    try:
+        script = read_script(path.read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise ModelMissing(f"the script {path} can't be read: {cause.strerror}") from cause
+    model = ScriptedModel(script, name="scripted", record=False)
+    return OpenedModel(model, ModelChoice("scripted", path.name, "a script is played"))
+
+
+def _open_on_this_machine(settings: ModelSettings, choice: ModelChoice) -> Model:
+    try:
+        embedded = importlib.import_module("holdfast.models.embedded")
+        if choice.provider == "gguf":
+            file = Path(choice.name).expanduser()
+            opened = embedded.open_gguf(file, context=settings.context_window, clock=SystemClock())
+        else:
+            opened = embedded.open_embedded(data_folder(), clock=SystemClock())
+    except (ImportError, ModelMissing) as cause:
+        if settings.provider and isinstance(cause, ModelMissing):
+            raise
+        raise ModelMissing(f"{choice.reason}, and {cause}. {WHAT_TO_SET}") from cause
+    return cast(Model, opened)

@@ -1,0 +1,70 @@
+"""`holdfast config set`: lists in both forms, and files that people wrote by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.config import change_settings
+from holdfast.core.errors import HoldfastError
+from holdfast.wiring import load_settings
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "settings.toml"
+    path.write_text("# mine\n[tools]\nsandbox = 'off'\n")
+    monkeypatch.setenv("HOLDFAST_SETTINGS", str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "read"),
+    [
+        ("tools.allow", '["command:ls *", "command:echo a,b"]', ("command:ls *", "command:echo a,b")),
+        ("tools.allow", "command:ls *, read:/tmp/*", ("command:ls *", "read:/tmp/*")),
+        ("tools.allow", " [] ", ()),
+        ("tools.allow", "", ()),
+        ("memory.providers", '["local", "holographic"]', ("local", "holographic")),
+        ("memory.providers", "[]", ()),
+        ("tools.sandbox_readable", '["/opt/a, b"]', ("/opt/a, b",)),
+        ("web.allowed_hosts", "[2001:db8::1], example.org", ("[2001:db8::1]", "example.org")),
+        ("web.trusted_proxies", '["127.0.0.1"]', ("127.0.0.1",)),
+    ],
+)
+def test_a_list_is_set_as_json_or_with_commas(
+    file: Path, key: str, value: str, read: tuple[str, ...]
+) -> None:
+    change_settings({key: value})
+    section, _, name = key.partition(".")
+    assert getattr(getattr(load_settings(), section), name) == read
+    assert "# mine" in file.read_text()
+
+
+@pytest.mark.parametrize("value", ['["local", "holographic"]', "local, holographic"])
+def test_a_variable_takes_both_forms_too(file: Path, value: str) -> None:
+    assert file.exists()
+    settings = load_settings({"HOLDFAST_MEMORY_PROVIDERS": value})
+    assert settings.memory.providers == ("local", "holographic")
+
+
+def test_servers_are_set_as_json(file: Path) -> None:
+    servers = [{"name": "notes", "command": "serve", "args": ["a"], "env": {"A-B": 'c "d"'}, "trusted": True}]
+    change_settings({"tools.mcp_servers": json.dumps(servers)})
+    (server,) = load_settings().tools.mcp_servers
+    assert (server.name, server.args, server.env, server.trusted) == ("notes", ("a",), {"A-B": 'c "d"'}, True)
+    assert "sandbox = 'off'" in file.read_text()
+
+
+def test_a_list_over_several_lines_is_replaced_whole(file: Path) -> None:
+    file.write_text("[tools]\nallow = [\n  'command:ls *',\n  'command:make',  # ]\n]\nsandbox = 'off'\n")
+    change_settings({"tools.allow": '["command:pwd"]'})
+    assert file.read_text() == "[tools]\nallow = [\"command:pwd\"]\nsandbox = 'off'\n"
+
+
+def test_servers_in_sections_of_their_own_are_left_to_the_editor(file: Path) -> None:
+    text = "[[tools.mcp_servers]]\nname = 'notes'\ncommand = 'serve'\n"
+    file.write_text(text)
+    with pytest.raises(HoldfastError, match="config edit"):
+        change_settings({"tools.mcp_servers": "[]"})
+    assert file.read_text() == text

@@ -1,0 +1,68 @@
+"""A host built by hand for tests: scripted models, quick polls, and readers of its events."""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.host import Host, HostOptions, HostParts
+from holdfast.memory import MemoryManager, SessionLifecycle
+from holdfast.models.contract import Model
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from holdfast.tools.approval import ApprovalPolicy
+from holdfast.tools.contract import Person, Tool
+from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
+
+QUICK = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0)
+ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
+
+
+def a_host(
+    db: SessionDB,
+    script: Sequence[Any] | Callable[[str], Model] = (),
+    *,
+    tools: Sequence[Tool] = (),
+    memory: MemoryManager | None = None,
+    options: HostOptions = QUICK,
+    agent_options: AgentOptions | None = None,
+) -> Host:
+    """A host whose agents share one scripted model, or have one each by session."""
+    pools = Pools()
+    one = None if callable(script) else ScriptedModel(script)
+    kept = memory or MemoryManager(db, drain_seconds=1.0)
+
+    def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
+        def person_for(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
+            return PersonBehindPolicy(
+                ApprovalPolicy.of("ask", ()), questions, emit, CallIds(session, turn, call)
+            )
+
+        chosen = one if one is not None else script(session_id)  # type: ignore[operator]
+        wanted = replace(agent_options or AgentOptions(), pools=pools, person_for=person_for)
+        return Agent(chosen, db, session_id, kept, tools, wanted)
+
+    return Host(
+        HostParts(
+            db=db,
+            memory=kept,
+            lifecycle=SessionLifecycle(db),
+            make_agent=make_agent,
+            pools=pools,
+            options=options,
+            clock=(agent_options or AgentOptions()).clock,
+        )
+    )
+
+
+async def until_turns_end(host: Host, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:
+    """The events after a number until so many turns have ended."""
+    events: list[Event] = []
+    async with aclosing(host.events(session_id, after=after)) as stream:
+        async for numbered in stream:
+            events.append(numbered.event)
+            if sum(isinstance(event, ENDS) for event in events) == turns:
+                return events
+    raise AssertionError("the stream ended first")

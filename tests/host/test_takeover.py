@@ -1,0 +1,295 @@
+"""A server takes over what a dead process left, and leaves what a living one goes on with."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.agent import Agent, AgentOptions
+from holdfast.core.clock import SystemClock
+from holdfast.core.events import SessionMoved, TurnUnfinished
+from holdfast.host import Host, HostOptions
+from holdfast.host.holders import ExpiredLeases
+from holdfast.process import holder_name
+from holdfast.sessions import SessionDB
+from holdfast.sessions.sqlite import SqliteEngine
+from holdfast.testing import FakeClock, ScriptedModel
+from tests.agent.agent_fixtures import HoldingEngine, until
+from tests.host.host_fixtures import a_host
+from tests.host.host_processes import Start, host_processes
+from tests.host.test_pauses import locked_by_another_program
+from tests.host.test_two_processes import sound
+from tests.host.transcripts import said
+
+Wait = Callable[[Awaitable[Any]], Any]
+RESUMES = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
+LEASE = 4.0
+
+
+def left_by(db: SessionDB, holder: str, seconds: float = 0.01) -> str:
+    """A turn that this holder runs, whose lease runs out and is not renewed."""
+    db.create_session("s", source="test")
+    lease = db.leases.hold("session:s", holder, ttl_seconds=seconds)
+    assert lease is not None
+    return db.turns.under(lease).open("s", {"role": "user", "content": "hello"}).id
+
+
+async def look(host: Host) -> bool:
+    """Let the host look once; whether it goes on with the conversation."""
+    takeover = host._recovery._takeover  # noqa: SLF001
+    assert takeover is not None
+    await takeover.look()
+    return "s" in host._conversations.opened  # noqa: SLF001
+
+
+@pytest.mark.clause("I7")
+def test_a_lease_that_ran_out_is_left_for_one_more_to_a_holder_that_lives_on_this_machine(
+    db: SessionDB, wait: Wait
+) -> None:
+    left_by(db, holder_name())
+
+    async def scenario() -> None:
+        await until(lambda: db.leases.current("session:s") is None)
+        clock = FakeClock()
+        async with a_host(db, ["one"], options=RESUMES, agent_options=AgentOptions(clock=clock)) as host:
+            for _ in range(3):
+                assert not await look(host)
+                clock.advance(db.lease_seconds / 3 + 0.1)
+            await look(host)
+            await until(lambda: said(db, "s")[-1] == ("assistant", "one"))
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7")
+def test_of_two_looks_at_once_the_first_to_see_that_a_lease_ran_out_counts(wait: Wait) -> None:
+    async def scenario() -> None:
+        engine = HoldingEngine(SqliteEngine(":memory:", clock=SystemClock(), patience=5.0))
+        with SessionDB.on(engine) as db:
+            holder, clock = holder_name(), FakeClock()
+            left_by(db, holder)
+            await until(lambda: db.leases.current("session:s") is None)
+            expired = ExpiredLeases(db, clock)
+            engine.hold_next_write()
+            late = asyncio.create_task(asyncio.to_thread(expired.holder_of, "s"))
+            await until(engine.reached.is_set)
+            assert expired.holder_of("s") == holder
+            clock.advance(db.lease_seconds - 1)
+            engine.opened.set()
+            assert await late == holder
+            clock.advance(2)
+            assert expired.holder_of("s") is None
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7")
+def test_a_host_that_stood_still_waits_until_others_that_did_have_renewed_their_leases(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        async with a_host(db, ["one"], options=RESUMES, agent_options=AgentOptions(clock=clock)) as host:
+            await look(host)
+            clock.advance(3600)
+            left_by(db, "another machine:1:2:3:4")
+            await until(lambda: db.leases.current("session:s") is None)
+            assert not await look(host)
+            clock.advance(db.lease_seconds / 4)
+            assert not await look(host), "the others may be about to renew"
+            clock.advance(db.lease_seconds / 4)
+            await look(host)
+            await until(lambda: said(db, "s")[-1] == ("assistant", "one"))
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7", "D11")
+@pytest.mark.parametrize("holder", [holder_name(), "another machine:1:2:3:4"], ids=["here", "elsewhere"])
+def test_no_lease_is_taken_from_a_holder_that_could_not_renew_it_while_the_store_was_locked(
+    store_url: str, wait: Wait, holder: str
+) -> None:
+    async def scenario() -> None:
+        clock = FakeClock()
+        with SessionDB.open(store_url, patience=0.2) as db:
+            async with a_host(db, ["one"], options=RESUMES, agent_options=AgentOptions(clock=clock)) as host:
+                await look(host)
+                left_by(db, holder, seconds=1.0)
+                with locked_by_another_program(store_url):
+                    await until(lambda: db.leases.current("session:s") is None)
+                    for _ in range(4):
+                        assert not await look(host)
+                        clock.advance(db.lease_seconds / 3)
+                assert not await look(host), "it can be renewed only now"
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7")
+def test_a_lease_of_another_machine_that_ran_out_is_taken_at_once(db: SessionDB, wait: Wait) -> None:
+    left_by(db, "another machine:1:2:3:4")
+
+    async def scenario() -> None:
+        await until(lambda: db.leases.current("session:s") is None)
+        async with a_host(
+            db, ["one"], options=RESUMES, agent_options=AgentOptions(clock=FakeClock())
+        ) as host:
+            await until(lambda: said(db, "s")[-1] == ("assistant", "one"))
+            assert "s" in host._conversations.opened  # noqa: SLF001
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7")
+def test_a_start_offers_no_turn_and_ends_no_subagent_of_a_process_that_lives(
+    db: SessionDB, wait: Wait
+) -> None:
+    left_by(db, holder_name())
+    db.create_session("child", source="delegate", parent="s", relation="delegate")
+    db.turns.open("child", {"role": "user", "content": "count"})
+
+    async def scenario() -> None:
+        await until(lambda: db.leases.current("session:s") is None)
+        shown: list[object] = []
+        async with a_host(db, agent_options=AgentOptions(clock=FakeClock())) as host:
+            host.watch(shown.append)
+            while (status := await host.status()).recovering:
+                await until(lambda: True)
+            assert not [event for event in shown if isinstance(event, TurnUnfinished)]
+            assert status.unfinished == []
+            assert await host.unfinished("s") is None
+            assert db.turns.running("child") is not None
+
+    wait(scenario())
+
+
+@pytest.mark.slow
+@pytest.mark.clause("D11", "I7")
+def test_a_turn_whose_process_slept_goes_on_there_beside_a_server_and_its_end_is_shown_once(
+    store_url: str, tmp_path: Path, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        gate = tmp_path / "gate"
+        with SessionDB.open(store_url) as db:
+            async with host_processes(store_url, tmp_path) as start:
+                a = await start(lease=LEASE)
+                await start(lease=LEASE, host={"after_crash": "resume"})
+                await a.do("new_session", session_id="s")
+                await a.do("follow", session_id="s")
+                await a.do("send", session_id="s", text=f"hold {gate}")
+                await until(lambda: db.session_holder("s") is not None and bool(db.turns.unfinished()))
+                a.pause()
+                await until(lambda: db.session_holder("s") is None)
+                # The server looks four times a lease: it sees that this one has run out.
+                mark = db.leases.hold("mark", "test", ttl_seconds=LEASE * 3 / 8)
+                assert mark is not None
+                await until(lambda: db.leases.current("mark") is None)
+                gate.touch()
+                a.wake()
+                (done,) = await a.shows("s", "TurnCompleted")
+                assert done["final_response"] == f"held {gate}"
+                assert a.events("s", "TurnFailed", "TurnInterrupted") == []
+                sound(db, "s")
+                await a.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("D11")
+def test_a_turn_that_another_process_completed_is_not_shown_to_end_twice(
+    store_url: str, tmp_path: Path, wait: Wait
+) -> None:
+    async def scenario(start: Start, db: SessionDB) -> None:
+        gate = tmp_path / "gate"
+        a = await start(lease=1.0)
+        await a.do("new_session", session_id="s")
+        await a.do("follow", session_id="s")
+        await a.do("send", session_id="s", text=f"hold {gate}")
+        await until(lambda: bool(db.turns.unfinished()))
+        (turn,) = db.turns.unfinished()
+        a.pause()
+        await start(lease=1.0, host={"after_crash": "resume"})
+        gate.touch()
+        await until(lambda: not db.turns.unfinished())
+        ended = db.turns.get(turn.id)
+        assert ended is not None
+        assert ended.state == "completed"
+        a.wake()
+        await a.shows("s", "TurnFailed")
+        await a.do("send", session_id="s", text="next")
+        (done,) = await a.shows("s", "TurnCompleted")
+        assert done["final_response"] == "echo next"
+        ends = a.events("s", "TurnFailed", "TurnCompleted", "TurnInterrupted")
+        assert [each["kind"] for each in ends if each["turn_id"] == turn.id] == ["TurnFailed"]
+        sound(db, "s")
+
+    async def played() -> None:
+        with SessionDB.open(store_url) as db:
+            async with host_processes(store_url, tmp_path) as start:
+                await scenario(start, db)
+
+    wait(played())
+
+
+@pytest.mark.clause("I7")
+def test_the_turn_of_an_agent_used_as_a_library_is_left_to_it(
+    store_url: str, db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        begun: list[bool] = []
+
+        async def answer(_: object) -> str:
+            begun.append(True)
+            await until(lambda: len(begun) > 1)
+            return "answer of the library"
+
+        with SessionDB.open(store_url) as own:
+            agent = Agent(ScriptedModel([answer]), own, "s")
+            async with a_host(db, ["answer of the host"] * 3, options=RESUMES) as host, a_host(db) as asks:
+                running = agent.stream("hello")
+                first = await anext(running)
+                assert not await look(host)
+                assert await asks.unfinished("s") is None
+                begun.append(True)
+                async for _ in running:
+                    pass
+                assert said(db, "s")[-1] == ("assistant", "answer of the library")
+                assert db.session_holder("s") is None, "between its turns the session is free"
+                assert first.session_id == "s"
+                await host.send("s", "and here")
+                await until(lambda: said(db, "s")[-1] == ("assistant", "answer of the host"))
+            await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7")
+def test_who_only_reads_a_conversation_leaves_what_waits_there_to_a_holder_that_lives(
+    db: SessionDB, wait: Wait
+) -> None:
+    turn = left_by(db, holder_name())
+
+    async def scenario() -> None:
+        await until(lambda: db.leases.current("session:s") is None)
+        clock = FakeClock()
+        async with (
+            a_host(db, ["one"], agent_options=AgentOptions(clock=clock)) as host,
+            aclosing(host.events("s", after=0)) as events,
+        ):
+            moved = (await anext(events)).event
+            assert isinstance(moved, SessionMoved)
+            assert moved.elsewhere
+            stream = host._conversations.opened["s"].stream  # noqa: SLF001
+            # The reader looks once for each of these at least, the last time after it may run the first.
+            for count in (1, 2, 3):
+                db.inbox.put("s", {"role": "user", "content": "next"})
+                await until(lambda count=count: stream.waiting >= count)  # type: ignore[misc]
+                clock.advance(1.0)
+            still = db.turns.get(turn)
+            assert still is not None
+            assert still.state == "running"
+
+    wait(scenario())

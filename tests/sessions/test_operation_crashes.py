@@ -1,0 +1,338 @@
+"""A process that dies at any named operation of the store leaves all of it or nothing, on either engine.
+
+The store is asked as production asks it: from an event loop by `SessionDB.run` where the host and the agent
+do so, else by the methods of its parts. The tables are compared as a whole.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import pytest
+
+from holdfast.process import DaemonPool
+from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Engine, Operation, SessionStart, Transaction
+from holdfast.sessions.conversation_operations import (
+    begin_conversation,
+    claim_conversation,
+    release_conversation,
+    release_if_idle,
+    send_message,
+)
+from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.operations import OPERATIONS
+from holdfast.sessions.transcripts import create_session
+from holdfast.sessions.turn_operations import (
+    TurnCompletion,
+    append_to_turn,
+    complete_turn,
+    complete_unless_steered,
+    end_turn,
+    join_turn,
+    open_turn,
+    resume_turn,
+    save_partial,
+    take_next,
+)
+from holdfast.testing import CrashingEngine, ProcessDied
+from holdfast.testing.faults import EngineProxy, Moment
+from tests.sessions.databases import Database
+from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, user
+
+T = TypeVar("T")
+Tables = dict[str, list[str]]
+Ask = Callable[[SessionDB], object]
+
+TABLES = ("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions")
+POOL = DaemonPool("store", workers=1, backlog=10)
+
+
+def tables(tx: Transaction) -> Tables:
+    return {
+        table: sorted(repr(tuple(row)) for row in tx.connection.execute(f"select * from {table}"))  # noqa: S608
+        for table in TABLES
+    }
+
+
+class LastWritten(EngineProxy):
+    """Keeps what the tables held at the end of the last write, as its own transaction saw them."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.tables: Tables = {}
+
+    def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        def watched(tx: Transaction) -> T:
+            result = work(tx)
+            self.tables = tables(tx)
+            return result
+
+        return watched
+
+
+def on_a_loop(operation: Callable[..., Operation[Any]], *args: object, **kwargs: object) -> Ask:
+    return lambda db: asyncio.run(db.run(POOL, operation, *args, **kwargs))
+
+
+class Prepared:
+    """A store with one session, as each operation wants to find it."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self.db = db
+        db.create_session("s", source="cli")
+
+    def waits(self, **how: Any) -> int:  # noqa: ANN401
+        return self.db.inbox.put("s", user("waits"), **how).id
+
+    def runs(self) -> str:
+        return self.db.turns.open("s", user("runs"), turn_id="t").id
+
+    def held(self, name: str = "session:s") -> HeldLease:
+        lease = self.db.leases.hold(name, "me", ttl_seconds=600)
+        assert lease is not None
+        return lease
+
+    def asks(self) -> HeldLease:
+        self.runs()
+        lease = self.held()
+        self.db.asks.put("a", "t", {"type": "question"}, lease=lease)
+        return lease
+
+    def answered(self) -> None:
+        lease = self.asks()
+        assert self.db.asks.answer("a", "blue", lease_name=lease.name)
+
+    def owes(self) -> None:
+        completed_turn(self.db, "s", providers=["p"])
+
+    def set_aside(self) -> int:
+        self.owes()
+        delivery = claim_one(self.db)
+        self.db.outbox.set_aside(delivery, error="no")
+        return delivery.id
+
+
+def begin_it(_: Prepared) -> Ask:
+    session = SessionStart("new", "cli", "a title")
+    how = {"history": [user("before"), assistant("yes")], "key": "k", "holder": "me", "lease_seconds": 9.0}
+    return on_a_loop(begin_conversation, session, user("hello"), **how)
+
+
+def interrupt_it(prepared: Prepared) -> Ask:
+    prepared.runs()
+    return on_a_loop(send_message, "s", user("stop"), "interrupt", "k")
+
+
+def release_it(prepared: Prepared) -> Ask:
+    lease = prepared.held()
+    return on_a_loop(release_if_idle, "s", lease, parked=0, recovers=True, completed=["s"])
+
+
+def rotate_it(prepared: Prepared) -> Ask:
+    prepared.runs()
+    prepared.waits()
+    return lambda db: db.rotate("s", "child", [user("summary")], carry_from=0)
+
+
+def delete_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    prepared.waits()
+    return lambda db: db.delete_session("s", force=True)
+
+
+def import_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    lines = prepared.db.export_session("s")
+    prepared.db.delete_session("s", force=True)
+    return lambda db: db.import_session(lines)
+
+
+def complete_it(operation: Callable[..., Operation[Any]]) -> Callable[[Prepared], Ask]:
+    ending = TurnCompletion(assistant("done"), ["p", "q"], account="{}")
+    return lambda prepared: on_a_loop(operation, prepared.runs(), ending, lease=prepared.held())
+
+
+def settle_it(prepared: Prepared) -> Ask:
+    prepared.answered()
+    prepared.db.turns.interrupt("t", "enough")
+    return lambda db: db.asks.settle("t", lambda asks, _: [user(str(ask.answer)) for ask in asks])
+
+
+def claim_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    prepared.owes()
+    return lambda db: db.outbox.claim("p", lease_seconds=60, limit=5)
+
+
+def extend_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    delivery = claim_one(prepared.db)
+    return lambda db: db.outbox.extend(delivery, lease_seconds=600)
+
+
+def deliver_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    delivery = claim_one(prepared.db)
+    return lambda db: db.outbox.mark_delivered(delivery)
+
+
+def return_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    delivery = claim_one(prepared.db)
+    return lambda db: db.outbox.defer(delivery, delay_seconds=5, error="later")
+
+
+def enqueue_it(prepared: Prepared) -> Ask:
+    turn = completed_turn(prepared.db, "s")
+    return lambda db: db.outbox.enqueue(turn.id, "p")
+
+
+def renew_it(prepared: Prepared) -> Ask:
+    lease = prepared.db.leases.acquire("name", "me", ttl_seconds=10)
+    assert lease is not None
+    return lambda db: db.leases.renew(lease, ttl_seconds=100)
+
+
+def let_go_of_it(prepared: Prepared) -> Ask:
+    lease = prepared.held("name")
+    return lambda db: db.leases.let_go(lease)
+
+
+def commit_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    return lambda db: db.sessions.mark_committed("s", 1)
+
+
+def branch_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    return lambda db: db.conversations.branch("s", "branch")
+
+
+def edit_it(prepared: Prepared) -> Ask:
+    prepared.runs()
+    inbox_id = prepared.waits()
+    return lambda db: db.inbox.edit(inbox_id, user("changed"), mode="interrupt")
+
+
+def withdraw_it(prepared: Prepared) -> Ask:
+    inbox_id = prepared.waits()
+    return lambda db: db.inbox.withdraw(inbox_id)
+
+
+def acknowledge_it(prepared: Prepared) -> Ask:
+    turn_id, inbox_id = prepared.runs(), prepared.waits()
+    return lambda db: db.inbox.acknowledge(inbox_id, turn_id)
+
+
+def put_ask(prepared: Prepared) -> Ask:
+    turn_id, lease = prepared.runs(), prepared.held()
+    return lambda db: db.asks.put("a", turn_id, {"type": "question"}, lease=lease)
+
+
+def answer_it(prepared: Prepared) -> Ask:
+    lease = prepared.asks()
+    return lambda db: db.asks.answer("a", "blue", lease_name=lease.name, key="k")
+
+
+def close_ask(prepared: Prepared) -> Ask:
+    prepared.asks()
+    return lambda db: db.asks.close("a")
+
+
+def steered(prepared: Prepared) -> Ask:
+    turn_id, steer = prepared.runs(), prepared.waits(mode="steer")
+    return on_a_loop(join_turn, turn_id, steer, lease=prepared.held())
+
+
+def retry_it(prepared: Prepared) -> Ask:
+    delivery_id = prepared.set_aside()
+    return lambda db: db.outbox.retry(delivery_id)
+
+
+def drop_it(prepared: Prepared) -> Ask:
+    delivery_id = prepared.set_aside()
+    return lambda db: db.outbox.drop(delivery_id)
+
+
+def rename_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    return lambda db: db.outbox.rename_provider("p", "q")
+
+
+EACH: Mapping[str, Callable[[Prepared], Ask]] = {
+    "begin_conversation": begin_it,
+    "send_message": lambda p: on_a_loop(
+        send_message, "s" if p.runs() else "", user("stop"), "interrupt", "k"
+    ),
+    "claim_conversation": lambda _: on_a_loop(claim_conversation, "s", "me", 10.0),
+    "release_if_idle": release_it,
+    "release_conversation": lambda p: on_a_loop(release_conversation, "s", p.held()),
+    "rotate_session": rotate_it,
+    "delete_conversation": delete_it,
+    "import_conversation": import_it,
+    "change_conversation": lambda _: lambda db: db.conversations.set_title("s", "a title"),
+    "branch_session": branch_it,
+    "create_session": lambda _: on_a_loop(create_session, "new", source="cli"),
+    "end_session": lambda _: lambda db: db.sessions.end("s", "cleared"),
+    "append_messages": lambda _: lambda db: db.sessions.append_messages("s", [user("one"), user("two")]),
+    "mark_committed": commit_it,
+    "open_turn": lambda p: on_a_loop(open_turn, "s", "t", user("go"), lease=p.held()),
+    "take_next": lambda p: on_a_loop(take_next, "s", "t", p.waits(), lease=p.held()),
+    "resume_turn": lambda p: on_a_loop(resume_turn, p.runs(), lease=p.held()),
+    "append_to_turn": lambda p: on_a_loop(append_to_turn, p.runs(), [assistant("a"), user("b")]),
+    "join_turn": steered,
+    "save_partial": lambda p: on_a_loop(save_partial, p.runs(), "half of"),
+    "complete_turn": complete_it(complete_turn),
+    "complete_unless_steered": complete_it(complete_unless_steered),
+    "end_turn": lambda p: on_a_loop(end_turn, p.runs(), "interrupted", "stop", [assistant("half")]),
+    "record_turn": lambda _: lambda db: db.turns.record("new", [user("q"), assistant("a")], providers=["p"]),
+    "put_message": lambda _: lambda db: db.inbox.put("s", user("one"), key="k"),
+    "acknowledge_message": acknowledge_it,
+    "edit_message": edit_it,
+    "withdraw_message": withdraw_it,
+    "put_ask": put_ask,
+    "answer_ask": answer_it,
+    "close_ask": close_ask,
+    "settle_asks": settle_it,
+    "enqueue_delivery": enqueue_it,
+    "claim_deliveries": claim_it,
+    "extend_claim": extend_it,
+    "mark_delivered": deliver_it,
+    "return_delivery": return_it,
+    "retry_delivery": retry_it,
+    "drop_delivery": drop_it,
+    "rename_provider": rename_it,
+    "acquire_lease": lambda _: lambda db: db.leases.acquire("name", "me", ttl_seconds=10),
+    "renew_lease": renew_it,
+    "release_lease": let_go_of_it,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads() -> Iterator[None]:
+    yield
+    assert POOL.close(LONG) == []
+
+
+@pytest.mark.clause("D1")
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("name", EACH)
+def test_a_crash_leaves_all_of_an_operation_or_nothing(database: Database, name: str, moment: Moment) -> None:
+    db = database.open()
+    ask = EACH[name](Prepared(db))
+    found = db._engine.read(tables)  # noqa: SLF001 - a store is built on an engine, and keeps it
+    crashing = CrashingEngine(db._engine)  # noqa: SLF001
+    last = LastWritten(crashing)
+    crashing.arm(moment)
+    with pytest.raises(ProcessDied):
+        ask(SessionDB.on(last))
+    assert crashing.cut_off == {(name, moment)}
+    assert last.tables != found, "the operation writes something"
+    left = database.open()._engine.read(tables)  # noqa: SLF001
+    assert left == (found if moment == "before" else last.tables)
+    assert database.open().check() == []
+
+
+def test_every_operation_of_the_store_is_cut_off() -> None:
+    assert list(EACH) == list(OPERATIONS), f"{len(EACH)} of {len(OPERATIONS)} operations are cut off"

@@ -1,0 +1,209 @@
+"""Draws the way of one message from a turn that really runs, into two pages of docs/.
+
+A host with a scripted model gets one message in a new session, and a reader waits for the answer. Meanwhile
+every call that leaves one room for another is noted. `python -m tools.message_path` writes the page; a test
+runs the same turn and compares.
+"""
+
+import asyncio
+import inspect
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+
+import holdfast
+from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.core.clock import SystemClock
+from holdfast.core.events import TurnCompleted
+from holdfast.host import Host, HostOptions, HostParts
+from holdfast.memory import MemoryManager, SessionLifecycle
+from holdfast.models.retrying_model import RetryingModel
+from holdfast.process import run
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from holdfast.tools.open_questions import OpenQuestions
+from tools.diagrams import between_marks
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = DOCS / "internals" / "way-of-a-message.md"
+ARCHITECTURE = DOCS / "architecture.md"
+MARK = "way"
+SOURCE = Path(holdfast.__file__).parent
+SURFACE = "surface"
+PIECES = 20
+DEADLINE = 30.0
+ANSWER: list[str | float] = ["word ", 0] * PIECES
+SHARED = ("core", "process")
+"""Rooms that every other room uses for data, time and threads: using them is no step of a message's way."""
+
+HEAD = """# The way of one message
+
+A surface sends a message to a new session and reads the events until the answer is complete. Each arrow is a
+call from one room into another, drawn once, where it happens first: {calls} in all. `core`, `process` and the
+data in each room's `contract.py` are used everywhere and are left out, and so is what looks for interrupts of
+other processes beside the turn. The scripted model stands for a model's adapter.
+
+A piece of the answer's text passes {generators} async generators: {names}.
+
+`python -m tools.message_path` draws this page from a turn that runs; a test runs it again and compares.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A call from one room into another."""
+
+    source: str
+    target: str
+    function: str
+    file: str
+
+
+@dataclass
+class Recording:
+    """What is noted while a turn runs."""
+
+    is_on: bool = False
+    crossings: dict[Crossing, None] = field(default_factory=dict)
+    resumed: dict[str, int] = field(default_factory=dict)
+    """How often each async generator of a room ran."""
+
+    def note(self, frame: FrameType, event: str, _: object) -> None:
+        """As `sys.setprofile` calls it."""
+        if event != "call" or not self.is_on:
+            return
+        room = room_of(frame.f_code)
+        if room is None or room in (SURFACE, *SHARED):
+            return
+        name = frame.f_code.co_qualname
+        if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+            self.resumed[name] = self.resumed.get(name, 0) + 1
+        source = _caller(frame)
+        if source is not None and source != room:
+            self.crossings.setdefault(Crossing(source, room, name, _file(frame.f_code) or ""))
+
+    @property
+    def generators(self) -> list[str]:
+        """The async generators that each piece of text passes."""
+        return sorted(name for name, times in self.resumed.items() if times >= PIECES)
+
+
+def room_of(code: CodeType) -> str | None:
+    """The room whose code this is; the function that sends and reads is a surface. None for other code."""
+    if code is _send_and_read.__code__:
+        return SURFACE
+    file = _file(code)
+    if file is None or file.endswith("/contract.py"):
+        return None
+    room = file.partition("/")[0]
+    return "models" if room == "testing" else room
+
+
+def _file(code: CodeType) -> str | None:
+    path = Path(code.co_filename)
+    return path.relative_to(SOURCE).as_posix() if path.is_relative_to(SOURCE) else None
+
+
+def _caller(frame: FrameType) -> str | None:
+    """The room that called, past the shared rooms and code that is not ours; None where a task begins."""
+    before = frame.f_back
+    while before is not None:
+        room = room_of(before.f_code)
+        if room is not None and room not in SHARED:
+            return room
+        before = before.f_back
+    return None
+
+
+def record() -> Recording:
+    """Run one turn and note what it does."""
+    recording = Recording()
+    with tempfile.TemporaryDirectory() as folder, _profiled(recording):
+        run(_turn(Path(folder), recording))
+    return recording
+
+
+@contextmanager
+def _profiled(recording: Recording) -> Iterator[None]:
+    threading.setprofile(recording.note)  # for the threads that begin from now on
+    sys.setprofile(recording.note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+async def _turn(folder: Path, recording: Recording) -> None:
+    pools = Pools()
+    with SessionDB(folder / "holdfast.db") as db:
+        model = RetryingModel(ScriptedModel([ANSWER]), SystemClock())
+
+        def make_agent(session_id: str, _: OpenQuestions) -> Agent:
+            return Agent(model, db, session_id, options=AgentOptions(workspace=folder, pools=pools))
+
+        # Nobody looks for what other processes do while the turn runs: that would come by chance.
+        options = HostOptions(poll_seconds=DEADLINE)
+        parts = HostParts(db, MemoryManager(db), SessionLifecycle(db), make_agent, pools, options)
+        async with Host(parts) as host:
+            session_id = await host.new_session()
+            while (await host.status()).recovering:
+                pass
+            async with asyncio.timeout(DEADLINE):
+                await _send_and_read(host, session_id, recording)
+
+
+async def _send_and_read(host: Host, session_id: str, recording: Recording) -> None:
+    """What a surface does."""
+    recording.is_on = True
+    await host.send(session_id, "hello")
+    async for numbered in host.events(session_id, after=0):
+        if isinstance(numbered.event, TurnCompleted):
+            recording.is_on = False
+            return
+
+
+def page(recording: Recording) -> str:
+    """The page: a picture of the calls, and the files they are in."""
+    names = ", ".join(f"`{name}`" for name in recording.generators)
+    head = HEAD.format(calls=len(recording.crossings), generators=len(recording.generators), names=names)
+    return head + "\n".join([picture(recording), "", *table(recording), ""])
+
+
+def picture(recording: Recording) -> str:
+    """The calls as a diagram."""
+    rooms = dict.fromkeys(room for each in recording.crossings for room in (each.source, each.target))
+    arrows = [f"    {each.source}->>{each.target}: {_plain(each.function)}" for each in recording.crossings]
+    participants = [f"    participant {room}" for room in rooms]
+    return "\n".join(["```mermaid", "sequenceDiagram", *participants, *arrows, "```"])
+
+
+def table(recording: Recording) -> list[str]:
+    """The calls as the lines of a table."""
+    calls = recording.crossings
+    lines = [f"| {each.source} | {each.target} | `{each.function}` | `{each.file}` |" for each in calls]
+    return ["| from | to | function | file |", "|---|---|---|---|", *lines]
+
+
+def _plain(function: str) -> str:
+    """A name that a diagram can show."""
+    return function.replace(".<locals>", "").replace("<lambda>", "lambda")
+
+
+def main() -> int:
+    PAGE.parent.mkdir(exist_ok=True)
+    recording = record()
+    PAGE.write_text(page(recording), encoding="utf-8")
+    drawn = between_marks(ARCHITECTURE.read_text(encoding="utf-8"), MARK, picture(recording))
+    ARCHITECTURE.write_text(drawn, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
