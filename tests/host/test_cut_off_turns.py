@@ -1,16 +1,18 @@
 """What a start finds of a turn that lost its process, and how a person goes on with it."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from holdfast.core.events import (
+    SessionSnapshot,
     TurnCompleted,
     TurnInterrupted,
     TurnUnfinished,
 )
-from holdfast.host import HostOptions
+from holdfast.host import Host, HostOptions
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import until
@@ -52,6 +54,30 @@ def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
             await host.send("t", "and this")
             await until_turns_end(host, "t", 2)
             assert [text for role, text in said(db, "t") if role == "user"] == ["waiting too", "and this"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("D10")
+def test_a_cut_off_turn_is_not_shown_as_one_that_runs_elsewhere(db: SessionDB, wait: Wait) -> None:
+    db.create_session("s", source="test")
+    db.turns.open("s", {"role": "user", "content": "cut off"})
+
+    async def scenario() -> None:
+        async with a_host(db) as host, aclosing(host.events("s", after=0)) as stream:
+            assert isinstance((await anext(stream)).event, TurnUnfinished)
+            # Another process stores a message: once it is counted, this host has looked at what others do.
+            db.inbox.put("s", {"role": "user", "content": "from elsewhere"})
+            while (shown := await snapshot(host)).waiting == 0:
+                await until(lambda: True)
+            assert shown.turn_id == ""
+            assert (await host.session_status("s")).state == "unfinished"
+
+    async def snapshot(host: Host) -> SessionSnapshot:
+        async with aclosing(host.events("s")) as stream:
+            event = (await anext(stream)).event
+            assert isinstance(event, SessionSnapshot)
+            return event
 
     wait(scenario())
 

@@ -86,7 +86,10 @@ class RunnerStore:
         state = self._db.conversation_state(self._root_id)
         if not (state.waiting or follow):
             return state, None, None
-        return state, self._holder_now(), self._remote_turns.read(self._root_id)
+        holder = self._holder_now()
+        if holder is None and state.open_turn is not None and not self._remote_turns.is_following:
+            return state, None, None  # nobody runs that turn: it was cut off, and is offered or taken over
+        return state, holder, self._remote_turns.read(self._root_id)
 
     def _holder_now(self) -> str | None:
         """Who runs the conversation, or may be about to take it up again."""
