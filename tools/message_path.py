@@ -1,8 +1,8 @@
 """Draws the way of one message from a turn that really runs, into two pages of docs/.
 
-A host with a scripted model gets one message in a new session, and a reader waits for the answer. Meanwhile
-every call that leaves one room for another is noted. `python -m tools.message_path` writes the page; a test
-runs the same turn and compares.
+A host with a scripted model and one memory provider gets one message in a new session. A reader waits for the
+answer, then for the delivery of the turn to the provider. Meanwhile every call from one room into another is
+noted. `python -m tools.message_path` writes the page; a test runs the same turn and compares.
 """
 
 import asyncio
@@ -23,9 +23,10 @@ from holdfast.core.events import TurnCompleted
 from holdfast.host import Host, HostOptions, HostParts
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.retrying_model import RetryingModel
-from holdfast.process import run
+from holdfast.process import off_loop, run
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
+from holdfast.testing.providers import RecordingProvider
 from holdfast.tools.open_questions import OpenQuestions
 from tools.diagrams import between_marks
 
@@ -38,15 +39,18 @@ SURFACE = "surface"
 PIECES = 20
 DEADLINE = 30.0
 ANSWER: list[str | float] = ["word ", 0] * PIECES
+STAND_INS = {"testing/scripted_model.py": "models", "testing/providers.py": "providers"}
 SHARED = ("core", "process")
 """Rooms that every other room uses for data, time and threads: using them is no step of a message's way."""
 
 HEAD = """# The way of one message
 
-A surface sends a message to a new session and reads the events until the answer is complete. Each arrow is a
-call from one room into another, drawn once, where it happens first: {calls} in all. `core`, `process` and the
-data in each room's `contract.py` are used everywhere and are left out, and so is what looks for interrupts of
-other processes beside the turn. The scripted model stands for a model's adapter.
+A surface sends a message to a new session and reads the events until the answer is complete. Then the turn is
+delivered to a memory provider. Each arrow is a call from one room into another, drawn once, where it happens
+first: {answer} until the conversation is at rest, and {delivery} for the delivery. `SessionDB.run` runs each
+change of the store as one transaction; the name of the operation stands behind it. Left out are `core`,
+`process` and the data in each room's `contract.py`, which all rooms use, reads of an attribute, and checks
+for interrupts from other processes. The scripted model and the recording provider stand for real ones.
 
 A piece of the answer's text passes {generators} async generators: {names}.
 
@@ -63,6 +67,8 @@ class Crossing:
     target: str
     function: str
     file: str
+    is_delivery: bool
+    """Made by a provider's write lane, after the answer."""
 
 
 @dataclass
@@ -70,6 +76,9 @@ class Recording:
     """What is noted while a turn runs."""
 
     is_on: bool = False
+    delivered: threading.Event = field(default_factory=threading.Event)
+    rested: threading.Event = field(default_factory=threading.Event)
+    """The host has let the conversation go, and marked its turn for the next boundary."""
     crossings: dict[Crossing, None] = field(default_factory=dict)
     resumed: dict[str, int] = field(default_factory=dict)
     """How often each async generator of a room ran."""
@@ -78,20 +87,34 @@ class Recording:
         """As `sys.setprofile` calls it."""
         if event != "call" or not self.is_on:
             return
-        room = room_of(frame.f_code)
-        if room is None or room in (SURFACE, *SHARED):
+        room, name = room_of(frame.f_code), frame.f_code.co_qualname
+        if room is None or room in (SURFACE, *SHARED) or _is_property(frame):
             return
-        name = frame.f_code.co_qualname
+        is_delivery = threading.current_thread().name.startswith("memory-write")
+        if is_delivery and self.delivered.is_set():
+            return  # the lane looks for its next turn
+        if name == "SessionDB.run":
+            name += f"({frame.f_locals['operation'].__name__})"
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
             self.resumed[name] = self.resumed.get(name, 0) + 1
         source = _caller(frame)
         if source is not None and source != room:
-            self.crossings.setdefault(Crossing(source, room, name, _file(frame.f_code) or ""))
+            self.crossings.setdefault(Crossing(source, room, name, _file(frame.f_code) or "", is_delivery))
+        if name == "Outbox.mark_delivered":
+            self.delivered.set()
+        elif name == "SessionLifecycle.mark_stored_turn":
+            self.rested.set()
 
     @property
     def generators(self) -> list[str]:
         """The async generators that each piece of text passes."""
         return sorted(name for name, times in self.resumed.items() if times >= PIECES)
+
+
+def _is_property(frame: FrameType) -> bool:
+    """Whether an attribute of an object is read: that is no step."""
+    owner = type(frame.f_locals.get("self"))
+    return isinstance(getattr(owner, frame.f_code.co_name, None), property)
 
 
 def room_of(code: CodeType) -> str | None:
@@ -101,8 +124,7 @@ def room_of(code: CodeType) -> str | None:
     file = _file(code)
     if file is None or file.endswith("/contract.py"):
         return None
-    room = file.partition("/")[0]
-    return "models" if room == "testing" else room
+    return STAND_INS.get(file) or file.partition("/")[0]
 
 
 def _file(code: CodeType) -> str | None:
@@ -145,18 +167,24 @@ async def _turn(folder: Path, recording: Recording) -> None:
     with SessionDB(folder / "holdfast.db") as db:
         model = RetryingModel(ScriptedModel([ANSWER]), SystemClock())
 
+        provider, memory = RecordingProvider("notes"), MemoryManager(db)
+        memory.add_provider(provider)
+
         def make_agent(session_id: str, _: OpenQuestions) -> Agent:
-            return Agent(model, db, session_id, options=AgentOptions(workspace=folder, pools=pools))
+            return Agent(model, db, session_id, memory, options=AgentOptions(workspace=folder, pools=pools))
 
         # Nobody looks for what other processes do while the turn runs: that would come by chance.
         options = HostOptions(poll_seconds=DEADLINE)
-        parts = HostParts(db, MemoryManager(db), SessionLifecycle(db), make_agent, pools, options)
+        parts = HostParts(db, memory, SessionLifecycle(db), make_agent, pools, options)
         async with Host(parts) as host:
             session_id = await host.new_session()
             while (await host.status()).recovering:
                 pass
             async with asyncio.timeout(DEADLINE):
                 await _send_and_read(host, session_id, recording)
+                for last in (recording.rested, recording.delivered):
+                    await off_loop(pools.work, last.wait)
+            recording.is_on = False
 
 
 async def _send_and_read(host: Host, session_id: str, recording: Recording) -> None:
@@ -165,14 +193,15 @@ async def _send_and_read(host: Host, session_id: str, recording: Recording) -> N
     await host.send(session_id, "hello")
     async for numbered in host.events(session_id, after=0):
         if isinstance(numbered.event, TurnCompleted):
-            recording.is_on = False
             return
 
 
 def page(recording: Recording) -> str:
     """The page: a picture of the calls, and the files they are in."""
     names = ", ".join(f"`{name}`" for name in recording.generators)
-    head = HEAD.format(calls=len(recording.crossings), generators=len(recording.generators), names=names)
+    delivery = sum(each.is_delivery for each in recording.crossings)
+    answer = len(recording.crossings) - delivery
+    head = HEAD.format(answer=answer, delivery=delivery, generators=len(recording.generators), names=names)
     return head + "\n".join([picture(recording), "", *table(recording), ""])
 
 

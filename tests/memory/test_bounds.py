@@ -15,14 +15,12 @@ from holdfast.memory.bounds import (
     MAX_TOOLS,
     NOTES_CHARACTERS,
     RECALL_CHARACTERS,
-    RECALL_TOKENS,
     RESULT_CHARACTERS,
     BoundedText,
-    Budgets,
     bound_text,
     share_budget,
 )
-from holdfast.memory.contract import MemoryItem
+from holdfast.memory.contract import RECALL_TOKENS, Budgets, MemoryItem
 from holdfast.testing.providers import RecordingProvider
 
 MARK = 120

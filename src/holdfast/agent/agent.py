@@ -17,7 +17,7 @@ from holdfast.agent.boundary import Boundary
 from holdfast.agent.cached_session import CachedSession
 from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.context_use import ContextUse, weighed
-from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
+from holdfast.agent.contract import INTERRUPTED, AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.prompt import checked_user_message
 from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
@@ -32,10 +32,16 @@ from holdfast.agent.turn_store import TurnStore
 from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
-from holdfast.core.events import CompactionFinished, CompactionStarted, Emit, Event, SessionRotated
+from holdfast.core.events import (
+    CompactionFinished,
+    CompactionStarted,
+    Emit,
+    Event,
+    SessionRotated,
+    join_recalled,
+)
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
-from holdfast.memory.manager import join_recalled
 from holdfast.models.contract import Model
 from holdfast.process import off_loop
 from holdfast.process.cancellation import is_cancelled
@@ -48,7 +54,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MEMORY = ":memory:"
-INTERRUPTED = "the person interrupted"
 
 
 class Agent:
@@ -179,14 +184,14 @@ class Agent:
     def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; older waiting messages go first, one a call.
 
-        A reader that leaves before the end pending the turn; what it had produced is kept.
+        A reader that leaves before the end stops the turn; what it had produced is kept.
         """
         return events_of(partial(self.run_turn, text=text))
 
     async def run_turn(
         self, emit: Emit, text: str | Message | None = None, *, seen: ConversationState | None = None
     ) -> None:
-        """The same, and give each event to `emit`, which must not wait. Cancelling this pending the turn.
+        """The same, and give each event to `emit`, which must not wait. Cancelling this call stops the turn.
 
         `seen` is what a host that holds the session's lease has just read there: it is not read again.
         """
@@ -420,7 +425,7 @@ class Agent:
         pending, self._pending = self._pending, []
         self._running = running
         for stop in pending:
-            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message pending its own turn
+            if stop.inbox_id == 0 or stop.inbox_id != first:  # a message does not stop its own turn
                 running.interrupt(stop.reason)
         return running
 

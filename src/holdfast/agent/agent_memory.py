@@ -15,9 +15,9 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import PoolClosed, PoolSaturated
 from holdfast.core.events import RecalledFrom
 from holdfast.memory import MemoryManager
-from holdfast.memory.bounds import Budgets
+from holdfast.memory.contract import Budgets
 from holdfast.memory.provider_requests import OfferedTools, PromptBlocks, ProviderRequest, late_message
-from holdfast.process import DaemonPool, all_done, off_loop
+from holdfast.process import DaemonPool, off_loop
 from holdfast.process.daemon_pool import work_name
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
@@ -139,9 +139,7 @@ class AgentMemory:
     async def _answered(self, ask: Callable[..., ProviderRequest[T]], otherwise: T) -> T:
         """What came of a question in time; a memory that fails fails no turn."""
         try:
-            asked = ask(timeout=self._seconds)
-            await all_done(asked.answers, asked.seconds)
-            return asked.collect()
+            return await ask(timeout=self._seconds).answered()
         except Exception:
             logger.exception("memory.failed", extra={"asked": work_name(ask)})
             return otherwise
@@ -153,12 +151,11 @@ def _tool(memory: MemoryManager, schema: dict[str, Any]) -> Tool:
     async def run(_: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         asked = memory.ask_tool(name, arguments)
         try:
-            await all_done(asked.answers, asked.seconds)
-        except BaseException:
+            return ToolResult(await asked.answered())
+        except asyncio.CancelledError:
             for each in asked.answers:
                 each.cancel()  # a call that has not begun never does
             raise
-        return ToolResult(asked.collect())
 
     return Tool(
         name=name,

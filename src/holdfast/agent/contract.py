@@ -19,6 +19,9 @@ from holdfast.models.contract import Model, Usage
 from holdfast.process import DaemonPool
 from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person
 
+INTERRUPTED = "the person interrupted"
+"""Why a turn that a person stopped has ended."""
+
 
 class EventIds(TypedDict):
     """The ids that every event of a turn carries."""

@@ -27,9 +27,9 @@ from holdfast.core.events import (
     Recalled,
     RecalledFrom,
     TurnStarted,
+    join_recalled,
 )
 from holdfast.core.messages import text_of
-from holdfast.memory.manager import join_recalled
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import InboxMessage
 

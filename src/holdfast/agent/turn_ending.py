@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
+from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.recovery import results
 from holdfast.agent.turn_context import TurnContext
@@ -44,7 +45,7 @@ class TurnEnding:
         self._emit = emit
         self._final: Message | None = None  # the whole answer, until the store has taken it
         self._ended: tuple[str, str] | None = None  # the state and the reason
-        self.interrupt_reason = "the person interrupted"
+        self.interrupt_reason = INTERRUPTED
         self.final_response = ""
         self.failure: Exception | None = None
 

@@ -4,7 +4,7 @@ An event belongs to a session and, while a turn runs, to that turn. `to_json` an
 events between processes; `kind` in the JSON is the name of the class.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -104,6 +104,11 @@ class RecalledFrom:
     text: str
     cut: int = 0
     """Characters that were left out because they do not fit memory's share of the prompt."""
+
+
+def join_recalled(recalled: Iterable[RecalledFrom]) -> str:
+    """Join the recalls of several providers into one text for the prompt."""
+    return "\n\n".join(each.text for each in recalled if each.text)
 
 
 @dataclass(frozen=True, kw_only=True)

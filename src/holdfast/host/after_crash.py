@@ -7,6 +7,7 @@ turn that takes its process down each time is not resumed for ever.
 from collections.abc import Sequence
 
 from holdfast.agent import Unfinished
+from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.events import ApprovalAsked
 from holdfast.host.asks import shown
 from holdfast.host.contract import AfterCrash
@@ -15,7 +16,6 @@ from holdfast.sessions.contract import Ask
 
 MOST_RESUMPTIONS = 3
 """How often a turn is gone on with by itself."""
-INTERRUPTED = "the person interrupted"
 ENDED = "its process ended in the middle of this turn"
 
 

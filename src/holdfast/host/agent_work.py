@@ -1,7 +1,7 @@
 """`AgentWork`: what an agent does while this process holds its conversation, one thing at a time.
 
-Before messages come records that are not closed, asks that are not settled, and commands. Then the oldest
-message that waits gets its turn, or a turn that a dead process left open is resumed or closed.
+Three things run before any message: closing a turn's record that is still open here, settling its asks, and
+commands. Then a turn that a dead process left open is resumed or closed, and the oldest waiting message runs.
 """
 
 from contextlib import suppress

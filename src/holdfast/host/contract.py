@@ -1,8 +1,8 @@
 """The parts that a host is built from, and the data that it returns. Read this first, then `host.py`.
 
 A conversation is a session with all its continuations, known by its first session's id; one process at a
-time runs it, under a lease. `streams.py` numbers its events, `conversation.py` runs its turns, `agents.py`
-keeps its agent warm.
+time runs it, under a lease. `conversation.py` is its runner, `event_stream.py` numbers its events, and
+`agent_cache.py` keeps its agent warm.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,10 +54,10 @@ class HostOptions:
     after_crash: AfterCrash = "ask"
     """What happens to the work of a process that died: a turn that was cut off, and messages that wait.
 
-    `resume` and `close` take it over unasked, whichever process of the store has left it. A cut-off turn is
-    gone on with where no open call may have changed something and else closed (`resume`), or closed in any
-    case (`close`); then the waiting messages run, in order. With `ask` both wait until a person decides, or
-    speaks there: then the turn is closed first.
+    `resume` and `close` act without asking, for every process on the store. `resume` continues the turn,
+    unless an unfinished tool call may have changed something: then it closes the turn. `close` always closes
+    it. Then the waiting messages run, in order. With `ask` both wait until a person decides, or sends a
+    message: then the turn is closed first.
     """
 
     @property

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.agent import Agent
+from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -26,7 +27,6 @@ from holdfast.core.errors import (
 )
 from holdfast.core.events import SessionTrouble
 from holdfast.core.states import RUNNER
-from holdfast.host.after_crash import INTERRUPTED
 from holdfast.host.agent_cache import AgentCache
 from holdfast.host.agent_work import AgentWork
 from holdfast.host.asks import AskRecord
@@ -50,7 +50,7 @@ LONGEST_PAUSE = 5.0
 IDLE_REST = 15.0
 """How long a conversation that nothing happens to is left alone, even if nothing wakes the runner."""
 BUSY_REST = 1.0
-"""The same, while another process runs it: that its process stands still is not stored."""
+"""The same while another process runs it; shorter, since a paused process leaves no trace in the store."""
 REVIEW_SECONDS = 0.5
 """How long a review that is cut off at the end may take to stop."""
 HEAD_START = 1.0

@@ -57,9 +57,10 @@ def living_holder(db: SessionDB, session_id: str) -> str | None:
 class ExpiredLeases:
     """Tells how long a lease that ran out is left to its holder, which may only have stood still.
 
-    A holder that lives on this machine has the time of one more lease, from when this process first saw that
-    it ran out and could be renewed. One of another machine has none. But when this process itself has stood
-    still, or the store was locked, the others may have stood still too: they have the time of two renewals.
+    A holder that is alive on this machine gets the time of one more lease. That time starts when this process
+    first sees the lease expired while the store can be written. A holder on another machine gets no extra
+    time. When this process was paused itself, or the store was locked, others may have been paused too: they
+    get the time of two renewals.
     """
 
     def __init__(self, db: SessionDB, clock: Clock) -> None:

@@ -1,6 +1,6 @@
 """`Host`: runs sessions for every surface. A surface makes one call here and renders the events.
 
-Everything that can go wrong around a turn is solved below this line, once: queueing, interrupting, storing,
+Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
 """
 
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from holdfast.agent import Agent, Unfinished
+from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
@@ -23,7 +24,6 @@ from holdfast.core.errors import (
 )
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
-from holdfast.host.after_crash import INTERRUPTED
 from holdfast.host.ask import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.asks import answer_ask
 from holdfast.host.contract import (
@@ -204,10 +204,10 @@ class Host(Overview):
     async def event_batches(
         self, session_id: str, *, after: int | None = None, from_now: bool = False
     ) -> AsyncGenerator[list[Numbered], None]:
-        """The same, all that is there at once, for a reader that would rather take much than often.
+        """The same in batches: all events that are there at once.
 
-        A session that is not there is refused now, not at the first read. `from_now` is for who is about to
-        send a message and wants what follows it.
+        A session that does not exist is refused now, not at the first read. `from_now` is for a caller that
+        is about to send a message and wants what follows it.
         """
         if from_now:
             conversation = await self._conversations.opened_or_open(session_id)

@@ -47,6 +47,7 @@ class RunnerStore:
         self, root_id: str, parts: HostParts, holder: str, remote_turns: RemoteTurns, publisher: TurnPublisher
     ) -> None:
         self._root_id = root_id
+        self._lease_name = session_lease(root_id)
         self._db = parts.db
         self._pool = parts.pools.store
         self._expired = ExpiredLeases(parts.db, parts.clock)
@@ -103,7 +104,7 @@ class RunnerStore:
         **kwargs: P.kwargs,
     ) -> ReleasedConversation:
         keeper = self._db.keeper
-        lease = keeper.held(session_lease(self._root_id), self._holder)
+        lease = keeper.held(self._lease_name, self._holder)
         if lease is not None:
             lease.is_leaving = True
         try:

@@ -1,8 +1,8 @@
 """Size limits for memory providers: every text, schema and result is bounded before it reaches a prompt.
 
 The limits in characters are fixed and applied on the provider's own thread, so a result of 200 MB is never
-copied. The budgets in tokens depend on the model's window (`Budgets`). Providers share them fairly: the part
-that one provider does not need goes to the others. A text that was cut ends with a note about it.
+copied. The budgets in tokens depend on the model's window (`Budgets` in `contract.py`). Providers share them
+fairly: the part that one provider does not need goes to the others. A text that was cut ends with a note.
 """
 
 import json
@@ -25,12 +25,6 @@ MAX_TOOLS = 32
 SCHEMA_CHARACTERS = 16_000
 
 BYTES_PER_TOKEN = 4
-RECALL_TOKENS = 8_000
-BLOCK_TOKENS = 4_000
-TOOL_TOKENS = 8_000
-MIN_TOOL_TOKENS = 1_000
-SHARE = 8
-"""In a small window, each part of the prompt that memory fills takes at most one eighth."""
 ROOM = 120
 """Bytes reserved for the note about the cut. A text with less room than that is left out completely."""
 
@@ -41,23 +35,6 @@ class BoundedText:
 
     text: str
     cut: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Budgets:
-    """How many tokens of a request memory may use, over all providers."""
-
-    recall: int = RECALL_TOKENS
-    block: int = BLOCK_TOKENS
-    tools: int = TOOL_TOKENS
-
-    @classmethod
-    def of(cls, window: int, recall_tokens: int = 0) -> "Budgets":
-        """The budgets for a window. `recall_tokens` is the user's setting, at most half the window."""
-        share = max(1, window // SHARE)
-        recall = min(recall_tokens, window // 2) if recall_tokens else min(RECALL_TOKENS, share)
-        tools = min(TOOL_TOKENS, max(MIN_TOOL_TOKENS, share))
-        return cls(recall, min(BLOCK_TOKENS, share), tools)
 
 
 def bound_text(value: object, most: int, what: str) -> BoundedText:

@@ -17,8 +17,32 @@ from holdfast.memory.config import ProviderConfig
 CLOSED = (MemoryClosed, StoreClosed)
 """Errors that a provider raises after its shutdown has begun; the request itself was valid."""
 
+RECALL_TOKENS = 8_000
+BLOCK_TOKENS = 4_000
+TOOL_TOKENS = 8_000
+MIN_TOOL_TOKENS = 1_000
+SHARE = 8
+"""In a small window, each part of the prompt that memory fills takes at most one eighth."""
+
 Circuit = Literal["closed", "open"]
 """Closed: turns are delivered. Open: the provider is down, and single probes test whether it is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """How many tokens of a request memory may use, over all providers."""
+
+    recall: int = RECALL_TOKENS
+    block: int = BLOCK_TOKENS
+    tools: int = TOOL_TOKENS
+
+    @classmethod
+    def of(cls, window: int, recall_tokens: int = 0) -> "Budgets":
+        """The budgets for a window. `recall_tokens` is the user's setting, at most half the window."""
+        share = max(1, window // SHARE)
+        recall = min(recall_tokens, window // 2) if recall_tokens else min(RECALL_TOKENS, share)
+        tools = min(TOOL_TOKENS, max(MIN_TOOL_TOKENS, share))
+        return cls(recall, min(BLOCK_TOKENS, share), tools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ call returns and survives the process. Without one, the same code runs on a stor
 import atexit
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import wait as wait_for_all
 from copy import deepcopy
 from functools import partial
@@ -23,12 +23,18 @@ from holdfast.core.errors import (
     ProviderInvalid,
     StoreClosed,
 )
-from holdfast.core.events import RecalledFrom
+from holdfast.core.events import RecalledFrom, join_recalled
 from holdfast.core.ids import new_id
 from holdfast.memory import browse, provider_requests
-from holdfast.memory.bounds import BLOCK_TOKENS, RECALL_TOKENS, RESULT_CHARACTERS, TOOL_TOKENS
+from holdfast.memory.bounds import RESULT_CHARACTERS
 from holdfast.memory.browse import MemorySearchResult
-from holdfast.memory.contract import MemoryProvider, ProviderStatus
+from holdfast.memory.contract import (
+    BLOCK_TOKENS,
+    RECALL_TOKENS,
+    TOOL_TOKENS,
+    MemoryProvider,
+    ProviderStatus,
+)
 from holdfast.memory.pending_providers import PendingProviders
 from holdfast.memory.provider_gate import ANSWER_SECONDS, GatedProvider, gate_provider
 from holdfast.memory.provider_lanes import ProviderLanes
@@ -426,8 +432,3 @@ class MemoryManager:
                     lanes.writes.keep_claim()
                 except HoldfastError:
                     logger.exception("memory.claim_not_kept", extra={"provider": lanes.writes.name})
-
-
-def join_recalled(recalled: Iterable[RecalledFrom]) -> str:
-    """Join the recalls of several providers into one text for the prompt."""
-    return "\n\n".join(each.text for each in recalled if each.text)

@@ -1,7 +1,7 @@
 """Requests to all providers at once: each runs on the provider's own thread, all under one deadline.
 
 A `ProviderRequest` is a request in progress. Its caller waits on a thread (`wait`) or on an event loop
-(`answers`, then `collect`) and takes the answers that came in time. No shared thread is blocked meanwhile.
+(`answered`) and takes the answers that came in time. No shared thread is blocked meanwhile.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -27,6 +27,7 @@ from holdfast.memory.contract import MemoryProvider
 from holdfast.memory.delivery import accepts_argument
 from holdfast.memory.provider_gate import CachedAnswer
 from holdfast.memory.provider_lanes import ProviderLanes
+from holdfast.process import all_done
 
 T = TypeVar("T")
 
@@ -43,6 +44,11 @@ class ProviderRequest(Generic[T]):
     def wait(self) -> T:
         """Block until all providers have answered or the deadline has passed."""
         wait_for_all(self.answers, self.seconds)
+        return self.collect()
+
+    async def answered(self) -> T:
+        """Wait in the same way on an event loop, which goes on meanwhile."""
+        await all_done(self.answers, self.seconds)
         return self.collect()
 
 

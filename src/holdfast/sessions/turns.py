@@ -1,4 +1,4 @@
-"""Turns as rows: found, and locked where they are now. What happens in a turn is in `journal.py`."""
+"""Turns as rows: found, and locked where they are now. What happens in a turn is in `turn_operations.py`."""
 
 from holdfast.core.errors import TurnNotFound, TurnNotRunning
 from holdfast.sessions.contract import Transaction, TurnRecord

@@ -2,7 +2,7 @@
 
 import threading
 
-from holdfast.memory.bounds import RECALL_TOKENS
+from holdfast.memory.contract import RECALL_TOKENS
 from holdfast.testing.provider_harness import ProviderHarness, check, sentence
 
 
