@@ -1,8 +1,10 @@
 """Commands whose standard input, output or error is closed, full, or a pipe that nobody reads."""
 
 import shlex
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,11 +34,20 @@ def in_a_shell(home: Home, command: str, streams: str, given: str = "hello\n") -
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture
-def spoken(home: Home) -> Home:
-    """A home with a conversation in it."""
+@pytest.fixture(scope="module")
+def home_with_a_conversation(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("home"))
     home.script(["An answer."] * 3)
     assert in_a_shell(home, "ask first", "", given="")[0] == 0
+    return home
+
+
+@pytest.fixture
+def spoken(home_with_a_conversation: Home, tmp_path: Path) -> Home:
+    """A home of its own with that conversation in it."""
+    shutil.copytree(home_with_a_conversation.folder, tmp_path, dirs_exist_ok=True)
+    home = Home(tmp_path)
+    home.script(["An answer."] * 3)
     return home
 
 
