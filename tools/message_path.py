@@ -46,15 +46,16 @@ SHARED = ("core", "process")
 HEAD = """# The way of one message
 
 A surface sends a message to a new session and reads the events until the answer is complete. Then the turn is
-delivered to a memory provider. Each arrow is a call from one room into another, drawn once, where it happens
+delivered to a memory provider. Each row is a call from one room into another, listed once, where it happens
 first: {answer} until the conversation is at rest, and {delivery} for the delivery. `SessionDB.run` runs each
-change of the store as one transaction; the name of the operation stands behind it. Left out are `core`,
+change of the store as one transaction; the operation's name and file are given. Left out are `core`,
 `process` and the data in each room's `contract.py`, which all rooms use, reads of an attribute, and checks
 for interrupts from other processes. The scripted model and the recording provider stand for real ones.
 
 A piece of the answer's text passes {generators} async generators: {names}.
 
-`python -m tools.message_path` draws this page from a turn that runs; a test runs it again and compares.
+[The architecture](../architecture.md) has the same calls as a picture. `python -m tools.message_path` makes
+both from a turn that runs; a test runs it again and compares.
 
 """
 
@@ -93,13 +94,16 @@ class Recording:
         is_delivery = threading.current_thread().name.startswith("memory-write")
         if is_delivery and self.delivered.is_set():
             return  # the lane looks for its next turn
+        file = _file(frame.f_code) or ""
         if name == "SessionDB.run":
-            name += f"({frame.f_locals['operation'].__name__})"
+            operation = frame.f_locals["operation"]
+            name += f"({operation.__name__})"
+            file = operation.__module__.removeprefix("holdfast.").replace(".", "/") + ".py"
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
             self.resumed[name] = self.resumed.get(name, 0) + 1
         source = _caller(frame)
         if source is not None and source != room:
-            self.crossings.setdefault(Crossing(source, room, name, _file(frame.f_code) or "", is_delivery))
+            self.crossings.setdefault(Crossing(source, room, name, file, is_delivery))
         if name == "Outbox.mark_delivered":
             self.delivered.set()
         elif name == "SessionLifecycle.mark_stored_turn":
@@ -197,12 +201,12 @@ async def _send_and_read(host: Host, session_id: str, recording: Recording) -> N
 
 
 def page(recording: Recording) -> str:
-    """The page: a picture of the calls, and the files they are in."""
+    """The page: the calls, and the files they are in."""
     names = ", ".join(f"`{name}`" for name in recording.generators)
     delivery = sum(each.is_delivery for each in recording.crossings)
     answer = len(recording.crossings) - delivery
     head = HEAD.format(answer=answer, delivery=delivery, generators=len(recording.generators), names=names)
-    return head + "\n".join([picture(recording), "", *table(recording), ""])
+    return head + "\n".join([*table(recording), ""])
 
 
 def picture(recording: Recording) -> str:

@@ -36,7 +36,7 @@ class Unfinished:
     call_ids: tuple[str, ...] = ()
     """The ids of the open calls, in the same order."""
     changing_calls: tuple[tuple[str, str], ...] = ()
-    """Id and tool of those open calls that may change things, as an agent knows that has these tools."""
+    """Id and tool name of each open call that may change something; only an agent with these tools knows."""
 
     @property
     def said(self) -> str:

@@ -39,7 +39,7 @@ class Omission:
     """What is left out of what models see, known by digests and by where it stands."""
 
     digests: frozenset[str]
-    """Of pictures, and of whole contents. A whole content is left out of earlier turns that failed only."""
+    """Digests of pictures and whole messages. A whole message is left out only if its earlier turn failed."""
     pictures: Scope = "all"
     summary: bool = False
     """Whether the summary is left out that the session begins with."""

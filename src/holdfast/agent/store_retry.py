@@ -32,7 +32,7 @@ class StoreRetry:
     async def until_stored(self, step: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Take the step; try again until it is stored, the time is up, or an interrupt comes.
 
-        After a wait in vain the next steps wait no more, until one is stored.
+        Once a wait has failed, later steps do not wait, until one of them is stored.
         """
         loop = asyncio.get_running_loop()
         deadline, pause = 0.0, FIRST_PAUSE

@@ -164,7 +164,7 @@ def tail_start(messages: Sequence[Message], budget: int) -> int:
 
 
 def _calls_of_results(messages: Sequence[Message]) -> dict[int, int]:
-    """For the place of each result that of its call; a result without a call is left out."""
+    """Maps the index of each tool result to the index of its call; a result without a call is left out."""
     called: dict[str, int] = {}
     found: dict[int, int] = {}
     for place, message in enumerate(messages):

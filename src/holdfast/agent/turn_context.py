@@ -1,7 +1,8 @@
 """`TurnContext`: what one turn works with, and `TurnContextBuilder`, which puts it together.
 
-The tools and the system text are put together when the first turn needs them. Both stay the same from then
-on, so the beginning of every request does too and prompt caches hold. The model may be another each turn.
+The tools and the system text are put together when the first turn needs them. Then both stay the same, so the
+beginning of every request does too and prompt caches hold. Only a memory provider that was late is asked
+again at the next turn. The model may be another each turn.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ class TurnContext:
 
 
 class TurnContextBuilder:
-    """Makes the context of each turn. Asks memory for its share once; a provider that is slow is left out."""
+    """Makes the context of each turn. A provider that is late is left out, and asked again at the next turn."""
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ class TurnEnding:
     async def close_record(self, *, untouched: bool) -> None:
         """Close the record of a turn that has ended, when the store failed then or the lease was lost.
 
-        `untouched` tells that no other process has continued the session: a whole answer is stored as such.
+        With `untouched`, no other process wrote to the session: a complete answer is stored as completed.
         Otherwise a turn that was lost to another process stays open, as that process has left it.
         """
         if not untouched:

@@ -220,7 +220,7 @@ class ModelRetrying(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class StepFinished(TurnEvent):
-    """One answer of the model is stored; `context` tokens of its `window` are in use."""
+    """One answer of the model is complete; `context` tokens of its `window` are in use."""
 
     step: int
     input_tokens: int
@@ -280,7 +280,7 @@ class SessionRotated(TurnEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnCompleted(TurnEvent):
-    """The answer and the deliveries to memory are stored; the session is idle."""
+    """The answer is stored, with one outbox row for each memory provider that is owed the turn."""
 
     final_response: str
 

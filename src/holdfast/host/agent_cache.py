@@ -1,7 +1,7 @@
 """`AgentCache`: agents kept warm between turns, with a limit, idle expiry and a bound on what they hold.
 
-Victims are picked in one step of the loop and committed off it, on no user's turn: a turn only ever takes
-its own agent. An agent whose memory could not be committed stays, for another try.
+Agents to evict are chosen on the event loop and committed to memory on a thread, so no turn waits for this.
+An agent whose memory could not be committed stays, for another try.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ TRANSIENT = (Retryable, OutcomeUnknown, StoreFault)
 """Troubles after which the runner tries again."""
 LONGEST_PAUSE = 5.0
 IDLE_REST = 15.0
-"""How long a conversation that nothing happens to is left alone, even if nothing wakes the runner."""
+"""The longest pause between two looks at an idle conversation, even if nothing wakes the runner."""
 BUSY_REST = 1.0
 """The same while another process runs it; shorter, since a paused process leaves no trace in the store."""
 REVIEW_SECONDS = 0.5

@@ -82,7 +82,7 @@ class ExpiredLeases:
                 self._seen.clear()
 
     def holder_of(self, session_id: str) -> str | None:
-        """To whom the conversation, whose lease is not in force, is still left; on a thread."""
+        """The former holder, which may still take its expired lease again; None otherwise. On a thread."""
         lease = self._db.leases.last(session_lease(self._db.sessions.root(session_id)))
         return lease.holder if lease is not None and self._may_be_taken_up(lease) else None
 

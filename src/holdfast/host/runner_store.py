@@ -1,8 +1,8 @@
 """`RunnerStore`: what a runner asks of the store about its conversation, each one named operation.
 
-Operations that follow each other are one: the process that takes the lease also learns what waits, and the
-process that finds nothing to do lets the lease go. What a commit means for this process (a lease to renew, a
-completed turn to mark for memory) happens on the loop, after the operation.
+Two steps share one transaction: taking the lease also reads what waits, and finding nothing also releases the
+lease. What a commit means for this process (a lease to renew, a completed turn to mark for memory) happens on
+the loop, after the operation.
 """
 
 from collections.abc import Callable

@@ -88,7 +88,7 @@ class TurnPublisher:
     async def close_record(self, agent: Agent) -> None:
         """The store failed at a turn's end, or the lease was lost: close that turn, and show how it ended.
 
-        Where the host recovers by itself, one that is still open then is gone on with as after a crash.
+        Where the host recovers by itself, a turn that is still open then is handled as after a crash.
         """
         unfinished = await agent.unfinished()  # closes what this very agent left open
         is_open = unfinished is not None and unfinished.turn_id == self.unclosed

@@ -79,7 +79,7 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _names, _expected, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _pending, _store and _closed
         self._lanes: dict[str, ProviderLanes] = {}
         self._names: tuple[str, ...] = ()
         self._pending = PendingProviders()
@@ -155,7 +155,7 @@ class MemoryManager:
         session_id: str | None = None,
         messages: Sequence[Message] | None = None,
     ) -> None:
-        """Record a completed turn for every provider; it is on disk when this returns."""
+        """Record a completed turn for every provider; with a store, it is on disk when this returns."""
         if not self._names or self._store is None:
             return
         self._late_turn = self._late_turn or self._closed
