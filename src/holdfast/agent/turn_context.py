@@ -41,7 +41,7 @@ class TurnContext:
 
 
 class TurnContextBuilder:
-    """Makes the context of each turn. A provider that is late is left out, and asked again at the next turn."""
+    """Makes the context of each turn. A late provider is left out, and asked again at the next turn."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Decides whether a turn that a crash cut off is resumed or closed, by the rule of `HostOptions.after_crash`.
 
-A turn is resumed only if no call of a tool that changes things was open, so nothing is done twice. A turn that
-ends its process each time is resumed a few times only.
+A turn is resumed only if no call of a tool that changes things was open, so nothing is done twice. A turn
+that ends its process each time is resumed a few times only.
 """
 
 from collections.abc import Sequence

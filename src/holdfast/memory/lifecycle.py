@@ -50,7 +50,8 @@ class SessionLifecycle:
         self._store = store
         self._clock = clock or SystemClock()
         self._commit_timeout = checked_timeout(commit_timeout)
-        # Guards _sessions, all that is in it, _agent_sessions and _highest_count. Never held across the store or an agent.
+        # Guards _sessions, all that is in it, _agent_sessions and _highest_count.
+        # Never held across the store or an agent.
         self._lock = threading.Lock()
         self._sessions: dict[str, TrackedSession] = {}
         """The sessions with an agent, uncommitted turns or a running commit; others are not tracked."""
