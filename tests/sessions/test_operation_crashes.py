@@ -149,7 +149,7 @@ def import_it(prepared: Prepared) -> Ask:
 
 
 def complete_it(operation: Callable[..., Operation[Any]]) -> Callable[[Prepared], Ask]:
-    ending = TurnCompletion(assistant("done"), ["p", "q"], account="{}")
+    ending = TurnCompletion(assistant("done"), ["p", "q"], timeline="{}")
     return lambda prepared: on_a_loop(operation, prepared.runs(), ending, lease=prepared.held())
 
 

@@ -30,17 +30,17 @@ class Asks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def put(self, ask_id: str, turn_id: str, asked: Mapping[str, Any], *, lease: HeldLease) -> None:
+    def put(self, ask_id: str, turn_id: str, event: Mapping[str, Any], *, lease: HeldLease) -> None:
         """Ask; the lease is the conversation's, and the asking process must hold it."""
         checked_name("an ask's id", ask_id)
         # Escaped to ASCII: what a model asks may hold characters that no store takes.
-        text = json.dumps(asked)
+        text = json.dumps(event)
 
         def work(tx: Transaction) -> None:
             lock_running_turn(tx, turn_id)
             lease.require(tx)
             tx.queries.put_ask(
-                tx.connection, id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, asked=text
+                tx.connection, id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, event=text
             )
 
         self._engine.write(Operation("put_ask", work))
@@ -141,5 +141,5 @@ def _age(ask: Ask) -> tuple[int, str]:
 
 
 def _from_row(row: Sequence[Any]) -> Ask:
-    ask_id, turn_id, lease, asked, *rest = row
-    return Ask(ask_id, turn_id, lease, json.loads(asked), *rest)
+    ask_id, turn_id, lease, event, *rest = row
+    return Ask(ask_id, turn_id, lease, json.loads(event), *rest)

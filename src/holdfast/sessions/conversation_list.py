@@ -21,13 +21,13 @@ PREVIEW = 200
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """One conversation at its live end: how long it is, when it was last spoken in, and how it opens."""
+    """One conversation at its live end: how long it is, when it was last active, and how it opens."""
 
     session: Session
     root_id: str
     pinned: bool
     archived: bool
-    last_spoken: int
+    last_active: int
     messages: int
     opening: str
 
@@ -47,7 +47,7 @@ class ConversationList:
         limit: int | None = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """One entry for each conversation, at its live end, the one last spoken in first. None: any."""
+        """One entry for each conversation, at its live end, the one last active first. None: any."""
         most = checked_limit(limit)
         skipped = checked_number("an offset", offset)
         if skipped < 0:
@@ -113,8 +113,8 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, spoken, messages, opening = row[10:]
+    root, pinned, archived, last_active, messages, opening = row[10:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     return ListedConversation(
-        Session(*row[:10]), root, bool(pinned), bool(archived), spoken, messages, preview
+        Session(*row[:10]), root, bool(pinned), bool(archived), last_active, messages, preview
     )

@@ -15,10 +15,10 @@ class ConversationStatuses:
 
     def of(self, roots: Iterable[str]) -> list[StoredStatus]:
         """These conversations; one that is not there, or not any more, is left out."""
-        places = to_json([[root, session_lease(root)] for root in roots])
+        conversations = to_json([[root, session_lease(root)] for root in roots])
 
         def work(tx: Transaction) -> list[StoredStatus]:
-            rows = tx.queries.conversation_statuses(tx.connection, places=places)
+            rows = tx.queries.conversation_statuses(tx.connection, conversations=conversations)
             return [
                 StoredStatus(root, session_id, title, bool(pinned), bool(archived), bool(ended), *rest)
                 for root, session_id, title, pinned, archived, ended, *rest in rows

@@ -82,7 +82,7 @@ class Outbox:
                 )
                 if not settled:
                     raise _lost(delivery)
-                tx.queries.forget_handover(tx.connection, id=delivery.turn_id)
+                tx.queries.forget_provider_messages(tx.connection, id=delivery.turn_id)
 
         self._engine.write(Operation("mark_delivered", work))
 

@@ -192,7 +192,7 @@ def import_lines(engine: Engine, lines: Iterable[str]) -> list[str]:
             _insert(tx, record)
         sessions = [record.fields["id"] for record in records if record.kind == "session"]
         for session_id in sessions:
-            tx.queries.settle_spoken(tx.connection, id=session_id)
+            tx.queries.set_last_active(tx.connection, id=session_id)
         return sessions
 
     try:

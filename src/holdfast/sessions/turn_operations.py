@@ -120,13 +120,13 @@ class TurnCompletion:
     """How a turn is completed: its final message, and what follows from it.
 
     An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
-    `account` is what the turn's end says of its way, as JSON for people to look at.
+    `timeline` is how the turn spent its time, as JSON for people to look at.
     """
 
     message: Message | None = None
     providers: Sequence[str] = ()
     ephemeral: bool = False
-    account: str | None = None
+    timeline: str | None = None
 
 
 @operation
@@ -159,7 +159,7 @@ def end_turn(
     reason: str,
     messages: Sequence[Message] = (),
     *,
-    account: str | None = None,
+    timeline: str | None = None,
     lease: HeldLease | None = None,
 ) -> Work[TurnRecord]:
     """End the turn as interrupted or failed, keeping its partial work."""
@@ -174,7 +174,7 @@ def end_turn(
         for row in columns:
             insert_message(tx, session_id, turn_id, row)
         tx.queries.touch_session(tx.connection, id=session_id)
-        return _finish(tx, turn_id, state, reason, None, account)
+        return _finish(tx, turn_id, state, reason, None, timeline)
 
     return _fenced(lease, work)
 
@@ -232,7 +232,7 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
         if columns is not None:
             insert_message(tx, session_id, turn_id, columns)
         generation = tx.queries.next_generation(tx.connection, session_id=session_id)
-        turn = _finish(tx, turn_id, "completed", None, generation, ending.account)
+        turn = _finish(tx, turn_id, "completed", None, generation, ending.timeline)
         if ending.ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
             tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
         for name in names:
@@ -248,10 +248,10 @@ def _finish(
     state: str,
     reason: str | None,
     generation: int | None,
-    account: str | None,
+    timeline: str | None,
 ) -> TurnRecord:
     finished = tx.queries.finish_turn(
-        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
+        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, timeline=timeline
     )
     turn = require_turn(tx, turn_id)
     if not finished:

@@ -29,7 +29,7 @@ update sessions set archived = :archived, changed = store_now() where root = :ro
 
 -- name: touch_session(id)!
 -- Something was said here just now.
-update sessions set spoken = store_now() where id = :id
+update sessions set last_active = store_now() where id = :id
 
 -- name: children(id)
 select id from sessions where parent = :id order by started, id
