@@ -49,7 +49,7 @@ def begin(session_id: str, *said: str) -> Callable[[Transaction], str]:
     """A session with messages; a session that is there already is refused after they were stored in it."""
 
     def work(tx: Transaction) -> str:
-        known = tx.queries.get_session(tx.connection, id=session_id) is not None
+        known = tx.queries.get_session(id=session_id) is not None
         if not known:
             create_session_row(tx, session_id, "cli", None, None, None)
         for text in said:

@@ -52,7 +52,7 @@ class ActivityReader:
         """What is going on, and what was stored since the `now` of an earlier look; None: in this moment."""
 
         def work(tx: Transaction) -> list[tuple[str, str, str, str, str]]:
-            rows = tx.queries.store_activity(tx.connection, since=since, overlap=OVERLAP_US)
+            rows = tx.queries.store_activity(since=since, overlap=OVERLAP_US)
             return [tuple(row) for row in rows]
 
         return _activity(self._engine.read(work))

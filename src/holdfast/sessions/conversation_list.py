@@ -55,7 +55,6 @@ class ConversationList:
 
         def work(tx: Transaction) -> list[ListedConversation]:
             rows = tx.queries.list_sessions(
-                tx.connection,
                 source=source,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
@@ -85,7 +84,7 @@ class ConversationList:
         def work(tx: Transaction) -> None:
             # Behind the lock no rotation can copy what is about to change.
             lock_live_end(tx, session_id)
-            getattr(tx.queries, query)(tx.connection, root=root_of(tx, session_id), **values)
+            getattr(tx.queries, query)(root=root_of(tx, session_id), **values)
 
         self._engine.write(Operation("change_conversation", work))
 
@@ -96,12 +95,12 @@ class ConversationList:
         def work(tx: Transaction) -> Session:
             lock_session(tx, session_id)
             origin = require_session(tx, session_id)
-            count = int(tx.queries.message_count(tx.connection, session_id=session_id))
+            count = int(tx.queries.message_count(session_id=session_id))
             place = count if before is None else before
             if not 0 <= place <= count:
                 raise InvalidInput(f"a branch leaves between 0 and {count}, not at {before!r}")
             branch = create_session_row(tx, branch_id, origin.source, origin.title, session_id, "branch")
-            tx.queries.copy_messages(tx.connection, parent=session_id, child=branch_id, before=place)
+            tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             return branch
 
         return self._engine.write(Operation("branch_session", work))
@@ -109,7 +108,7 @@ class ConversationList:
 
 def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
     """The conversation a session belongs to, as the list shows it."""
-    return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
+    return _listed(tx.queries.listed_session(id=live_end(tx, session_id)))
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:

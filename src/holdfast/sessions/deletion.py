@@ -43,15 +43,15 @@ def delete_conversation(
 def _locked(tx: Transaction, root: str) -> list[str]:
     """The conversation and those of its subagents, none of which can grow any more."""
     while True:
-        doomed = [row[0] for row in tx.queries.conversations_to_delete(tx.connection, root=root)]
+        doomed = [row[0] for row in tx.queries.conversations_to_delete(root=root)]
         if not doomed:
             raise SessionNotFound(root)
         if tx.alone:
             return doomed
         for each in doomed:
-            list(tx.queries.lock_conversation(tx.connection, root=each))
+            list(tx.queries.lock_conversation(root=each))
         # A subagent may have begun between the look and the locks.
-        if doomed == [row[0] for row in tx.queries.conversations_to_delete(tx.connection, root=root)]:
+        if doomed == [row[0] for row in tx.queries.conversations_to_delete(root=root)]:
             return doomed
 
 
@@ -62,10 +62,10 @@ def _refuse_held(tx: Transaction, root: str) -> None:
 
 
 def _refuse_busy(tx: Transaction, root: str, each: str, *, held: bool, force: bool) -> None:
-    running = tx.queries.running_in_conversation(tx.connection, root=each)
+    running = tx.queries.running_in_conversation(root=each)
     if running is not None and not held and not force:
         raise SessionBusy(root, f"turn {running!r} is running", wanted="be deleted")
-    waiting = tx.queries.waiting_in_conversation(tx.connection, root=each)
+    waiting = tx.queries.waiting_in_conversation(root=each)
     if waiting and not force:
         raise SessionBusy(root, f"{waiting} messages wait in its inbox", wanted="be deleted")
 
@@ -73,7 +73,7 @@ def _refuse_busy(tx: Transaction, root: str, each: str, *, held: bool, force: bo
 def _refuse_owed(tx: Transaction, root: str, doomed: list[str]) -> None:
     owed: dict[str, int] = {}
     for each in doomed:
-        for provider, count in tx.queries.owed_by_conversation(tx.connection, root=each):
+        for provider, count in tx.queries.owed_by_conversation(root=each):
             owed[provider] = owed.get(provider, 0) + count
     if owed:
         raise StillOwed(root, owed)
@@ -81,22 +81,22 @@ def _refuse_owed(tx: Transaction, root: str, doomed: list[str]) -> None:
 
 def _remove(tx: Transaction, root: str) -> list[str]:
     """All of one conversation, what refers to another row before that row."""
-    queries, connection = tx.queries, tx.connection
-    queries.forget_deletions(connection, keep_us=REMEMBERED_US)
+    queries = tx.queries
+    queries.forget_deletions(keep_us=REMEMBERED_US)
     # First: the schema lets no message go whose conversation isn't noted here.
-    queries.note_deletion(connection, root=root)
-    turns = [row[0] for row in queries.turns_of_conversation(connection, root=root)]
-    sessions = [row[0] for row in queries.sessions_of_conversation(connection, root=root)]
+    queries.note_deletion(root=root)
+    turns = [row[0] for row in queries.turns_of_conversation(root=root)]
+    sessions = [row[0] for row in queries.sessions_of_conversation(root=root)]
     names = [lease_name(purpose, each) for each in sessions for purpose in OF_A_SESSION]
     names += [lease_name(purpose, each) for each in turns for purpose in OF_A_TURN]
     for name in names:
-        queries.delete_lease(connection, name=name)
+        queries.delete_lease(name=name)
     tx.dialect.forget_words(tx, root)
-    queries.free_addressed_messages(connection, root=root)
-    queries.delete_inbox(connection, root=root)
-    queries.delete_outbox(connection, root=root)
-    queries.delete_messages(connection, root=root)
-    queries.delete_turns(connection, root=root)
-    queries.free_branches(connection, root=root)
-    queries.delete_sessions(connection, root=root)
+    queries.free_addressed_messages(root=root)
+    queries.delete_inbox(root=root)
+    queries.delete_outbox(root=root)
+    queries.delete_messages(root=root)
+    queries.delete_turns(root=root)
+    queries.free_branches(root=root)
+    queries.delete_sessions(root=root)
     return sessions

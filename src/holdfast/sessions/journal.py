@@ -80,12 +80,12 @@ class Journal:
 
     def holder(self, turn_id: str) -> str | None:
         """Who ran the turn last, or runs it; None when no lease was held for it."""
-        found = self._engine.read(lambda tx: tx.queries.turn_holder(tx.connection, id=turn_id))
+        found = self._engine.read(lambda tx: tx.queries.turn_holder(id=turn_id))
         return None if found is None else str(found)
 
     def resume_count(self, turn_id: str) -> int:
         """How often the turn was gone on with after its process died."""
-        return self._engine.read(lambda tx: int(tx.queries.turn_resume_count(tx.connection, id=turn_id) or 0))
+        return self._engine.read(lambda tx: int(tx.queries.turn_resume_count(id=turn_id) or 0))
 
     def join(self, turn_id: str, take: int) -> Message:
         """Let a waiting message join the running turn at this step; returns it."""
@@ -101,7 +101,7 @@ class Journal:
 
     def partial(self, turn_id: str) -> str:
         """What had come of an answer that never became a message; empty when there is none."""
-        return self._engine.read(lambda tx: tx.queries.get_partial(tx.connection, id=turn_id) or "")
+        return self._engine.read(lambda tx: tx.queries.get_partial(id=turn_id) or "")
 
     def complete(
         self,
@@ -188,7 +188,7 @@ class Journal:
         """The one turn that runs in this session, or was running when its process died."""
 
         def work(tx: Transaction) -> TurnRecord | None:
-            row = tx.queries.running_turn(tx.connection, session_id=session_id)
+            row = tx.queries.running_turn(session_id=session_id)
             return None if row is None else TurnRecord(*row)
 
         return self._engine.read(work)
@@ -198,26 +198,22 @@ class Journal:
 
         Those of subagents are not among them: see `ConversationStatuses.delegated_turns`.
         """
-        return self._engine.read(
-            lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns(tx.connection)]
-        )
+        return self._engine.read(lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns()])
 
     def messages(self, turn_id: str) -> list[Message]:
         """All that was said in a turn, also across a rotation, each message once."""
-        return self._engine.read(
-            lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
-        )
+        return self._engine.read(lambda tx: decode_all(tx.queries.turn_messages(turn_id=turn_id)))
 
     def look(self, turn_id: str) -> TurnHistory:
         """All that is on record of a turn, as of one moment."""
 
         def work(tx: Transaction) -> TurnHistory:
             turn = require_turn(tx, turn_id)
-            timeline = tx.queries.turn_timeline(tx.connection, id=turn_id)
+            timeline = tx.queries.turn_timeline(id=turn_id)
             return TurnHistory(
                 turn,
                 root_of(tx, turn.session_id),
-                tuple(stored(row) for row in tx.queries.turn_steps(tx.connection, turn_id=turn_id)),
+                tuple(stored(row) for row in tx.queries.turn_steps(turn_id=turn_id)),
                 deliveries_of(tx, turn_id),
                 None if timeline is None else json.loads(timeline),
             )
@@ -228,10 +224,10 @@ class Journal:
         """A completed turn as providers get it: its own messages, those for providers, and when it ended."""
 
         def work(tx: Transaction) -> tuple[list[Message], list[Message], int]:
-            row = tx.queries.turn_provider_messages(tx.connection, id=turn_id)
+            row = tx.queries.turn_provider_messages(id=turn_id)
             if row is None:
                 raise TurnNotFound(turn_id)
-            own = decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+            own = decode_all(tx.queries.turn_messages(turn_id=turn_id))
             return own, own if row[0] is None else json.loads(row[0]), row[1]
 
         return self._engine.read(work)
@@ -251,17 +247,13 @@ class _Recorded:
     def store(self, tx: Transaction) -> None:
         """The completed turn, its messages, and what is owed for it."""
         end = _live_end_or_new(tx, self.session_id, self.source)
-        generation = tx.queries.next_generation(tx.connection, session_id=end)
+        generation = tx.queries.next_generation(session_id=end)
         tx.queries.insert_completed_turn(
-            tx.connection,
-            id=self.id,
-            session_id=end,
-            generation=generation,
-            provider_messages=self.provider_messages,
+            id=self.id, session_id=end, generation=generation, provider_messages=self.provider_messages
         )
         for role, content, extra in self.columns:
             tx.queries.insert_recorded_message(
-                tx.connection, session_id=end, turn_id=self.id, role=role, content=content, extra=extra
+                session_id=end, turn_id=self.id, role=role, content=content, extra=extra
             )
         for name in self.providers:
             enqueue(tx, self.id, name)
@@ -269,9 +261,7 @@ class _Recorded:
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
     """The locked live end of the conversation, which begins here if the store doesn't know it."""
-    tx.queries.insert_session(
-        tx.connection, id=session_id, parent=None, relation=None, source=source, title=None
-    )
+    tx.queries.insert_session(id=session_id, parent=None, relation=None, source=source, title=None)
     end = lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)

@@ -47,37 +47,33 @@ def rotate(
             lease.require(tx)
         _check_carry_from(tx, session_id, carry_from)
         parent = require_session(tx, session_id)
-        if not tx.queries.end_session(tx.connection, id=session_id, end_reason=END_REASON):
+        if not tx.queries.end_session(id=session_id, end_reason=END_REASON):
             raise refuse_ended(tx, session_id)
         created = tx.queries.insert_continuation(
-            tx.connection, id=child_id, parent=session_id, source=parent.source, title=parent.title
+            id=child_id, parent=session_id, source=parent.source, title=parent.title
         )
         if not created:
             raise SessionExists(child_id)
         for row in columns:
             insert_message(tx, child_id, None, row)
         carried = tx.queries.carry_messages(
-            tx.connection,
-            parent=session_id,
-            child=child_id,
-            carry_from=carry_from,
-            shift=len(columns),
+            parent=session_id, child=child_id, carry_from=carry_from, shift=len(columns)
         )
-        tx.queries.move_running_turn(tx.connection, parent=session_id, child=child_id)
-        tx.queries.move_waiting_messages(tx.connection, parent=session_id, child=child_id)
+        tx.queries.move_running_turn(parent=session_id, child=child_id)
+        tx.queries.move_waiting_messages(parent=session_id, child=child_id)
         return Rotation(child_id, carried)
 
     return engine.write(Operation("rotate_session", work))
 
 
 def _refuse_second_child(tx: Transaction, session_id: str) -> None:
-    child = tx.queries.continuation(tx.connection, id=session_id)
+    child = tx.queries.continuation(id=session_id)
     if child is not None:
         raise AlreadyContinued(session_id, child)
 
 
 def _check_carry_from(tx: Transaction, session_id: str, carry_from: int) -> None:
-    count = tx.queries.message_count(tx.connection, session_id=session_id)
+    count = tx.queries.message_count(session_id=session_id)
     if not 0 <= carry_from <= count:
         # Past the end, a message that arrives late would be left behind.
         raise InvalidInput(f"carry_from must be between 0 and {count}, not {carry_from}")

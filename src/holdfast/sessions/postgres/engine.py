@@ -56,7 +56,7 @@ class PostgresEngine:
         """Nothing to do: a message is in the word index with its commit."""
 
     def check(self) -> list[str]:
-        return self.read(lambda tx: [row[0] for row in tx.queries.inconsistencies(tx.connection)])
+        return self.read(lambda tx: [row[0] for row in tx.queries.inconsistencies()])
 
     def backup(self, target: str) -> None:
         raise BackupRefused(

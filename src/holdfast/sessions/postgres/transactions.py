@@ -115,7 +115,7 @@ class Transactions:
         with self._connections.borrowed() as connection:
             try:
                 connection.execute(begin.encode())
-                result = work(Transaction(connection, self._queries, self._dialect, alone=False))
+                result = work(Transaction(connection, self._queries(connection), self._dialect, alone=False))
             except psycopg.Error as error:
                 _undo(connection)
                 if isinstance(error, RERUN) or connection_lost(error):

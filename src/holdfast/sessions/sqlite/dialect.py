@@ -32,4 +32,4 @@ class SqliteDialect:
         return int(seq)
 
     def forget_words(self, tx: Transaction, root: str) -> None:
-        tx.queries.unindex_conversation(tx.connection, root=root)
+        tx.queries.unindex_conversation(root=root)

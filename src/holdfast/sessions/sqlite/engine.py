@@ -160,4 +160,4 @@ def _inconsistencies(tx: Transaction) -> list[str]:
     except sqlite3.DatabaseError as error:
         found.append(f"search index: {error}")
     # Only what can be read is worth a look at what it says.
-    return found or [row[0] for row in tx.queries.inconsistencies(tx.connection)]
+    return found or [row[0] for row in tx.queries.inconsistencies()]
