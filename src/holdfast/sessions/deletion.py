@@ -5,19 +5,23 @@ it began with, and stays. What memory has been told stays with memory; what is s
 to refuse, unless the caller insists.
 """
 
+from collections.abc import Callable
+
 from holdfast.core.errors import SessionBusy, SessionNotFound, StillOwed
-from holdfast.sessions.contract import SECOND, Deleted, Engine, Operation, Transaction
+from holdfast.sessions.contract import SECOND, Deleted, Transaction
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.leases import OF_A_SESSION, OF_A_TURN, current_lease, lease_name, session_lease
+from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import root_of
 
 REMEMBERED_US = 86_400 * SECOND
 """How long a deletion is on record for other processes to hear of."""
 
 
+@operation
 def delete_conversation(
-    engine: Engine, session_id: str, *, lease: HeldLease | None = None, force: bool = False
-) -> Deleted:
+    session_id: str, *, lease: HeldLease | None = None, force: bool = False
+) -> Callable[[Transaction], Deleted]:
     """Delete the conversation that a session belongs to.
 
     With the conversation's `lease` a turn on record as running is one whose process died, and goes too.
@@ -37,7 +41,7 @@ def delete_conversation(
             _refuse_owed(tx, root, doomed)
         return Deleted(root, tuple(session for each in doomed[::-1] for session in _remove(tx, each)))
 
-    return engine.write(Operation("delete_conversation", work))
+    return work
 
 
 def _locked(tx: Transaction, root: str) -> list[str]:

@@ -5,13 +5,14 @@ turn are one transaction: a crash leaves either the parent open or exactly one u
 index refuses a second child even when no lock is held. See docs/decisions/0003.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import AlreadyContinued, InvalidInput, SessionExists
 from holdfast.sessions.codec import checked_name, encode
-from holdfast.sessions.contract import Engine, Operation, Rotation, Transaction
+from holdfast.sessions.contract import Rotation, Transaction
 from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
     insert_message,
     lock_session,
@@ -22,15 +23,15 @@ from holdfast.sessions.transcripts import (
 END_REASON = "compression"
 
 
-def rotate(
-    engine: Engine,
+@operation
+def rotate_session(
     session_id: str,
     child_id: str,
     opening: Sequence[Message],
     *,
     carry_from: int,
     lease: HeldLease | None,
-) -> Rotation:
+) -> Callable[[Transaction], Rotation]:
     """Continue `session_id` in `child_id`: `opening`, then the parent's messages from `carry_from` on.
 
     What reached the parent after the summary was begun has a sequence number past what the summary saw,
@@ -63,7 +64,7 @@ def rotate(
         tx.queries.move_waiting_messages(parent=session_id, child=child_id)
         return Rotation(child_id, carried)
 
-    return engine.write(Operation("rotate_session", work))
+    return work
 
 
 def _refuse_second_child(tx: Transaction, session_id: str) -> None:

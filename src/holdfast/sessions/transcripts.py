@@ -33,23 +33,6 @@ class Transcripts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def create(
-        self,
-        session_id: str,
-        *,
-        source: str,
-        title: str | None = None,
-        parent: str | None = None,
-        relation: Relation | None = None,
-    ) -> Session:
-        """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
-        return self._engine.write(
-            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
-        )
-
-    def get(self, session_id: str) -> Session | None:
-        return self._engine.read(lambda tx: find_session(tx, session_id))
-
     def end(self, session_id: str, end_reason: str) -> None:
         """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it."""
         checked_name("an end reason", end_reason)
@@ -70,10 +53,6 @@ class Transcripts:
             return [insert_message(tx, session_id, turn_id, row) for row in columns]
 
         return self._engine.write(Operation("append_messages", work))
-
-    def messages(self, session_id: str) -> list[Message]:
-        """The session's own transcript, ready for a model."""
-        return self._engine.read(lambda tx: decode_all(tx.queries.get_messages(session_id=session_id)))
 
     def read(self, session_id: str, *, start: int = 0, limit: int | None = None) -> list[StoredMessage]:
         """Messages with their place, from sequence number `start` on."""
@@ -96,9 +75,6 @@ class Transcripts:
     def message_count(self, session_id: str) -> int:
         """How many messages the session's own transcript has."""
         return self._engine.read(lambda tx: int(tx.queries.message_count(session_id=session_id)))
-
-    def children(self, session_id: str) -> list[str]:
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.children(id=session_id)])
 
     def lineage(self, session_id: str) -> list[str]:
         """Every session of the conversation this one belongs to, oldest first."""
