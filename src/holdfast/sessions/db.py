@@ -8,12 +8,14 @@ Each part is an attribute, and owns its reads and operations: `sessions` (with t
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import InvalidInput
+from holdfast.core.distribution import install_command
+from holdfast.core.errors import InvalidInput, StoreUnopenable
 from holdfast.process import DaemonPool
 from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
@@ -49,6 +51,7 @@ P = ParamSpec("P")
 
 PATIENCE_SECONDS = 30.0
 ADDRESSES = ("sqlite", "postgresql", "postgres")
+POSTGRES_DRIVER = ("psycopg", "psycopg_pool")
 
 
 class SessionDB:
@@ -99,6 +102,7 @@ class SessionDB:
         if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
             return cls(rest[1:], clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
         if scheme in ("postgresql", "postgres"):
+            _require_driver()
             from holdfast.sessions.postgres import PostgresEngine
 
             return cls.on(PostgresEngine(url, patience=patience), clock=clock, lease_seconds=lease_seconds)
@@ -305,3 +309,14 @@ class SessionDB:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _require_driver() -> None:
+    try:
+        for module in POSTGRES_DRIVER:
+            import_module(module)
+    except ImportError as cause:
+        raise StoreUnopenable(
+            "the PostgreSQL store",
+            f"its driver is not installed. Install it with: {install_command('postgres')}",
+        ) from cause
