@@ -16,7 +16,7 @@ from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import LARGEST, Columns, checked_limit, checked_name, encode, to_json
 from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Operation, Transaction
 from holdfast.sessions.transcripts import live_end, lock_session, refuse_ended, require_session, root_of
-from holdfast.sessions.turns import lock_running_turn, require_turn
+from holdfast.sessions.turns import require_turn
 
 
 class Inbox:
@@ -65,15 +65,6 @@ class Inbox:
     def interrupted(self) -> set[str]:
         """Every turn that a waiting message is to interrupt."""
         return self._engine.read(lambda tx: {row[0] for row in tx.queries.interrupted_turns()})
-
-    def acknowledge(self, inbox_id: int, turn_id: str) -> None:
-        """Record that a turn has taken the message in, without adding it to the transcript."""
-
-        def work(tx: Transaction) -> None:
-            lock_running_turn(tx, turn_id)
-            acknowledge(tx, inbox_id, turn_id)
-
-        self._engine.write(Operation("acknowledge_message", work))
 
     def edit(self, inbox_id: int, message: Message | Checked, *, mode: Mode | None = None) -> InboxMessage:
         """Change a message that still waits, and (unless None) how it waits; returns it as it is now.

@@ -58,11 +58,6 @@ class Leases:
 
         return self._engine.write(Operation("release_lease", work))
 
-    def hold(self, name: str, holder: str, *, ttl_seconds: float) -> HeldLease | None:
-        """Like `acquire`, for a holder that goes on after a pause."""
-        lease = self.acquire(name, holder, ttl_seconds=ttl_seconds)
-        return None if lease is None else HeldLease(lease, ttl_seconds)
-
     def keep(self, held: HeldLease) -> None:
         """Hold on, also after a pause in which nobody else took it; raises `LeaseLost`."""
         self._engine.write(Operation("renew_lease", held.renew))
@@ -96,11 +91,6 @@ class Leases:
         """Returns once leases can be written; raises what keeps them from it."""
         # It matches no row, but waits for every lock that a renewal waits for.
         self._engine.write(Operation("release_lease", _release_nothing))
-
-    def in_force(self, purpose: str) -> set[str]:
-        """The names of all leases for this purpose that somebody holds now."""
-        pattern = lease_name(purpose, "%")
-        return self._engine.read(lambda tx: {row[0] for row in tx.queries.leases_in_force(pattern=pattern)})
 
 
 def lease_name(purpose: str, session_id: str) -> str:

@@ -7,6 +7,9 @@ alter table messages rename column before to previous_seq;
 alter table messages rename column words to search_vector;
 alter table asks rename column asked to event;
 
+-- No statement reads it, and each renewal of a lease writes it.
+drop index leases_in_force;
+
 alter index sessions_by_spoken rename to sessions_by_last_active;
 
 drop trigger session_placed on sessions;
