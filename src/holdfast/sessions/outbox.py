@@ -115,21 +115,18 @@ class Outbox:
 
     def retry(self, delivery_id: int) -> None:
         """Owe a delivery again that was set aside; it is due at once."""
-
-        def work(tx: Transaction) -> None:
-            if not tx.queries.retry_delivery(id=delivery_id):
-                raise _not_set_aside(tx, delivery_id)
-
-        self._engine.write(Operation("retry_delivery", work))
+        self._take_up("retry_delivery", delivery_id)
 
     def drop(self, delivery_id: int) -> None:
         """Give up a delivery that was set aside; it stays on record as dropped."""
+        self._take_up("drop_delivery", delivery_id)
 
+    def _take_up(self, name: str, delivery_id: int) -> None:
         def work(tx: Transaction) -> None:
-            if not tx.queries.drop_delivery(id=delivery_id):
+            if not getattr(tx.queries, name)(id=delivery_id):
                 raise _not_set_aside(tx, delivery_id)
 
-        self._engine.write(Operation("drop_delivery", work))
+        self._engine.write(Operation(name, work))
 
     def rename_provider(self, expected: str, name: str) -> int:
         """Owe to `name` what was owed to a provider under the name it was expected by; returns how many."""

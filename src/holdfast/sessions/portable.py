@@ -17,6 +17,7 @@ from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, 
 from holdfast.sessions.codec import LARGEST, Unreadable, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Operation, Relation, Transaction, TurnRecord
 from holdfast.sessions.conversation_list import listed_conversation
+from holdfast.sessions.inbox import waiting_messages
 from holdfast.sessions.rotation import END_REASON
 from holdfast.sessions.transcripts import (
     lineage,
@@ -153,20 +154,12 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
                 fields["turn_id"] = None
             lines.append(_line({"message": fields}))
     for each in ids:
-        rows = tx.queries.waiting_messages(session_id=each, limit=LARGEST)
-        lines += [_line({"waiting": _waiting_fields(row, known)}) for row in rows]
+        for waiting in waiting_messages(tx, each):
+            fields = {name: getattr(waiting, name) for name in FIELDS["waiting"]}
+            if waiting.addressed_to not in known:
+                fields["addressed_to"] = None
+            lines.append(_line({"waiting": fields}))
     return lines
-
-
-def _waiting_fields(row: tuple[Any, ...], known: set[str]) -> dict[str, Any]:
-    _, session_id, mode, text, _, _, addressed_to, _, created = row
-    return {
-        "session_id": session_id,
-        "mode": mode,
-        "message": json.loads(text),
-        "addressed_to": addressed_to if addressed_to in known else None,
-        "created": created,
-    }
 
 
 def _line(value: dict[str, Any]) -> str:

@@ -8,12 +8,13 @@ index refuses a second child even when no lock is held. See docs/decisions/0003.
 from collections.abc import Callable, Sequence
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import AlreadyContinued, InvalidInput, SessionExists
+from holdfast.core.errors import AlreadyContinued, InvalidInput
 from holdfast.sessions.codec import checked_name, encode
 from holdfast.sessions.contract import Rotation, Transaction
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
+    create_session_row,
     insert_message,
     lock_session,
     refuse_ended,
@@ -50,11 +51,7 @@ def rotate_session(
         parent = require_session(tx, session_id)
         if not tx.queries.end_session(id=session_id, end_reason=END_REASON):
             raise refuse_ended(tx, session_id)
-        created = tx.queries.insert_continuation(
-            id=child_id, parent=session_id, source=parent.source, title=parent.title
-        )
-        if not created:
-            raise SessionExists(child_id)
+        create_session_row(tx, child_id, parent.source, parent.title, session_id, "continuation")
         for row in columns:
             insert_message(tx, child_id, None, row)
         carried = tx.queries.carry_messages(

@@ -18,16 +18,6 @@ def unindexed(tx: Transaction) -> bool:
     return bool(tx.queries.unindexed_messages())
 
 
-def last_message(tx: Transaction) -> int:
-    """The newest message that a search could find."""
-    return int(tx.queries.last_searchable_message())
-
-
-def last_indexed(tx: Transaction) -> int:
-    """Where the index ends."""
-    return int(tx.queries.last_indexed_message())
-
-
 def index_batch(tx: Transaction) -> bool:
     """Index the oldest messages that are missing; returns whether more are."""
     tx.queries.index_messages(most=BATCH, most_characters=MOST_CHARACTERS)

@@ -14,19 +14,8 @@ insert into messages (session_id, seq, turn_id, role, content, extra, created)
 select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
        :turn_id, :role, :content, :extra, store_now()
  where exists (select 1 from sessions where id = :session_id and ended is null)
-   and exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running')
-returning seq
-
--- name: insert_loose_message(session_id, role, content, extra)^
--- A message outside any turn: what a session starts with.
-with touched as (
-    update sessions set last_active = store_now()
-     where id = :session_id and last_active not between store_now() - 999999 and store_now()
-)
-insert into messages (session_id, seq, role, content, extra, created)
-select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
-       :role, :content, :extra, store_now()
- where exists (select 1 from sessions where id = :session_id and ended is null)
+   and (cast(:turn_id as text) is null
+        or exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running'))
 returning seq
 
 -- name: lock_lease(name)^
