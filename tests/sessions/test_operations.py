@@ -307,9 +307,9 @@ def test_an_operation_left_by_a_closed_loop_disturbs_no_other(engine: SqliteEngi
 def test_a_store_in_memory_takes_operations(pool: DaemonPool) -> None:
     with SessionDB(":memory:") as db:
         assert run(db.run(pool, begin, "s", "one", "two")) == "s"
-        assert db.conversation_state("s").messages == 2
+        assert db.conversations.state("s").messages == 2
         with pytest.raises(SessionNotFound):
-            db.conversation_state("nowhere")
+            db.conversations.state("nowhere")
 
 
 def test_operations_that_wait_when_the_store_closes_are_done(engine: SqliteEngine, pool: DaemonPool) -> None:

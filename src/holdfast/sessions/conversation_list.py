@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
-from holdfast.sessions.contract import Engine, Operation, Session, Transaction
+from holdfast.sessions.contract import ConversationState, Engine, Operation, Session, Transaction
+from holdfast.sessions.conversation_operations import conversation_state
 from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.transcripts import (
     checked_title,
@@ -68,6 +69,10 @@ class ConversationList:
     def find(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
         return self._engine.read(lambda tx: listed_conversation(tx, session_id))
+
+    def state(self, session_id: str) -> ConversationState:
+        """The conversation as of one moment, found from any of its sessions."""
+        return self._engine.read(lambda tx: conversation_state(tx, session_id))
 
     def set_title(self, session_id: str, title: str | None) -> None:
         """Give the conversation a title, or (None) take it away."""

@@ -21,7 +21,6 @@ from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
-    ConversationState,
     Deleted,
     Engine,
     Operation,
@@ -32,7 +31,6 @@ from holdfast.sessions.contract import (
     Transaction,
 )
 from holdfast.sessions.conversation_list import ConversationList
-from holdfast.sessions.conversation_operations import conversation_state
 from holdfast.sessions.conversation_statuses import ConversationStatuses
 from holdfast.sessions.deletion import delete_conversation
 from holdfast.sessions.held_lease import HeldLease
@@ -203,10 +201,6 @@ class SessionDB:
     def children(self, session_id: str) -> list[str]:
         """Ids of the sessions whose parent is `session_id`."""
         return self._engine.read(lambda tx: [row[0] for row in tx.queries.children(id=session_id)])
-
-    def conversation_state(self, session_id: str) -> ConversationState:
-        """The conversation as of one moment, found from any of its sessions."""
-        return self._engine.read(lambda tx: conversation_state(tx, session_id))
 
     # who runs a conversation
 

@@ -62,10 +62,6 @@ class Inbox:
         """Every session in which something waits."""
         return self._engine.read(lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages()])
 
-    def interrupted(self) -> set[str]:
-        """Every turn that a waiting message is to interrupt."""
-        return self._engine.read(lambda tx: {row[0] for row in tx.queries.interrupted_turns()})
-
     def edit(self, inbox_id: int, message: Message | Checked, *, mode: Mode | None = None) -> InboxMessage:
         """Change a message that still waits, and (unless None) how it waits; returns it as it is now.
 
