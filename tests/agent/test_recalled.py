@@ -73,7 +73,7 @@ def test_each_providers_recall_is_told_before_the_model_is_asked(db: SessionDB, 
     assert found["broken"] == ("failed", "")
     assert found["empty"][0] == "answered"
     assert 0.1 < recalled.seconds < 5
-    record = db.turns.look(recalled.turn_id)
+    record = db.turns.history(recalled.turn_id)
     assert record.timeline is not None
     told = {"provider": "one", "outcome": "answered", "text": "likes tea", "cut": 0}
     assert told in record.timeline["recalled"]

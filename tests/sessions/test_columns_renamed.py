@@ -114,7 +114,7 @@ def test_what_the_old_columns_held_is_read(store: OldStore) -> None:
     with SessionDB.open(store.url) as db:
         listed = [(each.session.id, each.last_active) for each in db.conversations.list()]
         assert listed == [("s2", 9_000_000), ("late", 8_000_000)]
-        assert db.turns.look("done").timeline == {"model": "m"}
+        assert db.turns.history("done").timeline == {"model": "m"}
         assert db.turns.resume_count("open") == 2
         assert db.turns.partial("open") == "half an"
         own, given, ended = db.turns.for_providers("given")
@@ -129,7 +129,7 @@ def test_the_store_goes_on_after_the_renaming(store: OldStore) -> None:
         assert db.asks.answer("a", "yes", lease_name="session:s")
         db.turns.append("open", [assistant("the answer")])
         db.turns.complete("open", providers=["p"], timeline=json.dumps({"model": "n"}))
-        assert db.turns.look("open").timeline == {"model": "n"}
+        assert db.turns.history("open").timeline == {"model": "n"}
         assert db.conversations.list()[0].last_active > 9_000_000
         before = db.conversations.find("s").last_active
         db.rotate("s2", "s3", [user("a summary")], carry_from=2)

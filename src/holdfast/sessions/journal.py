@@ -204,7 +204,7 @@ class Journal:
         """All that was said in a turn, also across a rotation, each message once."""
         return self._engine.read(lambda tx: decode_all(tx.queries.turn_messages(turn_id=turn_id)))
 
-    def look(self, turn_id: str) -> TurnHistory:
+    def history(self, turn_id: str) -> TurnHistory:
         """All that is on record of a turn, as of one moment."""
 
         def work(tx: Transaction) -> TurnHistory:
