@@ -91,9 +91,9 @@ def test_what_was_cut_is_in_the_event_and_in_the_turns_account(db: SessionDB, wa
     assert (modest.text, modest.cut) == ("likes tea", 0)
     assert flood.cut > 2_390_000
     assert sum(len(each.text) for each in event.providers) <= 1_000 * 4
-    account = db.turns.look(event.turn_id).account
-    assert account is not None
-    assert [each["cut"] for each in account["recalled"]] == [flood.cut, 0]
+    timeline = db.turns.history(event.turn_id).timeline
+    assert timeline is not None
+    assert [each["cut"] for each in timeline["recalled"]] == [flood.cut, 0]
     memory.shutdown_all()
 
 

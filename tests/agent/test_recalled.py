@@ -73,11 +73,11 @@ def test_each_providers_recall_is_told_before_the_model_is_asked(db: SessionDB, 
     assert found["broken"] == ("failed", "")
     assert found["empty"][0] == "answered"
     assert 0.1 < recalled.seconds < 5
-    record = db.turns.look(recalled.turn_id)
-    assert record.account is not None
+    record = db.turns.history(recalled.turn_id)
+    assert record.timeline is not None
     told = {"provider": "one", "outcome": "answered", "text": "likes tea", "cut": 0}
-    assert told in record.account["recalled"]
-    assert record.account["spans"][0][0] == "recall"
+    assert told in record.timeline["recalled"]
+    assert record.timeline["spans"][0][0] == "recall"
 
 
 def test_an_answer_that_came_too_late_is_told_as_such_in_the_next_turn(db: SessionDB, wait: Wait) -> None:
@@ -112,14 +112,14 @@ def test_without_a_provider_nothing_is_recalled_or_told(db: SessionDB, wait: Wai
     assert not any(isinstance(event, Recalled) for event in wait(events_of(agent, "hello")))
 
 
-def test_an_account_tells_a_turns_way_in_stretches_of_time() -> None:
+def test_a_timeline_tells_how_a_turn_spent_its_time() -> None:
     clock = FakeClock()
-    account = TurnTimeline(clock, "m")
+    timeline = TurnTimeline(clock, "m")
     here: dict[str, Any] = {"session_id": "s", "turn_id": "t"}
 
     def after(seconds: float, event: Event) -> None:
         clock.advance(seconds)
-        account.note(event)
+        timeline.note(event)
 
     after(5, TurnStarted(**here, inbox_id=0, text="hi"))
     long = "x" * (RECALLED_CHARACTERS + 10)
@@ -134,7 +134,7 @@ def test_an_account_tells_a_turns_way_in_stretches_of_time() -> None:
     after(0, CompactionStarted(**here, tokens=9))
     after(2, CompactionFinished(**here, outcome="the summary", tokens_before=9, tokens_after=3))
     after(1, StepFinished(**here, input_tokens=7, output_tokens=3, cached_tokens=0, **used))
-    told = account.so_far(completed=True)
+    told = timeline.so_far(completed=True)
     assert [(kind, name, start / 1e6, end / 1e6, ok) for kind, name, start, end, ok in told["spans"]] == [
         ("recall", "", 0.5, 1.0, True),
         ("model", "m", 1.0, 2.0, False),
@@ -149,4 +149,4 @@ def test_an_account_tells_a_turns_way_in_stretches_of_time() -> None:
     clock.advance(1)
     after(0, ToolStarted(**here, call_id="c", name="wait", arguments="{}"))
     clock.advance(1)
-    assert account.so_far()["spans"][-1] == ["tool", "wait", 12_000_000, 13_000_000, False]
+    assert timeline.so_far()["spans"][-1] == ["tool", "wait", 12_000_000, 13_000_000, False]

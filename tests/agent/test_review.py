@@ -20,6 +20,7 @@ from holdfast.tools.contract import ApprovalRequest, Person, Tool, ToolContext
 from tests.agent.agent_fixtures import Hold, a_tool, echo
 from tests.agent.store_rows import everything
 from tests.agent.subagent_fixtures import HangingModel, all_ended, leap, leaping
+from tests.sessions.store_fixtures import hold_lease
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -128,7 +129,7 @@ def test_a_review_touches_nothing_while_the_next_turn_runs_under_its_lease(
         hold = Hold()
         agent = Agent(ScriptedModel(["Noted.", hold]), db, "s")
         talk = (await agent.run("I like tea.")).messages
-        agent.lease = db.leases.hold("session:s", "me", ttl_seconds=600)
+        agent.lease = hold_lease(db, "session:s", "me", ttl_seconds=600)
         turn = asyncio.create_task(agent.run("and milk"))
         await hold.reached.wait()
         before = everything(store_url)

@@ -23,6 +23,7 @@ from tests.host.host_processes import Start, host_processes
 from tests.host.test_pauses import locked_by_another_program
 from tests.host.test_two_processes import sound
 from tests.host.transcripts import said
+from tests.sessions.store_fixtures import hold_lease
 
 Wait = Callable[[Awaitable[Any]], Any]
 RESUMES = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
@@ -32,8 +33,7 @@ LEASE = 4.0
 def left_by(db: SessionDB, holder: str, seconds: float = 0.01) -> str:
     """A turn that this holder runs, whose lease runs out and is not renewed."""
     db.create_session("s", source="test")
-    lease = db.leases.hold("session:s", holder, ttl_seconds=seconds)
-    assert lease is not None
+    lease = hold_lease(db, "session:s", holder, ttl_seconds=seconds)
     return db.turns.under(lease).open("s", {"role": "user", "content": "hello"}).id
 
 
@@ -184,8 +184,7 @@ def test_a_turn_whose_process_slept_goes_on_there_beside_a_server_and_its_end_is
                 a.pause()
                 await until(lambda: db.session_holder("s") is None)
                 # The server looks four times a lease: it sees that this one has run out.
-                mark = db.leases.hold("mark", "test", ttl_seconds=LEASE * 3 / 8)
-                assert mark is not None
+                hold_lease(db, "mark", "test", ttl_seconds=LEASE * 3 / 8)
                 await until(lambda: db.leases.current("mark") is None)
                 gate.touch()
                 a.wake()

@@ -30,7 +30,7 @@ def fork(url: str) -> None:
     """A forked child must not speak on its parent's connections, nor wait for its threads."""
     with SessionDB.open(url) as db:
         db.create_session("before", source="test")
-        with elsewhere(db._engine._transactions._change):  # type: ignore[attr-defined]  # noqa: SLF001
+        with elsewhere(db._engine._change):  # type: ignore[attr-defined]  # noqa: SLF001
             child = os.fork()
         if not child:
             signal.alarm(10)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.contract import Message
 from holdfast.sessions import Delivery, SessionDB, TurnRecord
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.testing import CrashingEngine, FakeClock
 
 T = TypeVar("T")
@@ -129,6 +130,13 @@ def with_own_clock(db: SessionDB) -> tuple[SessionDB, FakeClock]:
     """A second store on the same engine, as a process of its own: it renews leases by its own clock."""
     clock = FakeClock()
     return SessionDB.on(db._engine, clock=clock), clock  # noqa: SLF001 - as above
+
+
+def hold_lease(db: SessionDB, name: str, holder: str, *, ttl_seconds: float) -> HeldLease:
+    """A lease that no thread renews, for a holder that goes on after a pause."""
+    lease = db.leases.acquire(name, holder, ttl_seconds=ttl_seconds)
+    assert lease is not None
+    return HeldLease(lease, ttl_seconds)
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -69,7 +69,7 @@ def test_a_look_finds_what_was_said_right_after_something_else_was(db: SessionDB
     db.create_session("quiet", source="cli")
     database.clock.advance(60)
     db.sessions.append_message("s", user("first"))
-    spoken = db.conversations.find("s").last_spoken
+    spoken = db.conversations.find("s").last_active
     database.clock.advance(0.9)
     before = db.activity.read()
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_a_look_finds_what_was_said_right_after_something_else_was(db: SessionDB
         assert set(found.recent) == {"s"}
         assert found.recent["s"] != before.recent.get("s")
         before = found
-    assert db.conversations.find("s").last_spoken == spoken, "the row was left as it is"
+    assert db.conversations.find("s").last_active == spoken, "the row was left as it is"
 
 
 def test_interrupts_and_answers_are_found_for_the_turns_that_are_open(db: SessionDB) -> None:

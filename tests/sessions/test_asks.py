@@ -33,7 +33,7 @@ def asking(db: SessionDB) -> HeldLease:
 def test_an_ask_is_open_until_it_is_answered_and_the_first_answer_counts(db: SessionDB) -> None:
     lease = asking(db)
     (found,) = db.asks.open("s")
-    assert (found.id, found.turn_id, found.asked["question"]) == ("a", "t", ASKED["question"])
+    assert (found.id, found.turn_id, found.event["question"]) == ("a", "t", ASKED["question"])
     assert db.asks.answer("a", "blue", lease_name=lease.name)
     assert not db.asks.answer("a", "red", lease_name=lease.name)
     assert db.asks.open("s") == []

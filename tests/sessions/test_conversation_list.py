@@ -17,7 +17,7 @@ def say(db: SessionDB, session: str, *texts: str) -> None:
         db.sessions.append_message(session, {"role": "user", "content": text})
 
 
-def test_the_conversation_last_spoken_in_comes_first(db: SessionDB, database: Database) -> None:
+def test_the_conversation_last_active_comes_first(db: SessionDB, database: Database) -> None:
     for name in ("old", "new"):
         db.create_session(name, source="cli")
     say(db, "old", "first   words\nof many", "more")
@@ -112,7 +112,7 @@ def test_a_turn_brings_its_conversation_to_the_front_and_so_does_an_import(
     assert db.conversations.list()[0].root_id == "two"
     database.clock.advance(1)
     db.turns.interrupt(turn.id, "no more", [{"role": "assistant", "content": "I was"}])
-    spoken = db.conversations.find("one").last_spoken
+    spoken = db.conversations.find("one").last_active
     assert db.conversations.list()[0].root_id == "one"
     database.clock.advance(1)
     lines = db.export_session("one")
@@ -120,33 +120,33 @@ def test_a_turn_brings_its_conversation_to_the_front_and_so_does_an_import(
     say(db, "two", "later")
     db.import_session(lines)
     assert [each.root_id for each in db.conversations.list()] == ["two", "one", "three"]
-    assert db.conversations.find("one").last_spoken == spoken, (
-        "an import says when it was spoken in, not when it came"
+    assert db.conversations.find("one").last_active == spoken, (
+        "an import says when it was active, not when it came"
     )
 
 
-def test_when_a_conversation_was_last_spoken_in_is_kept_to_the_second_and_exactly_for_turns(
+def test_when_a_conversation_was_last_active_is_kept_to_the_second_and_exactly_for_turns(
     db: SessionDB, database: Database
 ) -> None:
     db.create_session("s", source="cli")
-    begun = db.conversations.find("s").last_spoken
+    begun = db.conversations.find("s").last_active
     database.clock.advance(0.5)
     say(db, "s", "a", "b")
-    assert db.conversations.find("s").last_spoken == begun, (
+    assert db.conversations.find("s").last_active == begun, (
         "nothing is written for a message that follows at once"
     )
     database.clock.advance(0.5)
     say(db, "s", "c")
-    assert db.conversations.find("s").last_spoken == begun + SECOND
+    assert db.conversations.find("s").last_active == begun + SECOND
     database.clock.advance(0.25)
     turn = db.turns.open("s", {"role": "user", "content": "d"})
-    assert db.conversations.find("s").last_spoken == begun + 1.25 * SECOND
+    assert db.conversations.find("s").last_active == begun + 1.25 * SECOND
     database.clock.advance(5)
     db.turns.append(turn.id, [{"role": "assistant", "content": "e"}])
-    assert db.conversations.find("s").last_spoken == begun + 6.25 * SECOND, "a step of a turn is spoken too"
+    assert db.conversations.find("s").last_active == begun + 6.25 * SECOND, "a step of a turn is spoken too"
     database.clock.advance(0.25)
     db.turns.complete(turn.id, {"role": "assistant", "content": "f"})
-    assert db.conversations.find("s").last_spoken == begun + 6.5 * SECOND
+    assert db.conversations.find("s").last_active == begun + 6.5 * SECOND
 
 
 def test_a_clock_that_was_set_back_does_not_keep_a_conversation_in_the_future(
@@ -155,11 +155,11 @@ def test_a_clock_that_was_set_back_does_not_keep_a_conversation_in_the_future(
     db.create_session("s", source="cli")
     database.clock.advance(1)
     say(db, "s", "a")
-    now = db.conversations.find("s").last_spoken
-    ahead = "update sessions set spoken = spoken + 3600000000"
+    now = db.conversations.find("s").last_active
+    ahead = "update sessions set last_active = last_active + 3600000000"
     db._engine.write(lambda tx: tx.connection.execute(ahead).rowcount)  # noqa: SLF001 - what a clock can do
     say(db, "s", "b")
-    assert db.conversations.find("s").last_spoken == now
+    assert db.conversations.find("s").last_active == now
 
 
 def test_messages_are_read_from_either_end_of_a_page(db: SessionDB) -> None:
@@ -225,4 +225,4 @@ def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path) -> None:
     plan = [row[3] for row in reader.execute(f"explain query plan {query}", bound)]
     reader.close()
     scans = [step for step in plan if step.startswith("SCAN")]
-    assert scans == ["SCAN l USING INDEX sessions_by_spoken", "SCAN page"]
+    assert scans == ["SCAN l USING INDEX sessions_by_last_active", "SCAN page"]

@@ -33,7 +33,7 @@ def check_migrated(db: SessionDB) -> None:
     listed = {each.session.id: each for each in db.conversations.list()}
     assert set(listed) == {"s3", "b"}
     assert (listed["s3"].root_id, listed["b"].root_id) == ("s", "b")
-    assert (listed["s3"].last_spoken, listed["b"].last_spoken) == (4_000_000, 2_500_000)
+    assert (listed["s3"].last_active, listed["b"].last_active) == (4_000_000, 2_500_000)
     assert listed["s3"].opening == "how it began"
     assert not any(each.pinned or each.archived for each in listed.values())
     assert db.sessions.lineage("s2") == ["s", "s2", "s3"]

@@ -181,7 +181,7 @@ def test_a_message_that_no_longer_waits_can_not_be_edited_or_withdrawn(db: Sessi
         for call in (
             partial(db.inbox.edit, inbox_id, user("changed")),
             partial(db.inbox.withdraw, inbox_id),
-            partial(db.inbox.acknowledge, inbox_id, turn.id),
+            partial(db.turns.join, turn.id, inbox_id),
         ):
             with pytest.raises(NotWaiting) as refused:
                 call()
@@ -189,24 +189,14 @@ def test_a_message_that_no_longer_waits_can_not_be_edited_or_withdrawn(db: Sessi
     assert db.turns.messages(turn.id) == [user("taken")]
 
 
-def test_acknowledging_takes_a_message_without_adding_it(db: SessionDB, session: str) -> None:
-    turn = db.turns.open(session, user("q"))
-    put = db.inbox.put(session, user("/status"), mode="steer")
-    db.inbox.acknowledge(put.id, turn.id)
-    found = db.inbox.get(put.id)
-    assert found is not None
-    assert (found.state, found.turn_id) == ("taken", turn.id)
-    assert db.get_messages(session) == [user("q")]
-
-
 def test_a_turn_that_ended_or_never_was_can_not_swallow_a_message(db: SessionDB, session: str) -> None:
     turn = db.turns.open(session, user("q"))
     db.turns.complete(turn.id)
     put = db.inbox.put(session, user("too late for that turn"), mode="steer")
     with pytest.raises(TurnNotRunning):
-        db.inbox.acknowledge(put.id, turn.id)
+        db.turns.join(turn.id, put.id)
     with pytest.raises(TurnNotFound):
-        db.inbox.acknowledge(put.id, "nobody")
+        db.turns.join("nobody", put.id)
     assert [each.id for each in db.inbox.waiting(session)] == [put.id]
 
 

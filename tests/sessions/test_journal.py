@@ -19,7 +19,7 @@ from holdfast.core.errors import (
 )
 from holdfast.sessions import SessionDB, TurnRecord
 from tests.sessions.databases import Database
-from tests.sessions.store_fixtures import assistant, completed_turn, contents, together, user
+from tests.sessions.store_fixtures import assistant, completed_turn, contents, hold_lease, together, user
 
 MOMENTS = pytest.mark.parametrize("moment", ["before", "after"])
 
@@ -359,8 +359,7 @@ def test_a_session_in_which_a_turn_runs_does_not_end(db: SessionDB, session: str
 def test_a_node_that_lost_the_sessions_lease_can_not_go_on_with_its_turn(database: Database) -> None:
     db = database.open()
     db.create_session("s", source="cli")
-    lease = db.leases.hold("session:s", "node a", ttl_seconds=10)
-    assert lease is not None
+    lease = hold_lease(db, "session:s", "node a", ttl_seconds=10)
     stalled = db.turns.under(lease)
     turn = stalled.open("s", user("q"))
     stalled.append(turn.id, [assistant("one step")])
@@ -374,8 +373,7 @@ def test_a_node_that_lost_the_sessions_lease_can_not_go_on_with_its_turn(databas
         lambda: stalled.interrupt(turn.id, "late"),
         lambda: stalled.fail(turn.id, "late"),
     )
-    successor = db.leases.hold("session:s", "node b", ttl_seconds=10)
-    assert successor is not None
+    successor = hold_lease(db, "session:s", "node b", ttl_seconds=10)
     for call in calls:
         with pytest.raises(LeaseLost, match="another process"):
             call()

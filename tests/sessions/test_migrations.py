@@ -167,9 +167,9 @@ NEVER = [
     "update outbox set settled = 1",
     "insert into outbox (session_id, turn_id, provider, due, created) values ('s', 't', 'p', 1, 1)",
     "update inbox set state = 'taken'",
-    "insert into asks (id, turn_id, lease, token, asked, created) values ('a', 'nobody', 'l', 1, '{}', 1)",
+    "insert into asks (id, turn_id, lease, token, event, created) values ('a', 'nobody', 'l', 1, '{}', 1)",
     (
-        "insert into asks (id, turn_id, lease, token, asked, answer, created)"
+        "insert into asks (id, turn_id, lease, token, event, answer, created)"
         " values ('a', 't', 'l', 1, '', 'y', 1)"
     ),
     "insert into leases (name, holder, token, expires) values ('', 'h', 1, 1)",

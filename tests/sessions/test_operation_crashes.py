@@ -38,7 +38,7 @@ from holdfast.sessions.turn_operations import (
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
 from tests.sessions.databases import Database
-from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, user
+from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, hold_lease, user
 
 T = TypeVar("T")
 Tables = dict[str, list[str]]
@@ -89,9 +89,7 @@ class Prepared:
         return self.db.turns.open("s", user("runs"), turn_id="t").id
 
     def held(self, name: str = "session:s") -> HeldLease:
-        lease = self.db.leases.hold(name, "me", ttl_seconds=600)
-        assert lease is not None
-        return lease
+        return hold_lease(self.db, name, "me", ttl_seconds=600)
 
     def asks(self) -> HeldLease:
         self.runs()
@@ -149,7 +147,7 @@ def import_it(prepared: Prepared) -> Ask:
 
 
 def complete_it(operation: Callable[..., Operation[Any]]) -> Callable[[Prepared], Ask]:
-    ending = TurnCompletion(assistant("done"), ["p", "q"], account="{}")
+    ending = TurnCompletion(assistant("done"), ["p", "q"], timeline="{}")
     return lambda prepared: on_a_loop(operation, prepared.runs(), ending, lease=prepared.held())
 
 
@@ -220,11 +218,6 @@ def withdraw_it(prepared: Prepared) -> Ask:
     return lambda db: db.inbox.withdraw(inbox_id)
 
 
-def acknowledge_it(prepared: Prepared) -> Ask:
-    turn_id, inbox_id = prepared.runs(), prepared.waits()
-    return lambda db: db.inbox.acknowledge(inbox_id, turn_id)
-
-
 def put_ask(prepared: Prepared) -> Ask:
     turn_id, lease = prepared.runs(), prepared.held()
     return lambda db: db.asks.put("a", turn_id, {"type": "question"}, lease=lease)
@@ -288,7 +281,6 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "end_turn": lambda p: on_a_loop(end_turn, p.runs(), "interrupted", "stop", [assistant("half")]),
     "record_turn": lambda _: lambda db: db.turns.record("new", [user("q"), assistant("a")], providers=["p"]),
     "put_message": lambda _: lambda db: db.inbox.put("s", user("one"), key="k"),
-    "acknowledge_message": acknowledge_it,
     "edit_message": edit_it,
     "withdraw_message": withdraw_it,
     "put_ask": put_ask,

@@ -49,7 +49,7 @@ def begin(session_id: str, *said: str) -> Callable[[Transaction], str]:
     """A session with messages; a session that is there already is refused after they were stored in it."""
 
     def work(tx: Transaction) -> str:
-        known = tx.queries.get_session(tx.connection, id=session_id) is not None
+        known = tx.queries.get_session(id=session_id) is not None
         if not known:
             create_session_row(tx, session_id, "cli", None, None, None)
         for text in said:
@@ -307,9 +307,9 @@ def test_an_operation_left_by_a_closed_loop_disturbs_no_other(engine: SqliteEngi
 def test_a_store_in_memory_takes_operations(pool: DaemonPool) -> None:
     with SessionDB(":memory:") as db:
         assert run(db.run(pool, begin, "s", "one", "two")) == "s"
-        assert db.conversation_state("s").messages == 2
+        assert db.conversations.state("s").messages == 2
         with pytest.raises(SessionNotFound):
-            db.conversation_state("nowhere")
+            db.conversations.state("nowhere")
 
 
 def test_operations_that_wait_when_the_store_closes_are_done(engine: SqliteEngine, pool: DaemonPool) -> None:

@@ -210,11 +210,11 @@ def test_a_deadlock_is_run_again_by_itself(place: PostgresPlace) -> None:
 
         def work(tx: Transaction) -> str:
             runs.append(first)
-            tx.queries.lock_session(tx.connection, id=first)
+            tx.queries.lock_session(id=first)
             if not met.is_set():
                 met.set()
                 both.wait(DEADLINE)
-            tx.queries.lock_session(tx.connection, id=second)
+            tx.queries.lock_session(id=second)
             return first
 
         return engine.write(work)
@@ -286,12 +286,10 @@ def test_work_that_lost_its_connection_before_the_commit_is_run_again(
 
     def work(tx: Transaction) -> None:
         runs.append(1)
-        tx.queries.insert_session(
-            tx.connection, id="s", parent=None, relation=None, source="test", title=None
-        )
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None)
         if len(runs) == 1:
             end_backend(place, tx)
-        tx.queries.get_session(tx.connection, id="s")
+        tx.queries.get_session(id="s")
 
     db._engine.write(work)  # noqa: SLF001 - the engine is under test
     assert len(runs) == 2
@@ -303,9 +301,7 @@ def test_a_commit_without_an_answer_is_not_run_again(place: PostgresPlace, db: S
 
     def work(tx: Transaction) -> None:
         runs.append(1)
-        tx.queries.insert_session(
-            tx.connection, id="s", parent=None, relation=None, source="test", title=None
-        )
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None)
         end_backend(place, tx)
 
     with pytest.raises(OutcomeUnknown, match="not known"):
@@ -326,7 +322,7 @@ def test_closing_waits_for_a_call_in_progress_and_refuses_later_ones(place: Post
     def work(tx: Transaction) -> None:
         entered.set()
         leave.wait(DEADLINE)
-        tx.queries.rename_conversation(tx.connection, root="s", title="finished")
+        tx.queries.rename_conversation(root="s", title="finished")
 
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(engine.write, work)

@@ -185,7 +185,7 @@ def test_an_edit_that_came_first_is_what_the_turn_takes(database: Database) -> N
     assert contents(db.turns.messages(turn.id)) == ["hello"]
 
 
-def test_a_message_is_acknowledged_across_a_rotation(database: Database) -> None:
+def test_a_message_joins_its_turn_across_a_rotation(database: Database) -> None:
     db = database.open()
     for attempt in range(5):
         session = f"s{attempt}"
@@ -194,9 +194,9 @@ def test_a_message_is_acknowledged_across_a_rotation(database: Database) -> None
         word = db.inbox.put(session, user("and this"))
         outcomes = together(
             lambda at=session: db.rotate(at, f"{at} child", [], carry_from=0),  # type: ignore[misc]
-            lambda word=word, turn=turn: db.inbox.acknowledge(word.id, turn.id),  # type: ignore[misc]
+            lambda word=word, turn=turn: db.turns.join(turn.id, word.id),  # type: ignore[misc]
         )
-        assert outcomes[1] is None
+        assert outcomes[1] == user("and this")
         taken = db.inbox.get(word.id)
         assert taken is not None
         assert (taken.state, taken.turn_id) == ("taken", turn.id)

@@ -96,4 +96,4 @@ class CachedSession:
 
     def _look(self) -> ConversationState:
         self.ensure()
-        return self._db.conversation_state(self.id)
+        return self._db.conversations.state(self.id)

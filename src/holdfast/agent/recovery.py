@@ -31,7 +31,7 @@ class Unfinished:
     """Tools that were called and left no result; they may have taken effect."""
     partial: str
     """What had come of the answer that was being streamed."""
-    resumed: int = 0
+    resume_count: int = 0
     """How often the turn was gone on with before, after its process had died."""
     call_ids: tuple[str, ...] = ()
     """The ids of the open calls, in the same order."""
@@ -57,7 +57,7 @@ def describe(turns: Journal, turn: TurnRecord) -> Unfinished:
         open_calls=tuple(call["function"]["name"] for call in open_calls),
         call_ids=tuple(call["id"] for call in open_calls),
         partial=turns.partial(turn.id),
-        resumed=turns.resumed(turn.id),
+        resume_count=turns.resume_count(turn.id),
     )
 
 

@@ -57,7 +57,7 @@ class TurnEnding:
             final,
             memory.providers,
             ephemeral=memory.ephemeral,
-            account=self._timeline.to_json(completed=True),
+            timeline=self._timeline.to_json(completed=True),
             unless_steered=unless_steered,
         )
         self._final = None
@@ -126,7 +126,7 @@ class TurnEnding:
             if not await self._completed_late():
                 self.final_response = ""  # what the last step said is on record, and is no answer
                 await self._store.end(
-                    state, why, self._missing(why), account=self._timeline.to_json(completed=False)
+                    state, why, self._missing(why), timeline=self._timeline.to_json(completed=False)
                 )
 
     async def _completed_late(self) -> bool:

@@ -151,14 +151,14 @@ class TurnStore:
         providers: Sequence[str],
         *,
         ephemeral: bool,
-        account: str,
+        timeline: str,
         unless_steered: bool = False,
     ) -> Completion:
         """End the turn with its final message; from here on it is owed to each provider.
 
         With `unless_steered` the turn is not ended when messages want to join it: these are returned instead.
         """
-        ending = TurnCompletion(message, providers, ephemeral, account)
+        ending = TurnCompletion(message, providers, ephemeral, timeline)
 
         async def attempt() -> TurnRecord | list[InboxMessage]:
             if unless_steered:
@@ -184,13 +184,13 @@ class TurnStore:
         reason: str,
         messages: Sequence[Message],
         *,
-        account: str = "",
+        timeline: str = "",
     ) -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
 
         async def work() -> None:
             ended = await self._run(
-                end_turn, self.turn_id, state, reason, messages, account=account or None, lease=self._lease
+                end_turn, self.turn_id, state, reason, messages, timeline=timeline or None, lease=self._lease
             )
             self._note(ended)
             self._fold(messages)

@@ -62,7 +62,7 @@ def day(moment: int) -> str:
 
 def listed_line(number: int, each: ListedConversation, width: int) -> str:
     """The line of one conversation in a list."""
-    head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_spoken)}  {each.messages:>4} msg  "
+    head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
     about = each.session.title or each.opening or "(nothing was said)"
     if each.pinned:
         about = f"[pinned] {about}"

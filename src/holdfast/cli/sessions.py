@@ -43,7 +43,7 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
                     "title": each.session.title,
                     "opening": each.opening,
                     "messages": each.messages,
-                    "last_spoken": each.last_spoken,
+                    "last_active": each.last_active,
                     "ended": each.session.end_reason,
                     "pinned": each.pinned,
                     "archived": each.archived,

@@ -34,8 +34,8 @@ def reason_to_close(
     if begun := [name for call_id, name in unfinished.changing_calls if call_id not in undecided]:
         names = ", ".join(dict.fromkeys(begun))
         return f"its process ended while {names} ran, which may have taken effect; nothing was run again"
-    if unfinished.resumed >= MOST_RESUMPTIONS:
-        return f"its process ended {unfinished.resumed + 1} times in this turn; it was not tried again"
+    if unfinished.resume_count >= MOST_RESUMPTIONS:
+        return f"its process ended {unfinished.resume_count + 1} times in this turn; it was not tried again"
     return None
 
 

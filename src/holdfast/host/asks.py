@@ -69,7 +69,7 @@ def answer_ask(db: SessionDB, ask_id: str, text: str, lease_name: str, key: str 
 
 def shown(ask: Ask) -> AskEvent | None:
     """The ask as the event that every surface shows; None when this release can't read it."""
-    event = event_from_json(ask.asked)
+    event = event_from_json(ask.event)
     return event if isinstance(event, (ApprovalAsked, QuestionAsked)) else None
 
 

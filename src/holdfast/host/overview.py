@@ -96,7 +96,7 @@ class Overview(Records):
 
     async def turn(self, turn_id: str) -> TurnDetails:
         """One turn as a timeline, with what memory recalled for it and how its deliveries stand."""
-        record = await self._call(self._db.turns.look, turn_id)
+        record = await self._call(self._db.turns.history, turn_id)
         agent = self._conversations.agents.get(record.root_id)
         runs_here = agent is not None and agent.running_turn == turn_id
         return turn_details(record, agent.timeline if agent is not None and runs_here else None)

@@ -40,7 +40,7 @@ class Records:
         limit: int = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """The conversations, the one last spoken in first; `archived` and `pinned` None: any."""
+        """The conversations, the one last active first; `archived` and `pinned` None: any."""
         return await self._call(
             self._db.conversations.list,
             source=source,

@@ -84,7 +84,7 @@ class RunnerStore:
             raise
 
     def _around(self, follow: bool) -> tuple[ConversationState, str | None, RemoteProgress | None]:
-        state = self._db.conversation_state(self._root_id)
+        state = self._db.conversations.state(self._root_id)
         if not (state.waiting or follow):
             return state, None, None
         holder = self._holder_now()

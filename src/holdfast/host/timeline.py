@@ -17,18 +17,18 @@ MS = 1000
 
 
 def turn_details(record: TurnHistory, so_far: dict[str, Any] | None = None) -> TurnDetails:
-    """The turn as people look at it; `so_far` is the account of one that runs in this process."""
-    account: dict[str, Any] = record.account or so_far or {}
+    """The turn as people look at it; `so_far` is the timeline of one that runs in this process."""
+    timeline: dict[str, Any] = record.timeline or so_far or {}
     turn = record.turn
-    told = [_told(turn, each) for each in account.get("spans", ())]
+    told = [_told(turn, each) for each in timeline.get("spans", ())]
     # What an earlier life did before the turn was resumed is only in the messages.
-    begun = turn.started + int(account.get("from", 0)) if account else None
+    begun = turn.started + int(timeline.get("from", 0)) if timeline else None
     spans = [*_read_off(record, until=begun), *told]
-    if turn.ended is not None and account:
+    if turn.ended is not None and timeline:
         last = max((each.ended_ms or 0 for each in spans), default=turn.started // MS)
         spans.append(SpanView("storing", "", min(last, turn.ended // MS), turn.ended // MS, ok=True))
     spans += [_delivery(each) for each in record.deliveries]
-    tokens = account.get("tokens") or (0, 0, 0)
+    tokens = timeline.get("tokens") or (0, 0, 0)
     return TurnDetails(
         turn_id=turn.id,
         session_id=turn.session_id,
@@ -37,9 +37,9 @@ def turn_details(record: TurnHistory, so_far: dict[str, Any] | None = None) -> T
         reason=turn.reason or "",
         started_ms=turn.started // MS,
         ended_ms=None if turn.ended is None else turn.ended // MS,
-        model=str(account.get("model", "")),
+        model=str(timeline.get("model", "")),
         spans=tuple(spans),
-        recalled=tuple(RecalledFrom(**each) for each in account.get("recalled", ())),
+        recalled=tuple(RecalledFrom(**each) for each in timeline.get("recalled", ())),
         input_tokens=tokens[0],
         output_tokens=tokens[1],
         cached_tokens=tokens[2],

@@ -49,7 +49,7 @@ class TurnDelivery:
     def turn(self, delivery: Delivery) -> CompletedTurn:
         """The turn of a delivery; `LeaseLost` when its conversation was deleted, and the delivery with it."""
         try:
-            own, handed, ended = self._journal.handed_over(delivery.turn_id)
+            own, handed, ended = self._journal.for_providers(delivery.turn_id)
         except TurnNotFound as gone:
             raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease)) from gone
         return CompletedTurn(

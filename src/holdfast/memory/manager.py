@@ -177,7 +177,11 @@ class MemoryManager:
     ) -> None:
         if isinstance(user, str) and isinstance(assistant, str):
             store.turns.record_exchange(
-                session_id, (user, assistant), providers=self._names, handover=messages, then=self.wake
+                session_id,
+                (user, assistant),
+                providers=self._names,
+                provider_messages=messages,
+                then=self.wake,
             )
             return
         # A list of parts or None may be invalid; the caller gets that error.
@@ -185,7 +189,9 @@ class MemoryManager:
             {"role": "user", "content": user},
             {"role": "assistant", "content": assistant},
         ]
-        store.turns.record(session_id, turn, providers=self._names, handover=messages, then=self.wake)
+        store.turns.record(
+            session_id, turn, providers=self._names, provider_messages=messages, then=self.wake
+        )
 
     def wake(self) -> None:
         """A completed turn is in the outbox: wake the write lanes."""

@@ -6,7 +6,7 @@ from holdfast.sessions.contract import SECOND, Engine, Transaction
 
 OVERLAP_US = 6 * SECOND
 """How far a look reaches back. A change is seen when its transaction ends, which is later than its time says,
-and the time at which a session was last spoken in is up to a second old."""
+and the time at which a session was last active is up to a second old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Activity:
     busy: dict[str, ActivityMark] = field(default_factory=dict)
     """Those in which a turn is open or a message waits."""
     recent: dict[str, ActivityMark] = field(default_factory=dict)
-    """Those that were changed, spoken in or deleted since the time that was asked for, or a little before."""
+    """Those that were changed, active or deleted since the time that was asked for, or a little before."""
     interrupted: frozenset[str] = frozenset()
     """The open turns that are asked to stop."""
     answers: tuple[StoreAnswer, ...] = ()
@@ -52,7 +52,7 @@ class ActivityReader:
         """What is going on, and what was stored since the `now` of an earlier look; None: in this moment."""
 
         def work(tx: Transaction) -> list[tuple[str, str, str, str, str]]:
-            rows = tx.queries.store_activity(tx.connection, since=since, overlap=OVERLAP_US)
+            rows = tx.queries.store_activity(since=since, overlap=OVERLAP_US)
             return [tuple(row) for row in rows]
 
         return _activity(self._engine.read(work))

@@ -30,18 +30,16 @@ class Asks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def put(self, ask_id: str, turn_id: str, asked: Mapping[str, Any], *, lease: HeldLease) -> None:
+    def put(self, ask_id: str, turn_id: str, event: Mapping[str, Any], *, lease: HeldLease) -> None:
         """Ask; the lease is the conversation's, and the asking process must hold it."""
         checked_name("an ask's id", ask_id)
         # Escaped to ASCII: what a model asks may hold characters that no store takes.
-        text = json.dumps(asked)
+        text = json.dumps(event)
 
         def work(tx: Transaction) -> None:
             lock_running_turn(tx, turn_id)
             lease.require(tx)
-            tx.queries.put_ask(
-                tx.connection, id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, asked=text
-            )
+            tx.queries.put_ask(id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, event=text)
 
         self._engine.write(Operation("put_ask", work))
 
@@ -54,11 +52,11 @@ class Asks:
             raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
 
         def work(tx: Transaction) -> bool:
-            if not tx.queries.answer_ask(tx.connection, id=ask_id, lease=lease_name, answer=text):
+            if not tx.queries.answer_ask(id=ask_id, lease=lease_name, answer=text):
                 return False
             if key is not None:
                 said = to_json({"role": "user", "content": text})
-                tx.queries.keep_answer(tx.connection, id=ask_id, message=said, key=key)
+                tx.queries.keep_answer(id=ask_id, message=said, key=key)
             return True
 
         return self._engine.write(Operation("answer_ask", work))
@@ -67,16 +65,16 @@ class Asks:
         """Take no more answers; returns the one that was accepted before."""
 
         def work(tx: Transaction) -> str | None:
-            if tx.queries.close_ask(tx.connection, id=ask_id):
+            if tx.queries.close_ask(id=ask_id):
                 return None
-            row = tx.queries.get_ask(tx.connection, id=ask_id)
+            row = tx.queries.get_ask(id=ask_id)
             return None if row is None else _from_row(row).answer
 
         return self._engine.write(Operation("close_ask", work))
 
     def get(self, ask_id: str) -> Ask | None:
         def work(tx: Transaction) -> Ask | None:
-            row = tx.queries.get_ask(tx.connection, id=ask_id)
+            row = tx.queries.get_ask(id=ask_id)
             return None if row is None else _from_row(row)
 
         return self._engine.read(work)
@@ -84,7 +82,7 @@ class Asks:
     def open(self, session_id: str) -> list[Ask]:
         """What the session's running turn waits for, oldest first."""
         return self._engine.read(
-            lambda tx: [_from_row(row) for row in tx.queries.open_asks(tx.connection, session_id=session_id)]
+            lambda tx: [_from_row(row) for row in tx.queries.open_asks(session_id=session_id)]
         )
 
     def of_turn(self, turn_id: str) -> list[Ask]:
@@ -93,9 +91,7 @@ class Asks:
 
     def left_behind(self) -> list[str]:
         """Turns that have ended and whose asks nobody has settled."""
-        return self._engine.read(
-            lambda tx: [row[0] for row in tx.queries.turns_with_asks_left(tx.connection)]
-        )
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.turns_with_asks_left()])
 
     def settle(self, turn_id: str, unheard: Unheard) -> list[InboxMessage]:
         """Forget the asks of a turn; answers that it never took in become the next messages."""
@@ -120,7 +116,7 @@ def settle_asks(
 
     def work(tx: Transaction) -> list[InboxMessage]:
         turn = lock_turn(tx, turn_id)
-        gone = tx.queries.forget_asks(tx.connection, turn_id=turn_id)
+        gone = tx.queries.forget_asks(turn_id=turn_id)
         if sorted(map(_from_row, gone), key=_age) != list(seen):
             raise _AsksChanged
         return [] if turn.state == "completed" else [each.put(tx, turn.session_id) for each in posted]
@@ -129,11 +125,11 @@ def settle_asks(
 
 
 def _asked_and_said(tx: Transaction, turn_id: str) -> tuple[list[Ask], list[Message]]:
-    return _asks_of(tx, turn_id), decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+    return _asks_of(tx, turn_id), decode_all(tx.queries.turn_messages(turn_id=turn_id))
 
 
 def _asks_of(tx: Transaction, turn_id: str) -> list[Ask]:
-    return sorted(map(_from_row, tx.queries.asks_of_turn(tx.connection, turn_id=turn_id)), key=_age)
+    return sorted(map(_from_row, tx.queries.asks_of_turn(turn_id=turn_id)), key=_age)
 
 
 def _age(ask: Ask) -> tuple[int, str]:
@@ -141,5 +137,5 @@ def _age(ask: Ask) -> tuple[int, str]:
 
 
 def _from_row(row: Sequence[Any]) -> Ask:
-    ask_id, turn_id, lease, asked, *rest = row
-    return Ask(ask_id, turn_id, lease, json.loads(asked), *rest)
+    ask_id, turn_id, lease, event, *rest = row
+    return Ask(ask_id, turn_id, lease, json.loads(event), *rest)

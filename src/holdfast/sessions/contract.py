@@ -40,7 +40,7 @@ class Dialect(Protocol):
         """Store role, content and extra at the end of a session; returns the sequence number.
 
         None when the session is not open, or the turn is given and does not run in it. When the session was
-        last spoken in is on record to the second: of many messages in a row, few write it anew.
+        last active is on record to the second: of many messages in a row, few write it anew.
         """
         ...
 
@@ -214,12 +214,12 @@ class BusyConversation:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a turn waits for a person to say; `asked` is the event that shows it."""
+    """What a turn waits for a person to say; `event` shows it."""
 
     id: str
     turn_id: str
     lease: str
-    asked: dict[str, Any]
+    event: dict[str, Any]
     state: str
     answer: str | None
     created: int
@@ -250,8 +250,8 @@ class TurnHistory:
     root_id: str
     messages: tuple[StoredMessage, ...]
     deliveries: tuple[Delivery, ...]
-    account: dict[str, Any] | None
-    """What its end said of its way; None while it runs, and for one that ran elsewhere."""
+    timeline: dict[str, Any] | None
+    """How it spent its time; None while it runs, and for one that ran elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
-from holdfast.sessions.contract import Engine, Operation, Session, Transaction
+from holdfast.sessions.contract import ConversationState, Engine, Operation, Session, Transaction
+from holdfast.sessions.conversation_operations import conversation_state
 from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.transcripts import (
     checked_title,
@@ -21,13 +22,13 @@ PREVIEW = 200
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """One conversation at its live end: how long it is, when it was last spoken in, and how it opens."""
+    """One conversation at its live end: how long it is, when it was last active, and how it opens."""
 
     session: Session
     root_id: str
     pinned: bool
     archived: bool
-    last_spoken: int
+    last_active: int
     messages: int
     opening: str
 
@@ -47,7 +48,7 @@ class ConversationList:
         limit: int | None = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """One entry for each conversation, at its live end, the one last spoken in first. None: any."""
+        """One entry for each conversation, at its live end, the one last active first. None: any."""
         most = checked_limit(limit)
         skipped = checked_number("an offset", offset)
         if skipped < 0:
@@ -55,7 +56,6 @@ class ConversationList:
 
         def work(tx: Transaction) -> list[ListedConversation]:
             rows = tx.queries.list_sessions(
-                tx.connection,
                 source=source,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
@@ -69,6 +69,10 @@ class ConversationList:
     def find(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
         return self._engine.read(lambda tx: listed_conversation(tx, session_id))
+
+    def state(self, session_id: str) -> ConversationState:
+        """The conversation as of one moment, found from any of its sessions."""
+        return self._engine.read(lambda tx: conversation_state(tx, session_id))
 
     def set_title(self, session_id: str, title: str | None) -> None:
         """Give the conversation a title, or (None) take it away."""
@@ -85,7 +89,7 @@ class ConversationList:
         def work(tx: Transaction) -> None:
             # Behind the lock no rotation can copy what is about to change.
             lock_live_end(tx, session_id)
-            getattr(tx.queries, query)(tx.connection, root=root_of(tx, session_id), **values)
+            getattr(tx.queries, query)(root=root_of(tx, session_id), **values)
 
         self._engine.write(Operation("change_conversation", work))
 
@@ -96,12 +100,12 @@ class ConversationList:
         def work(tx: Transaction) -> Session:
             lock_session(tx, session_id)
             origin = require_session(tx, session_id)
-            count = int(tx.queries.message_count(tx.connection, session_id=session_id))
+            count = int(tx.queries.message_count(session_id=session_id))
             place = count if before is None else before
             if not 0 <= place <= count:
                 raise InvalidInput(f"a branch leaves between 0 and {count}, not at {before!r}")
             branch = create_session_row(tx, branch_id, origin.source, origin.title, session_id, "branch")
-            tx.queries.copy_messages(tx.connection, parent=session_id, child=branch_id, before=place)
+            tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             return branch
 
         return self._engine.write(Operation("branch_session", work))
@@ -109,12 +113,12 @@ class ConversationList:
 
 def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
     """The conversation a session belongs to, as the list shows it."""
-    return _listed(tx.queries.listed_session(tx.connection, id=live_end(tx, session_id)))
+    return _listed(tx.queries.listed_session(id=live_end(tx, session_id)))
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, spoken, messages, opening = row[10:]
+    root, pinned, archived, last_active, messages, opening = row[10:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     return ListedConversation(
-        Session(*row[:10]), root, bool(pinned), bool(archived), spoken, messages, preview
+        Session(*row[:10]), root, bool(pinned), bool(archived), last_active, messages, preview
     )

@@ -126,8 +126,8 @@ def conversation_state(tx: Transaction, session_id: str) -> ConversationState:
     """Where a conversation goes on, what waits there, which turn is open and how far it got."""
     live = live_end(tx, session_id)
     waiting = tuple(waiting_messages(tx, live))
-    running = tx.queries.running_turn(tx.connection, session_id=live)
-    count = int(tx.queries.message_count(tx.connection, session_id=live))
+    running = tx.queries.running_turn(session_id=live)
+    count = int(tx.queries.message_count(session_id=live))
     return ConversationState(live, waiting, None if running is None else running[0], count)
 
 

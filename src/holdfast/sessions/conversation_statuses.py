@@ -15,10 +15,10 @@ class ConversationStatuses:
 
     def of(self, roots: Iterable[str]) -> list[StoredStatus]:
         """These conversations; one that is not there, or not any more, is left out."""
-        places = to_json([[root, session_lease(root)] for root in roots])
+        conversations = to_json([[root, session_lease(root)] for root in roots])
 
         def work(tx: Transaction) -> list[StoredStatus]:
-            rows = tx.queries.conversation_statuses(tx.connection, places=places)
+            rows = tx.queries.conversation_statuses(conversations=conversations)
             return [
                 StoredStatus(root, session_id, title, bool(pinned), bool(archived), bool(ended), *rest)
                 for root, session_id, title, pinned, archived, ended, *rest in rows
@@ -31,10 +31,10 @@ class ConversationStatuses:
         return self._engine.read(
             lambda tx: [
                 BusyConversation(root, bool(cut_off), who)
-                for root, cut_off, who in tx.queries.conversations_of_others(tx.connection, holder=holder)
+                for root, cut_off, who in tx.queries.conversations_of_others(holder=holder)
             ]
         )
 
     def delegated_turns(self) -> list[str]:
         """The sessions of subagents in which a turn is open."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.delegated_turns(tx.connection)])
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.delegated_turns()])

@@ -8,18 +8,19 @@ Each part is an attribute, and owns its reads and operations: `sessions` (with t
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.core.distribution import install_command
+from holdfast.core.errors import InvalidInput, StoreUnopenable
 from holdfast.process import DaemonPool
 from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
-from holdfast.sessions.codec import checked_limit, checked_seconds, is_name
+from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
-    ConversationState,
     Deleted,
     Engine,
     Operation,
@@ -30,7 +31,6 @@ from holdfast.sessions.contract import (
     Transaction,
 )
 from holdfast.sessions.conversation_list import ConversationList
-from holdfast.sessions.conversation_operations import conversation_state
 from holdfast.sessions.conversation_statuses import ConversationStatuses
 from holdfast.sessions.deletion import delete_conversation
 from holdfast.sessions.held_lease import HeldLease
@@ -40,15 +40,16 @@ from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
-from holdfast.sessions.rotation import rotate
+from holdfast.sessions.rotation import rotate_session
 from holdfast.sessions.search import Filters, parse_query, search
-from holdfast.sessions.transcripts import Transcripts
+from holdfast.sessions.transcripts import Transcripts, create_session, find_session
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 PATIENCE_SECONDS = 30.0
 ADDRESSES = ("sqlite", "postgresql", "postgres")
+POSTGRES_DRIVER = ("psycopg", "psycopg_pool")
 
 
 class SessionDB:
@@ -99,6 +100,7 @@ class SessionDB:
         if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
             return cls(rest[1:], clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
         if scheme in ("postgresql", "postgres"):
+            _require_driver()
             from holdfast.sessions.postgres import PostgresEngine
 
             return cls.on(PostgresEngine(url, patience=patience), clock=clock, lease_seconds=lease_seconds)
@@ -169,10 +171,12 @@ class SessionDB:
         relation: Relation | None = None,
     ) -> Session:
         """Start a session; a branch or a delegate names its parent."""
-        return self.sessions.create(session_id, source=source, title=title, parent=parent, relation=relation)
+        return self._engine.write(
+            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
+        )
 
     def get_session(self, session_id: str) -> Session | None:
-        return self.sessions.get(session_id)
+        return self._engine.read(lambda tx: find_session(tx, session_id))
 
     def delete_session(self, session_id: str, *, holder: str | None = None, force: bool = False) -> Deleted:
         """Delete the whole conversation: messages, turns, inbox, outbox and leases of all its sessions.
@@ -183,11 +187,8 @@ class SessionDB:
         """
         lease = None
         if holder is not None:
-            name = session_lease(self.sessions.root(session_id))
-            lease = self.keeper.held(name, holder)
-            if lease is None:
-                raise LeaseLost(name, holder)
-        deleted = delete_conversation(self._engine, session_id, lease=lease, force=force)
+            lease = self.keeper.require(session_lease(self.sessions.root(session_id)), holder)
+        deleted = self._engine.write(delete_conversation(session_id, lease=lease, force=force))
         if lease is not None:
             # Its row is gone; nothing is left to renew.
             self.keeper.release(lease.name, lease.holder)
@@ -195,15 +196,11 @@ class SessionDB:
 
     def get_messages(self, session_id: str) -> list[Message]:
         """The session's own transcript, ready for a model; empty for an unknown session."""
-        return self.sessions.messages(session_id)
+        return self._engine.read(lambda tx: decode_all(tx.queries.get_messages(session_id=session_id)))
 
     def children(self, session_id: str) -> list[str]:
         """Ids of the sessions whose parent is `session_id`."""
-        return self.sessions.children(session_id)
-
-    def conversation_state(self, session_id: str) -> ConversationState:
-        """The conversation as of one moment, found from any of its sessions."""
-        return self._engine.read(lambda tx: conversation_state(tx, session_id))
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.children(id=session_id)])
 
     # who runs a conversation
 
@@ -260,13 +257,9 @@ class SessionDB:
         With a `holder`, only while it holds the compression lock (`LeaseLost` otherwise). Raises
         `AlreadyContinued` with the child to adopt when another rotation came first.
         """
-        lease = None
-        if holder is not None:
-            name = compression_lock(session_id)
-            lease = self.keeper.held(name, holder)
-            if lease is None:
-                raise LeaseLost(name, holder)
-        return rotate(self._engine, session_id, child_id, opening, carry_from=carry_from, lease=lease)
+        lease = None if holder is None else self.keeper.require(compression_lock(session_id), holder)
+        rotation = rotate_session(session_id, child_id, opening, carry_from=carry_from, lease=lease)
+        return self._engine.write(rotation)
 
     # finding, moving, keeping
 
@@ -310,3 +303,14 @@ class SessionDB:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _require_driver() -> None:
+    try:
+        for module in POSTGRES_DRIVER:
+            import_module(module)
+    except ImportError as cause:
+        raise StoreUnopenable(
+            "the PostgreSQL store",
+            f"its driver is not installed. Install it with: {install_command('postgres')}",
+        ) from cause

@@ -5,19 +5,23 @@ it began with, and stays. What memory has been told stays with memory; what is s
 to refuse, unless the caller insists.
 """
 
+from collections.abc import Callable
+
 from holdfast.core.errors import SessionBusy, SessionNotFound, StillOwed
-from holdfast.sessions.contract import SECOND, Deleted, Engine, Operation, Transaction
+from holdfast.sessions.contract import SECOND, Deleted, Transaction
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.leases import OF_A_SESSION, OF_A_TURN, current_lease, lease_name, session_lease
+from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import root_of
 
 REMEMBERED_US = 86_400 * SECOND
 """How long a deletion is on record for other processes to hear of."""
 
 
+@operation
 def delete_conversation(
-    engine: Engine, session_id: str, *, lease: HeldLease | None = None, force: bool = False
-) -> Deleted:
+    session_id: str, *, lease: HeldLease | None = None, force: bool = False
+) -> Callable[[Transaction], Deleted]:
     """Delete the conversation that a session belongs to.
 
     With the conversation's `lease` a turn on record as running is one whose process died, and goes too.
@@ -37,21 +41,21 @@ def delete_conversation(
             _refuse_owed(tx, root, doomed)
         return Deleted(root, tuple(session for each in doomed[::-1] for session in _remove(tx, each)))
 
-    return engine.write(Operation("delete_conversation", work))
+    return work
 
 
 def _locked(tx: Transaction, root: str) -> list[str]:
     """The conversation and those of its subagents, none of which can grow any more."""
     while True:
-        doomed = [row[0] for row in tx.queries.conversations_to_delete(tx.connection, root=root)]
+        doomed = [row[0] for row in tx.queries.conversations_to_delete(root=root)]
         if not doomed:
             raise SessionNotFound(root)
         if tx.alone:
             return doomed
         for each in doomed:
-            list(tx.queries.lock_conversation(tx.connection, root=each))
+            list(tx.queries.lock_conversation(root=each))
         # A subagent may have begun between the look and the locks.
-        if doomed == [row[0] for row in tx.queries.conversations_to_delete(tx.connection, root=root)]:
+        if doomed == [row[0] for row in tx.queries.conversations_to_delete(root=root)]:
             return doomed
 
 
@@ -62,10 +66,10 @@ def _refuse_held(tx: Transaction, root: str) -> None:
 
 
 def _refuse_busy(tx: Transaction, root: str, each: str, *, held: bool, force: bool) -> None:
-    running = tx.queries.running_in_conversation(tx.connection, root=each)
+    running = tx.queries.running_in_conversation(root=each)
     if running is not None and not held and not force:
         raise SessionBusy(root, f"turn {running!r} is running", wanted="be deleted")
-    waiting = tx.queries.waiting_in_conversation(tx.connection, root=each)
+    waiting = tx.queries.waiting_in_conversation(root=each)
     if waiting and not force:
         raise SessionBusy(root, f"{waiting} messages wait in its inbox", wanted="be deleted")
 
@@ -73,7 +77,7 @@ def _refuse_busy(tx: Transaction, root: str, each: str, *, held: bool, force: bo
 def _refuse_owed(tx: Transaction, root: str, doomed: list[str]) -> None:
     owed: dict[str, int] = {}
     for each in doomed:
-        for provider, count in tx.queries.owed_by_conversation(tx.connection, root=each):
+        for provider, count in tx.queries.owed_by_conversation(root=each):
             owed[provider] = owed.get(provider, 0) + count
     if owed:
         raise StillOwed(root, owed)
@@ -81,22 +85,22 @@ def _refuse_owed(tx: Transaction, root: str, doomed: list[str]) -> None:
 
 def _remove(tx: Transaction, root: str) -> list[str]:
     """All of one conversation, what refers to another row before that row."""
-    queries, connection = tx.queries, tx.connection
-    queries.forget_deletions(connection, keep_us=REMEMBERED_US)
+    queries = tx.queries
+    queries.forget_deletions(keep_us=REMEMBERED_US)
     # First: the schema lets no message go whose conversation isn't noted here.
-    queries.note_deletion(connection, root=root)
-    turns = [row[0] for row in queries.turns_of_conversation(connection, root=root)]
-    sessions = [row[0] for row in queries.sessions_of_conversation(connection, root=root)]
+    queries.note_deletion(root=root)
+    turns = [row[0] for row in queries.turns_of_conversation(root=root)]
+    sessions = [row[0] for row in queries.sessions_of_conversation(root=root)]
     names = [lease_name(purpose, each) for each in sessions for purpose in OF_A_SESSION]
     names += [lease_name(purpose, each) for each in turns for purpose in OF_A_TURN]
     for name in names:
-        queries.delete_lease(connection, name=name)
+        queries.delete_lease(name=name)
     tx.dialect.forget_words(tx, root)
-    queries.free_addressed_messages(connection, root=root)
-    queries.delete_inbox(connection, root=root)
-    queries.delete_outbox(connection, root=root)
-    queries.delete_messages(connection, root=root)
-    queries.delete_turns(connection, root=root)
-    queries.free_branches(connection, root=root)
-    queries.delete_sessions(connection, root=root)
+    queries.free_addressed_messages(root=root)
+    queries.delete_inbox(root=root)
+    queries.delete_outbox(root=root)
+    queries.delete_messages(root=root)
+    queries.delete_turns(root=root)
+    queries.free_branches(root=root)
+    queries.delete_sessions(root=root)
     return sessions

@@ -35,7 +35,7 @@ class HeldLease:
     def renew(self, tx: Transaction) -> None:
         """Hold on from now; raises `LeaseLost` when it is another's, or was let go."""
         if not self._is_in_force(tx) or not tx.queries.renew_lease(
-            tx.connection, name=self.name, holder=self.holder, token=self.token, ttl_us=self._ttl_us
+            name=self.name, holder=self.holder, token=self.token, ttl_us=self._ttl_us
         ):
             self._take_up(tx)
 
@@ -45,13 +45,11 @@ class HeldLease:
             self._is_in_force(tx)
         except LeaseLost:
             return False
-        return bool(
-            tx.queries.release_lease(tx.connection, name=self.name, holder=self.holder, token=self.token)
-        )
+        return bool(tx.queries.release_lease(name=self.name, holder=self.holder, token=self.token))
 
     def _is_in_force(self, tx: Transaction) -> bool:
         """Whether the lease, which nobody else has taken, has time left."""
-        row = tx.queries.lock_lease(tx.connection, name=self.name)
+        row = tx.queries.lock_lease(name=self.name)
         if row is None or row[0] != self.holder or row[1] not in self._tokens:
             raise LeaseLost(self.name, self.holder)
         self.token = row[1]
@@ -63,9 +61,7 @@ class HeldLease:
         """The row is locked and still this holder's."""
         old = self.token
         self._tokens.add(old + 1)
-        tx.queries.take_up_lease(
-            tx.connection, name=self.name, holder=self.holder, token=old, ttl_us=self._ttl_us
-        )
+        tx.queries.take_up_lease(name=self.name, holder=self.holder, token=old, ttl_us=self._ttl_us)
         # What a turn asked before the pause is still answered under this lease.
-        tx.queries.move_asks(tx.connection, lease=self.name, old=old, new=old + 1)
+        tx.queries.move_asks(lease=self.name, old=old, new=old + 1)
         self.token = old + 1

@@ -16,7 +16,7 @@ from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import LARGEST, Columns, checked_limit, checked_name, encode, to_json
 from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Operation, Transaction
 from holdfast.sessions.transcripts import live_end, lock_session, refuse_ended, require_session, root_of
-from holdfast.sessions.turns import lock_running_turn, require_turn
+from holdfast.sessions.turns import require_turn
 
 
 class Inbox:
@@ -44,7 +44,7 @@ class Inbox:
 
     def get(self, inbox_id: int) -> InboxMessage | None:
         def work(tx: Transaction) -> InboxMessage | None:
-            row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+            row = tx.queries.get_inbox_message(id=inbox_id)
             return None if row is None else _from_row(row)
 
         return self._engine.read(work)
@@ -60,22 +60,7 @@ class Inbox:
 
     def sessions(self) -> list[str]:
         """Every session in which something waits."""
-        return self._engine.read(
-            lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages(tx.connection)]
-        )
-
-    def interrupted(self) -> set[str]:
-        """Every turn that a waiting message is to interrupt."""
-        return self._engine.read(lambda tx: {row[0] for row in tx.queries.interrupted_turns(tx.connection)})
-
-    def acknowledge(self, inbox_id: int, turn_id: str) -> None:
-        """Record that a turn has taken the message in, without adding it to the transcript."""
-
-        def work(tx: Transaction) -> None:
-            lock_running_turn(tx, turn_id)
-            acknowledge(tx, inbox_id, turn_id)
-
-        self._engine.write(Operation("acknowledge_message", work))
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages()])
 
     def edit(self, inbox_id: int, message: Message | Checked, *, mode: Mode | None = None) -> InboxMessage:
         """Change a message that still waits, and (unless None) how it waits; returns it as it is now.
@@ -91,7 +76,7 @@ class Inbox:
         """Take back a message that still waits; the row stays on record."""
 
         def work(tx: Transaction) -> None:
-            if not tx.queries.withdraw_message(tx.connection, id=inbox_id):
+            if not tx.queries.withdraw_message(id=inbox_id):
                 raise _not_waiting(tx, inbox_id)
 
         self._engine.write(Operation("withdraw_message", work))
@@ -133,34 +118,29 @@ class EncodedMessage:
             raise refuse_ended(tx, end)
         addressed = self.addressed_to
         if to_running_turn:
-            running = tx.queries.running_turn(tx.connection, session_id=end)
+            running = tx.queries.running_turn(session_id=end)
             addressed = None if running is None else running[0]
         elif addressed is not None:
             require_turn(tx, addressed)
         row = tx.queries.put_message(
-            tx.connection,
-            session_id=end,
-            mode=self.mode,
-            message=self.text,
-            addressed_to=addressed,
-            key=self.key,
+            session_id=end, mode=self.mode, message=self.text, addressed_to=addressed, key=self.key
         )
         if row is not None:
             return _from_row(row)
         # Two puts with one key at once: the loser answers with the winner's message.
-        winner = _from_row(tx.queries.inbox_by_key(tx.connection, key=self.key))
+        winner = _from_row(tx.queries.inbox_by_key(key=self.key))
         return _of_conversation(tx, winner, session_id)
 
 
 def message_by_key(tx: Transaction, key: str) -> InboxMessage | None:
     """The message that was put with this key."""
-    row = tx.queries.inbox_by_key(tx.connection, key=key)
+    row = tx.queries.inbox_by_key(key=key)
     return None if row is None else _from_row(row)
 
 
 def waiting_messages(tx: Transaction, session_id: str, most: int = LARGEST) -> list[InboxMessage]:
     """What waits in this session, oldest first."""
-    rows = tx.queries.waiting_messages(tx.connection, session_id=session_id, limit=most)
+    rows = tx.queries.waiting_messages(session_id=session_id, limit=most)
     return [_from_row(row) for row in rows]
 
 
@@ -184,7 +164,7 @@ def _check_mode(mode: object) -> None:
 
 
 def _edit(tx: Transaction, inbox_id: int, text: str, mode: Mode | None) -> InboxMessage:
-    row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+    row = tx.queries.get_inbox_message(id=inbox_id)
     if row is None or row[4] != "waiting":
         raise _not_waiting(tx, inbox_id)
     # In line with the turns of its session, so that an interrupt is addressed to the one that runs.
@@ -193,11 +173,9 @@ def _edit(tx: Transaction, inbox_id: int, text: str, mode: Mode | None) -> Inbox
     wanted = waiting.mode if mode is None else mode
     addressed = waiting.addressed_to if wanted == waiting.mode else None
     if wanted == "interrupt" != waiting.mode:
-        running = tx.queries.running_turn(tx.connection, session_id=end)
+        running = tx.queries.running_turn(session_id=end)
         addressed = None if running is None else running[0]
-    changed = tx.queries.replace_message(
-        tx.connection, id=inbox_id, message=text, mode=wanted, addressed_to=addressed
-    )
+    changed = tx.queries.replace_message(id=inbox_id, message=text, mode=wanted, addressed_to=addressed)
     if changed is None:
         raise _not_waiting(tx, inbox_id)
     return _from_row(changed)
@@ -223,14 +201,14 @@ def lock_live_end(tx: Transaction, session_id: str) -> str:
 
 def acknowledge(tx: Transaction, inbox_id: int, turn_id: str) -> InboxMessage:
     """Take a waiting message, as its last edit left it, into a turn whose session is locked."""
-    row = tx.queries.acknowledge_message(tx.connection, id=inbox_id, turn_id=turn_id)
+    row = tx.queries.acknowledge_message(id=inbox_id, turn_id=turn_id)
     if row is None:
         raise _not_waiting(tx, inbox_id)
     return _from_row(row)
 
 
 def _not_waiting(tx: Transaction, inbox_id: int) -> NotWaiting:
-    row = tx.queries.get_inbox_message(tx.connection, id=inbox_id)
+    row = tx.queries.get_inbox_message(id=inbox_id)
     if row is None:
         return NotWaiting(inbox_id, "unknown")
     return NotWaiting(inbox_id, "in another session" if row[4] == "waiting" else row[4])

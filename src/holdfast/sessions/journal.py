@@ -80,12 +80,12 @@ class Journal:
 
     def holder(self, turn_id: str) -> str | None:
         """Who ran the turn last, or runs it; None when no lease was held for it."""
-        found = self._engine.read(lambda tx: tx.queries.turn_holder(tx.connection, id=turn_id))
+        found = self._engine.read(lambda tx: tx.queries.turn_holder(id=turn_id))
         return None if found is None else str(found)
 
-    def resumed(self, turn_id: str) -> int:
+    def resume_count(self, turn_id: str) -> int:
         """How often the turn was gone on with after its process died."""
-        return self._engine.read(lambda tx: int(tx.queries.turn_resumed(tx.connection, id=turn_id) or 0))
+        return self._engine.read(lambda tx: int(tx.queries.turn_resume_count(id=turn_id) or 0))
 
     def join(self, turn_id: str, take: int) -> Message:
         """Let a waiting message join the running turn at this step; returns it."""
@@ -101,7 +101,7 @@ class Journal:
 
     def partial(self, turn_id: str) -> str:
         """What had come of an answer that never became a message; empty when there is none."""
-        return self._engine.read(lambda tx: tx.queries.get_partial(tx.connection, id=turn_id) or "")
+        return self._engine.read(lambda tx: tx.queries.get_partial(id=turn_id) or "")
 
     def complete(
         self,
@@ -110,10 +110,10 @@ class Journal:
         *,
         providers: Sequence[str] = (),
         ephemeral: bool = False,
-        account: str | None = None,
+        timeline: str | None = None,
     ) -> TurnRecord:
         """End the turn with its final message, which is then owed to each provider; see `TurnCompletion`."""
-        ending = TurnCompletion(message, providers, ephemeral, account)
+        ending = TurnCompletion(message, providers, ephemeral, timeline)
         return self._engine.write(complete_turn(turn_id, ending, lease=self._lease))
 
     def record(
@@ -122,21 +122,21 @@ class Journal:
         messages: Sequence[Message],
         *,
         providers: Sequence[str] = (),
-        handover: Sequence[Message] | None = None,
+        provider_messages: Sequence[Message] | None = None,
         source: str = LIBRARY,
         then: Callable[[], object] = lambda: None,
     ) -> str:
         """Store a turn that ran elsewhere, completed and owed to each provider; returns its id.
 
-        A session that the store doesn't know is created. `handover` is what providers get as the turn's
-        messages when it is more than `messages`. On disk when this returns, unless the store is in memory;
-        `then` is called once it is stored.
+        A session that the store doesn't know is created. `provider_messages` is what providers get as the
+        turn's messages when it is more than `messages`. On disk when this returns, unless the store is in
+        memory; `then` is called once it is stored.
         """
         checked_name("a session id", session_id)
         checked_name("a session's source", source)
         names = checked_names("a provider's name", providers)
         columns = [encode(message) for message in messages]
-        handed = None if handover is None else to_json(list(handover))
+        handed = None if provider_messages is None else to_json(list(provider_messages))
         turn = _Recorded(new_id(), session_id, source, columns, names, handed)
         self._engine.write_later(Operation("record_turn", turn.store), then)
         return turn.id
@@ -147,7 +147,7 @@ class Journal:
         said: tuple[str, str],
         *,
         providers: Sequence[str],
-        handover: Sequence[Message] | None = None,
+        provider_messages: Sequence[Message] | None = None,
         then: Callable[[], object] = lambda: None,
     ) -> None:
         """`record` for a question and its answer, whose caller is in a hurry.
@@ -156,7 +156,7 @@ class Journal:
         of providers are taken as they are.
         """
         checked_name("a session id", session_id)
-        handed = None if handover is None else to_json(list(handover))
+        handed = None if provider_messages is None else to_json(list(provider_messages))
 
         def work(tx: Transaction) -> None:
             spoken = zip(("user", "assistant"), said, strict=True)
@@ -166,19 +166,19 @@ class Journal:
         self._engine.write_later(Operation("record_turn", work), then)
 
     def interrupt(
-        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, timeline: str | None = None
     ) -> TurnRecord:
         """End the turn as interrupted, keeping its partial work."""
         return self._engine.write(
-            end_turn(turn_id, "interrupted", reason, messages, account=account, lease=self._lease)
+            end_turn(turn_id, "interrupted", reason, messages, timeline=timeline, lease=self._lease)
         )
 
     def fail(
-        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, account: str | None = None
+        self, turn_id: str, reason: str, messages: Sequence[Message] = (), *, timeline: str | None = None
     ) -> TurnRecord:
         """End the turn as failed, keeping its partial work."""
         return self._engine.write(
-            end_turn(turn_id, "failed", reason, messages, account=account, lease=self._lease)
+            end_turn(turn_id, "failed", reason, messages, timeline=timeline, lease=self._lease)
         )
 
     def get(self, turn_id: str) -> TurnRecord | None:
@@ -188,7 +188,7 @@ class Journal:
         """The one turn that runs in this session, or was running when its process died."""
 
         def work(tx: Transaction) -> TurnRecord | None:
-            row = tx.queries.running_turn(tx.connection, session_id=session_id)
+            row = tx.queries.running_turn(session_id=session_id)
             return None if row is None else TurnRecord(*row)
 
         return self._engine.read(work)
@@ -198,40 +198,36 @@ class Journal:
 
         Those of subagents are not among them: see `ConversationStatuses.delegated_turns`.
         """
-        return self._engine.read(
-            lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns(tx.connection)]
-        )
+        return self._engine.read(lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns()])
 
     def messages(self, turn_id: str) -> list[Message]:
         """All that was said in a turn, also across a rotation, each message once."""
-        return self._engine.read(
-            lambda tx: decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
-        )
+        return self._engine.read(lambda tx: decode_all(tx.queries.turn_messages(turn_id=turn_id)))
 
-    def look(self, turn_id: str) -> TurnHistory:
+    def history(self, turn_id: str) -> TurnHistory:
         """All that is on record of a turn, as of one moment."""
 
         def work(tx: Transaction) -> TurnHistory:
             turn = require_turn(tx, turn_id)
-            account = tx.queries.turn_account(tx.connection, id=turn_id)
+            timeline = tx.queries.turn_timeline(id=turn_id)
             return TurnHistory(
                 turn,
                 root_of(tx, turn.session_id),
-                tuple(stored(row) for row in tx.queries.turn_steps(tx.connection, turn_id=turn_id)),
+                tuple(stored(row) for row in tx.queries.turn_steps(turn_id=turn_id)),
                 deliveries_of(tx, turn_id),
-                None if account is None else json.loads(account),
+                None if timeline is None else json.loads(timeline),
             )
 
         return self._engine.read(work)
 
-    def handed_over(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
-        """A completed turn as providers get it: its own messages, what was handed over, and when."""
+    def for_providers(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
+        """A completed turn as providers get it: its own messages, those for providers, and when it ended."""
 
         def work(tx: Transaction) -> tuple[list[Message], list[Message], int]:
-            row = tx.queries.turn_handover(tx.connection, id=turn_id)
+            row = tx.queries.turn_provider_messages(id=turn_id)
             if row is None:
                 raise TurnNotFound(turn_id)
-            own = decode_all(tx.queries.turn_messages(tx.connection, turn_id=turn_id))
+            own = decode_all(tx.queries.turn_messages(turn_id=turn_id))
             return own, own if row[0] is None else json.loads(row[0]), row[1]
 
         return self._engine.read(work)
@@ -246,18 +242,18 @@ class _Recorded:
     source: str
     columns: Sequence[Columns]
     providers: Sequence[str]
-    handover: str | None
+    provider_messages: str | None
 
     def store(self, tx: Transaction) -> None:
         """The completed turn, its messages, and what is owed for it."""
         end = _live_end_or_new(tx, self.session_id, self.source)
-        generation = tx.queries.next_generation(tx.connection, session_id=end)
+        generation = tx.queries.next_generation(session_id=end)
         tx.queries.insert_completed_turn(
-            tx.connection, id=self.id, session_id=end, generation=generation, handover=self.handover
+            id=self.id, session_id=end, generation=generation, provider_messages=self.provider_messages
         )
         for role, content, extra in self.columns:
             tx.queries.insert_recorded_message(
-                tx.connection, session_id=end, turn_id=self.id, role=role, content=content, extra=extra
+                session_id=end, turn_id=self.id, role=role, content=content, extra=extra
             )
         for name in self.providers:
             enqueue(tx, self.id, name)
@@ -265,9 +261,7 @@ class _Recorded:
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
     """The locked live end of the conversation, which begins here if the store doesn't know it."""
-    tx.queries.insert_session(
-        tx.connection, id=session_id, parent=None, relation=None, source=source, title=None
-    )
+    tx.queries.insert_session(id=session_id, parent=None, relation=None, source=source, title=None)
     end = lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)

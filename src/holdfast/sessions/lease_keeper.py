@@ -33,26 +33,34 @@ class LeaseKeeper:
 
     def acquire(self, name: str, holder: str) -> HeldLease | None:
         """Take a lease and keep it until `release`."""
-        lease = self._leases.hold(name, holder, ttl_seconds=self._ttl)
-        if lease is not None:
-            self.keep(lease)
-        return lease
-
-    def keep(self, lease: HeldLease) -> None:
-        """Renew from now on a lease that was taken for this process."""
-        with self._lock:
-            self._held[lease.name, lease.holder] = lease
-            self._start()
+        lease = self._leases.acquire(name, holder, ttl_seconds=self._ttl)
+        return None if lease is None else self.adopt(lease)
 
     def adopt(self, lease: Lease) -> HeldLease:
-        """Keep a lease that an operation of the store has just taken for this process."""
+        """Renew from now on a lease that was taken for this process."""
         held = HeldLease(lease, self._ttl)
-        self.keep(held)
+        with self._lock:
+            self._held[held.name, held.holder] = held
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="holdfast-leases", daemon=True)
+                self._thread.start()
         return held
 
-    def forget(self, lease: HeldLease) -> None:
-        """Renew it no longer: it was let go of."""
-        self._forget((lease.name, lease.holder), lease)
+    def forget(self, lease: HeldLease) -> bool:
+        """Stop renewing this very lease; False when it is not held any more."""
+        key = lease.name, lease.holder
+        with self._lock:
+            if self._held.get(key) is not lease:
+                return False
+            del self._held[key]
+            return True
+
+    def require(self, name: str, holder: str) -> HeldLease:
+        """The lease as this process holds it; raises `LeaseLost` when it never did or has lost it."""
+        lease = self.held(name, holder)
+        if lease is None:
+            raise LeaseLost(name, holder)
+        return lease
 
     def held(self, name: str, holder: str) -> HeldLease | None:
         """The lease as this process holds it; None when it never did or has lost it."""
@@ -69,10 +77,10 @@ class LeaseKeeper:
     def renew_once(self) -> None:
         """Renew everything held; what was lost is forgotten and said."""
         with self._lock:
-            held = list(self._held.items())
-        for key, lease in held:
+            held = list(self._held.values())
+        for lease in held:
             try:
-                self._renew(key, lease)
+                self._renew(lease)
             except StoreClosed:
                 return
             except StoreFailure as cause:
@@ -99,32 +107,17 @@ class LeaseKeeper:
                 # It runs out by itself.
                 logger.warning("lease.release_failed", extra={"lease": name, "cause": repr(cause)})
 
-    def _renew(self, key: tuple[str, str], lease: HeldLease) -> bool:
-        """Hold on; False when it was lost."""
+    def _renew(self, lease: HeldLease) -> None:
         before = lease.token
         try:
             self._leases.keep(lease)
         except LeaseLost:
             # One released meanwhile was let go, not lost.
-            if self._forget(key, lease) and not lease.is_leaving:
+            if self.forget(lease) and not lease.is_leaving:
                 logger.warning("lease.lost", extra={"lease": lease.name, "holder": lease.holder})
-            return False
-        if lease.token != before:
-            logger.info("lease.taken_up_again", extra={"lease": lease.name, "token": lease.token})
-        return True
-
-    def _forget(self, key: tuple[str, str], lease: HeldLease) -> bool:
-        """Stop renewing this very lease; False when it is not held any more."""
-        with self._lock:
-            if self._held.get(key) is not lease:
-                return False
-            del self._held[key]
-            return True
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="holdfast-leases", daemon=True)
-            self._thread.start()
+        else:
+            if lease.token != before:
+                logger.info("lease.taken_up_again", extra={"lease": lease.name, "token": lease.token})
 
     def _run(self) -> None:
         while not self._clock.wait(self._stop, self._ttl / RENEWALS_PER_TTL):

@@ -39,7 +39,6 @@ class Leases:
 
         def work(tx: Transaction) -> Lease:
             row = tx.queries.renew_lease(
-                tx.connection,
                 name=lease.name,
                 holder=lease.holder,
                 token=lease.token,
@@ -55,18 +54,9 @@ class Leases:
         """Let go; False when it was somebody else's by then."""
 
         def work(tx: Transaction) -> bool:
-            return bool(
-                tx.queries.release_lease(
-                    tx.connection, name=lease.name, holder=lease.holder, token=lease.token
-                )
-            )
+            return bool(tx.queries.release_lease(name=lease.name, holder=lease.holder, token=lease.token))
 
         return self._engine.write(Operation("release_lease", work))
-
-    def hold(self, name: str, holder: str, *, ttl_seconds: float) -> HeldLease | None:
-        """Like `acquire`, for a holder that goes on after a pause."""
-        lease = self.acquire(name, holder, ttl_seconds=ttl_seconds)
-        return None if lease is None else HeldLease(lease, ttl_seconds)
 
     def keep(self, held: HeldLease) -> None:
         """Hold on, also after a pause in which nobody else took it; raises `LeaseLost`."""
@@ -76,9 +66,7 @@ class Leases:
         """Whether nobody else took it or let it go, in force or not: its holder can go on."""
         return self._engine.read(
             lambda tx: bool(
-                tx.queries.is_untouched_lease(
-                    tx.connection, name=held.name, holder=held.holder, token=held.token
-                )
+                tx.queries.is_untouched_lease(name=held.name, holder=held.holder, token=held.token)
             )
         )
 
@@ -94,7 +82,7 @@ class Leases:
         """Who holds it now, or did when it ran out; None once it was let go."""
 
         def work(tx: Transaction) -> Lease | None:
-            row = tx.queries.last_lease(tx.connection, name=name)
+            row = tx.queries.last_lease(name=name)
             return None if row is None else Lease(*row)
 
         return self._engine.read(work)
@@ -103,13 +91,6 @@ class Leases:
         """Returns once leases can be written; raises what keeps them from it."""
         # It matches no row, but waits for every lock that a renewal waits for.
         self._engine.write(Operation("release_lease", _release_nothing))
-
-    def in_force(self, purpose: str) -> set[str]:
-        """The names of all leases for this purpose that somebody holds now."""
-        pattern = lease_name(purpose, "%")
-        return self._engine.read(
-            lambda tx: {row[0] for row in tx.queries.leases_in_force(tx.connection, pattern=pattern)}
-        )
 
 
 def lease_name(purpose: str, session_id: str) -> str:
@@ -132,15 +113,15 @@ def session_lease(root_id: str) -> str:
 
 
 def _release_nothing(tx: Transaction) -> None:
-    tx.queries.release_lease(tx.connection, name="", holder="", token=0)
+    tx.queries.release_lease(name="", holder="", token=0)
 
 
 def acquired_lease(tx: Transaction, name: str, holder: str, ttl_us: int) -> Lease | None:
     """The lease, taken; None while somebody holds it."""
-    row = tx.queries.acquire_lease(tx.connection, name=name, holder=holder, ttl_us=ttl_us)
+    row = tx.queries.acquire_lease(name=name, holder=holder, ttl_us=ttl_us)
     return None if row is None else Lease(*row)
 
 
 def current_lease(tx: Transaction, name: str) -> Lease | None:
-    row = tx.queries.current_lease(tx.connection, name=name)
+    row = tx.queries.current_lease(name=name)
     return None if row is None else Lease(*row)

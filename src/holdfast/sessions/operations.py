@@ -44,7 +44,6 @@ OPERATIONS = (
     "record_turn",
     # the inbox
     "put_message",
-    "acknowledge_message",
     "edit_message",
     "withdraw_message",
     # asks

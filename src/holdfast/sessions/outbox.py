@@ -46,12 +46,12 @@ class Outbox:
 
         def work(tx: Transaction) -> list[Delivery]:
             claimed: list[Delivery] = []
-            heads = list(tx.queries.due_heads(tx.connection, provider=provider, limit=limit))
+            heads = list(tx.queries.due_heads(provider=provider, limit=limit))
             for (session_id,) in heads:
                 if len(claimed) == limit:
                     break
                 run = _due_run(tx, provider, session_id, limit - len(claimed))
-                rows = tx.queries.claim_run(tx.connection, ids=to_json(run), lease=lease, lease_us=lease_us)
+                rows = tx.queries.claim_run(ids=to_json(run), lease=lease, lease_us=lease_us)
                 claimed += sorted((Delivery(*row) for row in rows), key=lambda taken: taken.id)
             return claimed
 
@@ -62,7 +62,7 @@ class Outbox:
         lease_us = checked_seconds("a claim", lease_seconds)
 
         def work(tx: Transaction) -> None:
-            if not tx.queries.extend_claim(tx.connection, lease=delivery.lease, lease_us=lease_us):
+            if not tx.queries.extend_claim(lease=delivery.lease, lease_us=lease_us):
                 raise _lost(delivery)
 
         self._engine.write(Operation("extend_claim", work))
@@ -77,12 +77,10 @@ class Outbox:
 
         def work(tx: Transaction) -> None:
             for delivery in deliveries:
-                settled = tx.queries.settle_claim(
-                    tx.connection, id=delivery.id, lease=delivery.lease, state="delivered"
-                )
+                settled = tx.queries.settle_claim(id=delivery.id, lease=delivery.lease, state="delivered")
                 if not settled:
                     raise _lost(delivery)
-                tx.queries.forget_handover(tx.connection, id=delivery.turn_id)
+                tx.queries.forget_provider_messages(id=delivery.turn_id)
 
         self._engine.write(Operation("mark_delivered", work))
 
@@ -110,37 +108,32 @@ class Outbox:
         checked_limit(limit)
 
         def work(tx: Transaction) -> "list[Delivery]":
-            rows = tx.queries.list_deliveries(
-                tx.connection, provider=provider or "", state=state, after=after, limit=limit
-            )
+            rows = tx.queries.list_deliveries(provider=provider or "", state=state, after=after, limit=limit)
             return [Delivery(*row) for row in rows]
 
         return self._engine.read(work)
 
     def retry(self, delivery_id: int) -> None:
         """Owe a delivery again that was set aside; it is due at once."""
-
-        def work(tx: Transaction) -> None:
-            if not tx.queries.retry_delivery(tx.connection, id=delivery_id):
-                raise _not_set_aside(tx, delivery_id)
-
-        self._engine.write(Operation("retry_delivery", work))
+        self._take_up("retry_delivery", delivery_id)
 
     def drop(self, delivery_id: int) -> None:
         """Give up a delivery that was set aside; it stays on record as dropped."""
+        self._take_up("drop_delivery", delivery_id)
 
+    def _take_up(self, name: str, delivery_id: int) -> None:
         def work(tx: Transaction) -> None:
-            if not tx.queries.drop_delivery(tx.connection, id=delivery_id):
+            if not getattr(tx.queries, name)(id=delivery_id):
                 raise _not_set_aside(tx, delivery_id)
 
-        self._engine.write(Operation("drop_delivery", work))
+        self._engine.write(Operation(name, work))
 
     def rename_provider(self, expected: str, name: str) -> int:
         """Owe to `name` what was owed to a provider under the name it was expected by; returns how many."""
         checked_name("a provider's name", name)
 
         def work(tx: Transaction) -> int:
-            return int(tx.queries.rename_provider(tx.connection, expected=expected, name=name))
+            return int(tx.queries.rename_provider(expected=expected, name=name))
 
         return self._engine.write(Operation("rename_provider", work))
 
@@ -148,35 +141,31 @@ class Outbox:
         """When the next claim can find something, or None when nothing is owed."""
 
         def work(tx: Transaction) -> int | None:
-            due: int | None = tx.queries.next_due(tx.connection, provider=provider)
+            due: int | None = tx.queries.next_due(provider=provider)
             return due
 
         return self._engine.read(work)
 
     def last_open(self, provider: str) -> int:
         """The newest delivery that is owed to a provider by now; 0 for none."""
-        return self._engine.read(lambda tx: int(tx.queries.last_delivery(tx.connection, provider=provider)))
+        return self._engine.read(lambda tx: int(tx.queries.last_delivery(provider=provider)))
 
     def is_open(self, provider: str, *, last: int, session_id: str | None = None) -> bool:
         """Whether a delivery up to `last` is still owed, in one session or in any."""
         return self._engine.read(
-            lambda tx: bool(
-                tx.queries.open_until(tx.connection, provider=provider, session_id=session_id, last=last)
-            )
+            lambda tx: bool(tx.queries.open_until(provider=provider, session_id=session_id, last=last))
         )
 
     def open_in(self, session_id: str) -> int:
         """How many deliveries of the conversation that a session belongs to are still owed."""
-        return self._engine.read(
-            lambda tx: int(tx.queries.open_deliveries(tx.connection, root=root_of(tx, session_id)))
-        )
+        return self._engine.read(lambda tx: int(tx.queries.open_deliveries(root=root_of(tx, session_id))))
 
     def backlog(self, provider: str) -> Backlog:
         """How much is owed to a provider, and since when."""
 
         def work(tx: Transaction) -> Backlog:
-            owed, oldest = tx.queries.count_open(tx.connection, provider=provider)
-            set_aside = tx.queries.count_set_aside(tx.connection, provider=provider)
+            owed, oldest = tx.queries.count_open(provider=provider)
+            set_aside = tx.queries.count_set_aside(provider=provider)
             return Backlog(provider, owed, oldest, set_aside)
 
         return self._engine.read(work)
@@ -195,7 +184,6 @@ class Outbox:
 
         def work(tx: Transaction) -> None:
             returned = tx.queries.return_claim(
-                tx.connection,
                 id=delivery.id,
                 lease=delivery.lease,
                 state=state,
@@ -210,7 +198,7 @@ class Outbox:
 
 
 def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
-    if tx.queries.enqueue_delivery(tx.connection, turn_id=turn_id, provider=provider):
+    if tx.queries.enqueue_delivery(turn_id=turn_id, provider=provider):
         return True
     turn = require_turn(tx, turn_id)
     if turn.state != "completed":
@@ -219,17 +207,17 @@ def enqueue(tx: Transaction, turn_id: str, provider: str) -> bool:
 
 
 def deliveries_of(tx: Transaction, turn_id: str) -> tuple[Delivery, ...]:
-    return tuple(Delivery(*row) for row in tx.queries.deliveries_of_turn(tx.connection, turn_id=turn_id))
+    return tuple(Delivery(*row) for row in tx.queries.deliveries_of_turn(turn_id=turn_id))
 
 
 def _due_run(tx: Transaction, provider: str, session_id: str, limit: int) -> list[int]:
     """A session's open deliveries from its head on, up to the first that is not due."""
-    rows = tx.queries.lock_run(tx.connection, provider=provider, session_id=session_id, limit=limit)
+    rows = tx.queries.lock_run(provider=provider, session_id=session_id, limit=limit)
     return [delivery_id for delivery_id, _ in takewhile(lambda row: row[1], list(rows))]
 
 
 def _find(tx: Transaction, delivery_id: int) -> Delivery | None:
-    row = tx.queries.get_delivery(tx.connection, id=delivery_id)
+    row = tx.queries.get_delivery(id=delivery_id)
     return None if row is None else Delivery(*row)
 
 

@@ -17,6 +17,7 @@ from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, 
 from holdfast.sessions.codec import LARGEST, Unreadable, checked_name, encode, is_storable, to_json
 from holdfast.sessions.contract import MODES, Engine, Operation, Relation, Transaction, TurnRecord
 from holdfast.sessions.conversation_list import listed_conversation
+from holdfast.sessions.inbox import waiting_messages
 from holdfast.sessions.rotation import END_REASON
 from holdfast.sessions.transcripts import (
     lineage,
@@ -141,11 +142,7 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     kept = listed_conversation(tx, session_id)
     sessions[0].update(parent=None, relation=None)
     sessions[0].update({mark: True for mark in MARKS if getattr(kept, mark)})
-    turns = [
-        asdict(TurnRecord(*row))
-        for each in ids
-        for row in tx.queries.turns_of_session(tx.connection, session_id=each)
-    ]
+    turns = [asdict(TurnRecord(*row)) for each in ids for row in tx.queries.turns_of_session(session_id=each)]
     known = {turn["id"] for turn in turns}
     lines = [_line(FORMAT)]
     lines += [_line({"session": fields}) for fields in sessions]
@@ -157,20 +154,12 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
                 fields["turn_id"] = None
             lines.append(_line({"message": fields}))
     for each in ids:
-        rows = tx.queries.waiting_messages(tx.connection, session_id=each, limit=LARGEST)
-        lines += [_line({"waiting": _waiting_fields(row, known)}) for row in rows]
+        for waiting in waiting_messages(tx, each):
+            fields = {name: getattr(waiting, name) for name in FIELDS["waiting"]}
+            if waiting.addressed_to not in known:
+                fields["addressed_to"] = None
+            lines.append(_line({"waiting": fields}))
     return lines
-
-
-def _waiting_fields(row: tuple[Any, ...], known: set[str]) -> dict[str, Any]:
-    _, session_id, mode, text, _, _, addressed_to, _, created = row
-    return {
-        "session_id": session_id,
-        "mode": mode,
-        "message": json.loads(text),
-        "addressed_to": addressed_to if addressed_to in known else None,
-        "created": created,
-    }
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -192,7 +181,7 @@ def import_lines(engine: Engine, lines: Iterable[str]) -> list[str]:
             _insert(tx, record)
         sessions = [record.fields["id"] for record in records if record.kind == "session"]
         for session_id in sessions:
-            tx.queries.settle_spoken(tx.connection, id=session_id)
+            tx.queries.set_last_active(id=session_id)
         return sessions
 
     try:
@@ -206,24 +195,24 @@ def _insert(tx: Transaction, record: Record) -> None:
     match record.kind:
         case "session":
             columns = {name: fields[name] for name in FIELDS["session"]}
-            if not tx.queries.import_session(tx.connection, **columns):
+            if not tx.queries.import_session(**columns):
                 raise SessionExists(fields["id"], "; nothing was imported. Delete that conversation first")
             # The sessions that continue this one get its marks from it.
             if "pinned" in fields:
-                tx.queries.pin_conversation(tx.connection, root=fields["id"], pinned=1)
+                tx.queries.pin_conversation(root=fields["id"], pinned=1)
             if "archived" in fields:
-                tx.queries.archive_conversation(tx.connection, root=fields["id"], archived=1)
+                tx.queries.archive_conversation(root=fields["id"], archived=1)
         case "turn":
-            tx.queries.import_turn(tx.connection, **fields)
+            tx.queries.import_turn(**fields)
         case "message":
             role, content, extra = encode(fields["message"])
             columns = fields | {"role": role, "content": content, "extra": extra}
             columns["carried"] = int(columns["carried"])
             del columns["message"]
-            tx.queries.import_message(tx.connection, **columns)
+            tx.queries.import_message(**columns)
         case "waiting":
             text = to_json(fields["message"])
-            tx.queries.import_waiting_message(tx.connection, **(fields | {"message": text}))
+            tx.queries.import_waiting_message(**(fields | {"message": text}))
 
 
 def _parse(lines: Iterable[str]) -> Iterator[Record]:

@@ -7,20 +7,26 @@ fits their parameters to the driver; they run without it, because its calls add 
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any
 
 import aiosql
 from aiosql.types import SQLOperationType
 
 
+class Queries:
+    """The named queries on one connection; `load_queries` makes a class of it with a method for each."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - either driver's
+        self.connection = connection
+
+
 @cache
 def load_queries(engine: str, adapter: str) -> Any:  # noqa: ANN401 - the names are the files'
-    """All queries of one engine ('sqlite' or 'postgres') for one aiosql adapter.
+    """The class of all queries of one engine ('sqlite' or 'postgres') for one aiosql adapter.
 
-    Each is a function of a connection and its parameters by name, with its text as `sql`. What it returns
-    is said by the mark behind its name: `^` one row or None, `$` one value or None, `!` the number of rows
-    that it changed, and without a mark all rows, to be iterated once.
+    Each takes its parameters by name, and has its text as `sql`. What it returns is said by the mark behind
+    its name: `^` one row or None, `$` one value or None, `!` the number of rows that it changed, and without
+    a mark all rows, to be iterated once.
     """
     root = files("holdfast.sessions").joinpath("sql")
     texts = [
@@ -30,43 +36,34 @@ def load_queries(engine: str, adapter: str) -> Any:  # noqa: ANN401 - the names 
         if source.name.endswith(".sql")
     ]
     read = aiosql.from_str("\n\n".join(texts), adapter)
-    return SimpleNamespace(**{name: _query(name, getattr(read, name)) for name in read.available_queries})
+    return type("Queries", (Queries,), {name: _query(getattr(read, name)) for name in read.available_queries})
 
 
-def _query(name: str, read: Any) -> Callable[..., Any]:  # noqa: ANN401 - aiosql's are dynamic
+def _query(read: Any) -> Callable[..., Any]:  # noqa: ANN401 - aiosql's are dynamic
     query = RUNNERS[read.operation](read.sql)
-    query.__name__, query.__doc__ = name, read.__doc__
+    query.__name__, query.__doc__ = read.__name__, read.__doc__
     query.sql = read.sql  # type: ignore[attr-defined]
     return query
 
 
 def _rows(sql: str) -> Callable[..., Any]:
-    def query(connection: Any, **parameters: object) -> Any:  # noqa: ANN401 - either driver's
-        return connection.execute(sql, parameters)
-
-    return query
+    return lambda self, **parameters: self.connection.execute(sql, parameters)
 
 
 def _row(sql: str) -> Callable[..., Any]:
-    def query(connection: Any, **parameters: object) -> Any:  # noqa: ANN401 - either driver's
-        return connection.execute(sql, parameters).fetchone()
-
-    return query
+    return lambda self, **parameters: self.connection.execute(sql, parameters).fetchone()
 
 
 def _value(sql: str) -> Callable[..., Any]:
-    def query(connection: Any, **parameters: object) -> Any:  # noqa: ANN401 - either driver's
-        row = connection.execute(sql, parameters).fetchone()
+    def query(self: Queries, **parameters: object) -> Any:  # noqa: ANN401 - either driver's
+        row = self.connection.execute(sql, parameters).fetchone()
         return None if row is None else row[0]
 
     return query
 
 
 def _count(sql: str) -> Callable[..., Any]:
-    def query(connection: Any, **parameters: object) -> Any:  # noqa: ANN401 - either driver's
-        return connection.execute(sql, parameters).rowcount
-
-    return query
+    return lambda self, **parameters: self.connection.execute(sql, parameters).rowcount
 
 
 RUNNERS: dict[SQLOperationType, Callable[[str], Callable[..., Any]]] = {

@@ -5,14 +5,16 @@ turn are one transaction: a crash leaves either the parent open or exactly one u
 index refuses a second child even when no lock is held. See docs/decisions/0003.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import AlreadyContinued, InvalidInput, SessionExists
+from holdfast.core.errors import AlreadyContinued, InvalidInput
 from holdfast.sessions.codec import checked_name, encode
-from holdfast.sessions.contract import Engine, Operation, Rotation, Transaction
+from holdfast.sessions.contract import Rotation, Transaction
 from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
+    create_session_row,
     insert_message,
     lock_session,
     refuse_ended,
@@ -22,15 +24,15 @@ from holdfast.sessions.transcripts import (
 END_REASON = "compression"
 
 
-def rotate(
-    engine: Engine,
+@operation
+def rotate_session(
     session_id: str,
     child_id: str,
     opening: Sequence[Message],
     *,
     carry_from: int,
     lease: HeldLease | None,
-) -> Rotation:
+) -> Callable[[Transaction], Rotation]:
     """Continue `session_id` in `child_id`: `opening`, then the parent's messages from `carry_from` on.
 
     What reached the parent after the summary was begun has a sequence number past what the summary saw,
@@ -47,37 +49,29 @@ def rotate(
             lease.require(tx)
         _check_carry_from(tx, session_id, carry_from)
         parent = require_session(tx, session_id)
-        if not tx.queries.end_session(tx.connection, id=session_id, end_reason=END_REASON):
+        if not tx.queries.end_session(id=session_id, end_reason=END_REASON):
             raise refuse_ended(tx, session_id)
-        created = tx.queries.insert_continuation(
-            tx.connection, id=child_id, parent=session_id, source=parent.source, title=parent.title
-        )
-        if not created:
-            raise SessionExists(child_id)
+        create_session_row(tx, child_id, parent.source, parent.title, session_id, "continuation")
         for row in columns:
             insert_message(tx, child_id, None, row)
         carried = tx.queries.carry_messages(
-            tx.connection,
-            parent=session_id,
-            child=child_id,
-            carry_from=carry_from,
-            shift=len(columns),
+            parent=session_id, child=child_id, carry_from=carry_from, shift=len(columns)
         )
-        tx.queries.move_running_turn(tx.connection, parent=session_id, child=child_id)
-        tx.queries.move_waiting_messages(tx.connection, parent=session_id, child=child_id)
+        tx.queries.move_running_turn(parent=session_id, child=child_id)
+        tx.queries.move_waiting_messages(parent=session_id, child=child_id)
         return Rotation(child_id, carried)
 
-    return engine.write(Operation("rotate_session", work))
+    return work
 
 
 def _refuse_second_child(tx: Transaction, session_id: str) -> None:
-    child = tx.queries.continuation(tx.connection, id=session_id)
+    child = tx.queries.continuation(id=session_id)
     if child is not None:
         raise AlreadyContinued(session_id, child)
 
 
 def _check_carry_from(tx: Transaction, session_id: str, carry_from: int) -> None:
-    count = tx.queries.message_count(tx.connection, session_id=session_id)
+    count = tx.queries.message_count(session_id=session_id)
     if not 0 <= carry_from <= count:
         # Past the end, a message that arrives late would be left behind.
         raise InvalidInput(f"carry_from must be between 0 and {count}, not {carry_from}")

@@ -88,9 +88,9 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
     }
     if terms.phrases:
         words = tx.dialect.match_expression(terms.phrases)
-        rows = tx.queries.search_words(tx.connection, words=words, **bound)
+        rows = tx.queries.search_words(words=words, **bound)
     else:
-        rows = tx.queries.search_fragments(tx.connection, **bound)
+        rows = tx.queries.search_fragments(**bound)
     return [_hit(row, terms) for row in rows]
 
 

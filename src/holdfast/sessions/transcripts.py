@@ -33,23 +33,6 @@ class Transcripts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def create(
-        self,
-        session_id: str,
-        *,
-        source: str,
-        title: str | None = None,
-        parent: str | None = None,
-        relation: Relation | None = None,
-    ) -> Session:
-        """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
-        return self._engine.write(
-            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
-        )
-
-    def get(self, session_id: str) -> Session | None:
-        return self._engine.read(lambda tx: find_session(tx, session_id))
-
     def end(self, session_id: str, end_reason: str) -> None:
         """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it."""
         checked_name("an end reason", end_reason)
@@ -71,12 +54,6 @@ class Transcripts:
 
         return self._engine.write(Operation("append_messages", work))
 
-    def messages(self, session_id: str) -> list[Message]:
-        """The session's own transcript, ready for a model."""
-        return self._engine.read(
-            lambda tx: decode_all(tx.queries.get_messages(tx.connection, session_id=session_id))
-        )
-
     def read(self, session_id: str, *, start: int = 0, limit: int | None = None) -> list[StoredMessage]:
         """Messages with their place, from sequence number `start` on."""
         most = checked_limit(limit)
@@ -90,23 +67,14 @@ class Transcripts:
         place = LARGEST if before is None else before
 
         def work(tx: Transaction) -> list[StoredMessage]:
-            rows = tx.queries.read_messages_before(
-                tx.connection, session_id=session_id, before=place, limit=most
-            )
+            rows = tx.queries.read_messages_before(session_id=session_id, before=place, limit=most)
             return [stored(row) for row in rows][::-1]
 
         return self._engine.read(work)
 
     def message_count(self, session_id: str) -> int:
         """How many messages the session's own transcript has."""
-        return self._engine.read(
-            lambda tx: int(tx.queries.message_count(tx.connection, session_id=session_id))
-        )
-
-    def children(self, session_id: str) -> list[str]:
-        return self._engine.read(
-            lambda tx: [row[0] for row in tx.queries.children(tx.connection, id=session_id)]
-        )
+        return self._engine.read(lambda tx: int(tx.queries.message_count(session_id=session_id)))
 
     def lineage(self, session_id: str) -> list[str]:
         """Every session of the conversation this one belongs to, oldest first."""
@@ -126,15 +94,11 @@ class Transcripts:
 
     def uncommitted(self) -> list[str]:
         """Sessions with completed turns that no boundary commit has covered yet."""
-        return self._engine.read(
-            lambda tx: [row[0] for row in tx.queries.uncommitted_sessions(tx.connection)]
-        )
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.uncommitted_sessions()])
 
     def uncommitted_holders(self, root_id: str) -> list[str]:
         """The processes, by the names they hold leases under, that ran a conversation's uncommitted turns."""
-        return self._engine.read(
-            lambda tx: [row[0] for row in tx.queries.uncommitted_holders(tx.connection, root=root_id)]
-        )
+        return self._engine.read(lambda tx: [row[0] for row in tx.queries.uncommitted_holders(root=root_id)])
 
     def uncommitted_messages(self, session_id: str, *, through: int | None = None) -> list[Message]:
         """All that was said in those turns of a session, oldest turn first, each message once.
@@ -142,16 +106,14 @@ class Transcripts:
         `through` leaves out turns with a later generation: those of another agent, or completed meanwhile.
         """
         return self._engine.read(
-            lambda tx: decode_all(
-                tx.queries.uncommitted_messages(tx.connection, session_id=session_id, through=through)
-            )
+            lambda tx: decode_all(tx.queries.uncommitted_messages(session_id=session_id, through=through))
         )
 
     def mark_committed(self, session_id: str, generation: int) -> bool:
         """Record that a commit covered the turns up to `generation`; False when that is no news."""
 
         def work(tx: Transaction) -> bool:
-            return bool(tx.queries.mark_committed(tx.connection, id=session_id, generation=generation))
+            return bool(tx.queries.mark_committed(id=session_id, generation=generation))
 
         return self._engine.write(Operation("mark_committed", work))
 
@@ -184,7 +146,7 @@ def create_session_row(
     if parent is not None and find_session(tx, parent) is None:
         raise SessionNotFound(parent)
     created = tx.queries.insert_session(
-        tx.connection, id=session_id, parent=parent, relation=relation, source=source, title=title
+        id=session_id, parent=parent, relation=relation, source=source, title=title
     )
     if not created:
         raise SessionExists(session_id)
@@ -192,7 +154,7 @@ def create_session_row(
 
 
 def find_session(tx: Transaction, session_id: str) -> Session | None:
-    row = tx.queries.get_session(tx.connection, id=session_id)
+    row = tx.queries.get_session(id=session_id)
     return None if row is None else Session(*row)
 
 
@@ -205,20 +167,20 @@ def require_session(tx: Transaction, session_id: str) -> Session:
 
 def lock_session(tx: Transaction, session_id: str) -> None:
     """Make this transaction the only one that changes the session until it ends."""
-    if not tx.alone and tx.queries.lock_session(tx.connection, id=session_id) is None:
+    if not tx.alone and tx.queries.lock_session(id=session_id) is None:
         raise SessionNotFound(session_id)
 
 
 def end_session(tx: Transaction, session_id: str, end_reason: str) -> None:
     """End an idle session; what runs or waits in it would be left behind."""
     lock_session(tx, session_id)
-    running = tx.queries.running_turn(tx.connection, session_id=session_id)
+    running = tx.queries.running_turn(session_id=session_id)
     if running is not None:
         raise SessionBusy(session_id, f"turn {running[0]!r} is running")
-    waiting = tx.queries.count_waiting_messages(tx.connection, session_id=session_id)
+    waiting = tx.queries.count_waiting_messages(session_id=session_id)
     if waiting:
         raise SessionBusy(session_id, f"{waiting} messages wait in its inbox")
-    if not tx.queries.end_session(tx.connection, id=session_id, end_reason=end_reason):
+    if not tx.queries.end_session(id=session_id, end_reason=end_reason):
         raise refuse_ended(tx, session_id)
 
 
@@ -230,7 +192,7 @@ def refuse_ended(tx: Transaction, session_id: str) -> SessionEnded:
 
 
 def live_end(tx: Transaction, session_id: str) -> str:
-    end = tx.queries.live_end(tx.connection, id=session_id)
+    end = tx.queries.live_end(id=session_id)
     if end is None:
         raise SessionNotFound(session_id)
     return str(end)
@@ -241,14 +203,14 @@ def lineage(tx: Transaction, session_id: str) -> list[str]:
 
 
 def conversation(tx: Transaction, session_id: str) -> list[Session]:
-    sessions = [Session(*row) for row in tx.queries.lineage(tx.connection, id=session_id)]
+    sessions = [Session(*row) for row in tx.queries.lineage(id=session_id)]
     if not sessions:
         raise SessionNotFound(session_id)
     return sessions
 
 
 def root_of(tx: Transaction, session_id: str) -> str:
-    root = tx.queries.root(tx.connection, id=session_id)
+    root = tx.queries.root(id=session_id)
     if root is None:
         raise SessionNotFound(session_id)
     return str(root)
@@ -265,14 +227,14 @@ def insert_message(tx: Transaction, session_id: str, turn_id: str | None, column
 def _why_not_appended(tx: Transaction, session_id: str, turn_id: str | None) -> Exception:
     if require_session(tx, session_id).ended is not None:
         return refuse_ended(tx, session_id)
-    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    row = tx.queries.get_turn(id=turn_id)
     if row is None or row[1] != session_id:
         return TurnNotFound(str(turn_id))
     return TurnNotRunning(str(turn_id), row[2])
 
 
 def read_messages(tx: Transaction, session_id: str, start: int, limit: int) -> list[StoredMessage]:
-    rows = tx.queries.read_messages(tx.connection, session_id=session_id, start=start, limit=limit)
+    rows = tx.queries.read_messages(session_id=session_id, start=start, limit=limit)
     return [stored(row) for row in rows]
 
 

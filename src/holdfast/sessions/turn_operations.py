@@ -70,7 +70,7 @@ def resume_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None]:
 
     def work(tx: Transaction) -> None:
         lock_running_turn(tx, turn_id)
-        tx.queries.resume_turn(tx.connection, id=turn_id, holder=_holder(lease))
+        tx.queries.resume_turn(id=turn_id, holder=_holder(lease))
 
     return _fenced(lease, work)
 
@@ -110,7 +110,7 @@ def save_partial(turn_id: str, text: str, *, lease: HeldLease | None = None) -> 
 
     def work(tx: Transaction) -> None:
         lock_running_turn(tx, turn_id)
-        tx.queries.save_partial(tx.connection, id=turn_id, partial=text)
+        tx.queries.save_partial(id=turn_id, partial=text)
 
     return _fenced(lease, work)
 
@@ -120,13 +120,13 @@ class TurnCompletion:
     """How a turn is completed: its final message, and what follows from it.
 
     An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
-    `account` is what the turn's end says of its way, as JSON for people to look at.
+    `timeline` is how the turn spent its time, as JSON for people to look at.
     """
 
     message: Message | None = None
     providers: Sequence[str] = ()
     ephemeral: bool = False
-    account: str | None = None
+    timeline: str | None = None
 
 
 @operation
@@ -159,7 +159,7 @@ def end_turn(
     reason: str,
     messages: Sequence[Message] = (),
     *,
-    account: str | None = None,
+    timeline: str | None = None,
     lease: HeldLease | None = None,
 ) -> Work[TurnRecord]:
     """End the turn as interrupted or failed, keeping its partial work."""
@@ -173,8 +173,8 @@ def end_turn(
         session_id = lock_running_turn(tx, turn_id).session_id
         for row in columns:
             insert_message(tx, session_id, turn_id, row)
-        tx.queries.touch_session(tx.connection, id=session_id)
-        return _finish(tx, turn_id, state, reason, None, account)
+        tx.queries.touch_session(id=session_id)
+        return _finish(tx, turn_id, state, reason, None, timeline)
 
     return _fenced(lease, work)
 
@@ -208,10 +208,10 @@ def _fenced(lease: HeldLease | None, work: Work[T]) -> Work[T]:
 
 def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None) -> None:
     lock_session(tx, session_id)
-    running = tx.queries.running_turn(tx.connection, session_id=session_id)
+    running = tx.queries.running_turn(session_id=session_id)
     if running is not None:
         raise TurnAlreadyRunning(session_id, running[0])
-    if not tx.queries.insert_turn(tx.connection, id=turn_id, session_id=session_id, holder=_holder(lease)):
+    if not tx.queries.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease)):
         if require_session(tx, session_id).ended is not None:
             raise refuse_ended(tx, session_id)
         raise TurnExists(turn_id)
@@ -219,7 +219,7 @@ def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLeas
 
 def _with_first_message(tx: Transaction, session_id: str, turn_id: str, first: Columns) -> TurnRecord:
     insert_message(tx, session_id, turn_id, first)
-    tx.queries.touch_session(tx.connection, id=session_id)
+    tx.queries.touch_session(id=session_id)
     return require_turn(tx, turn_id)
 
 
@@ -231,10 +231,10 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
     def complete(tx: Transaction, session_id: str) -> TurnRecord:
         if columns is not None:
             insert_message(tx, session_id, turn_id, columns)
-        generation = tx.queries.next_generation(tx.connection, session_id=session_id)
-        turn = _finish(tx, turn_id, "completed", None, generation, ending.account)
+        generation = tx.queries.next_generation(session_id=session_id)
+        turn = _finish(tx, turn_id, "completed", None, generation, ending.timeline)
         if ending.ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
-            tx.queries.mark_committed(tx.connection, id=session_id, generation=generation)
+            tx.queries.mark_committed(id=session_id, generation=generation)
         for name in names:
             enqueue(tx, turn_id, name)
         return turn
@@ -248,10 +248,10 @@ def _finish(
     state: str,
     reason: str | None,
     generation: int | None,
-    account: str | None,
+    timeline: str | None,
 ) -> TurnRecord:
     finished = tx.queries.finish_turn(
-        tx.connection, id=turn_id, state=state, reason=reason, generation=generation, account=account
+        id=turn_id, state=state, reason=reason, generation=generation, timeline=timeline
     )
     turn = require_turn(tx, turn_id)
     if not finished:

@@ -6,7 +6,7 @@ from holdfast.sessions.transcripts import lock_session
 
 
 def find_turn(tx: Transaction, turn_id: str) -> TurnRecord | None:
-    row = tx.queries.get_turn(tx.connection, id=turn_id)
+    row = tx.queries.get_turn(id=turn_id)
     return None if row is None else TurnRecord(*row)
 
 

@@ -32,7 +32,7 @@ class SessionView(BaseModel):
     pinned: bool
     archived: bool
     started_at: int
-    last_spoken: int
+    last_active: int
     messages: int
     state: State
     waiting: int = Field(description="messages that no turn has taken yet")

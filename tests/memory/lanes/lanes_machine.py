@@ -127,7 +127,7 @@ class LanesMachine(RuleBasedStateMachine):
             {"role": "assistant", "content": f"re: {said}"},
         ]
         turns = self.lives[who].process.db.turns
-        turns.record(session, turn, providers=tuple(self.backends), handover=handed_over(said))
+        turns.record(session, turn, providers=tuple(self.backends), provider_messages=handed_over(said))
 
     # the lanes
 

@@ -20,18 +20,9 @@ class PostgresDialect:
         columns: tuple[str, str | None, str | None],
     ) -> int | None:
         role, content, extra = columns
-        query = tx.queries.insert_loose_message if turn_id is None else tx.queries.insert_message
-        # The hot path: aiosql's statement without its wrapper.
-        row = tx.connection.execute(
-            query.sql,
-            {
-                "session_id": session_id,
-                "turn_id": turn_id,
-                "role": role,
-                "content": content,
-                "extra": extra,
-            },
-        ).fetchone()
+        row = tx.queries.insert_message(
+            session_id=session_id, turn_id=turn_id, role=role, content=content, extra=extra
+        )
         return None if row is None else int(row[0])
 
     def forget_words(self, tx: Transaction, root: str) -> None:

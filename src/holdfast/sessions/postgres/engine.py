@@ -1,25 +1,57 @@
 """PostgreSQL as an `Engine`: each unit of work is one transaction on a pooled connection.
 
-This file needs no driver, so that a missing one is said plainly. `transactions.py` runs the work,
-`connections.py` keeps the connections, `schema.py` brings the schema up to date.
+Changes of one session stand in line at its row (`lock_session`); sessions don't wait for each other. Work
+that was surely not committed (a deadlock, a connection lost before COMMIT) is run again within the
+patience. After a COMMIT without an answer nobody knows, so it is not. `connections.py` keeps the connections,
+`schema.py` brings the schema up to date.
 """
 
 import atexit
+import os
+import random
+import threading
 from collections.abc import Callable
-from importlib import import_module
 from typing import TypeVar
 
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import RECOVER_A_SERVER, BackupRefused, StoreUnopenable
+import psycopg
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import (
+    RECOVER_A_SERVER,
+    BackupRefused,
+    InvalidInput,
+    OutcomeUnknown,
+    StoreClosed,
+    StoreFault,
+    StoreUnopenable,
+)
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.contract import Operation, Transaction
+from holdfast.sessions.postgres.address import Address
+from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
+from holdfast.sessions.postgres.dialect import PostgresDialect
+from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.refusal import refusal
+from holdfast.sessions.postgres.schema import Connection, migrate
+from holdfast.sessions.queries import load_queries
 
 T = TypeVar("T")
 
-DRIVER = ("psycopg", "psycopg_pool")
+WRITE = "begin isolation level read committed"
+READ = "begin isolation level repeatable read, read only"
+FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.5
+CLOSING = 5.0
 MOST_CONNECTIONS = 10
 EXIT_SECONDS = 3.0
 """How long the end of a program may wait for a store that it did not close."""
+
+
+class _Undone(Exception):
+    """The transaction is surely gone without a trace; its cause says why."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__()
+        self.error = error
 
 
 class PostgresEngine:
@@ -28,35 +60,40 @@ class PostgresEngine:
     recovery = RECOVER_A_SERVER
 
     def __init__(self, url: str, *, patience: float, connections: int = MOST_CONNECTIONS) -> None:
-        _require_driver()
-        from holdfast.sessions.postgres.address import Address
-        from holdfast.sessions.postgres.transactions import Transactions
-
         address = Address.parse(url)
         self.location = address.location
         self._pg_dump = address.pg_dump
-        self._transactions = Transactions(address, patience=patience, connections=connections)
+        self._patience = patience
+        self._clock = SystemClock()
+        self._queries = load_queries("postgres", "psycopg")
+        self._dialect = PostgresDialect()
+        _prepare(address, patience)
+        self._connections = Connections(address, patience, connections)
+        self._pid = os.getpid()
+        self._change = threading.Condition()  # guards _running and _closed
+        self._running = 0
+        self._closed = False
         # A program may end without closing its store; whoever uses the store was made later, and ends first.
         atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        return self._transactions.write(work)
+        return self._run(WRITE, work)
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
-        self._transactions.write(work)
+        self.write(work)
         then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        return self._transactions.read(work)
+        return self._run(READ, work)
 
     async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
-        return await off_loop(pool, self._transactions.write, operation)
+        return await off_loop(pool, self.write, operation)
 
     def refresh_search(self) -> None:
         """Nothing to do: a message is in the word index with its commit."""
 
     def check(self) -> list[str]:
-        return self.read(lambda tx: [row[0] for row in tx.queries.inconsistencies(tx.connection)])
+        return self.read(lambda tx: [row[0] for row in tx.queries.inconsistencies()])
 
     def backup(self, target: str) -> None:
         raise BackupRefused(
@@ -66,18 +103,112 @@ class PostgresEngine:
 
     def close(self) -> None:
         atexit.unregister(self._close_at_exit)
-        self._transactions.close()
+        self._close(self._patience, CLOSING)
 
     def _close_at_exit(self) -> None:
-        self._transactions.close(EXIT_SECONDS)
+        self._close(EXIT_SECONDS, EXIT_SECONDS)
+
+    def _close(self, patience: float, closing: float) -> None:
+        """Wait for the calls in progress, at most for the patience, then let go."""
+        if os.getpid() != self._pid:
+            return
+        with self._change:
+            self._closed = True
+            self._change.wait_for(lambda: self._running == 0, patience)
+        self._connections.close(closing)
+
+    def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        self._enter()
+        try:
+            return self._patiently(begin, work)
+        except psycopg.Error as error:
+            raise translate(error, self.location, self._patience) from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"text must be whole Unicode: {error.reason}") from error
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        # A forked child shares the parent's sockets and must not speak on them. Asked before the lock is
+        # touched: it may have been held when the process was forked.
+        if os.getpid() != self._pid:
+            raise StoreClosed(self.location)
+        with self._change:
+            if self._closed:
+                raise StoreClosed(self.location)
+            self._running += 1
+
+    def _leave(self) -> None:
+        with self._change:
+            self._running -= 1
+            self._change.notify_all()
+
+    def _patiently(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        deadline = self._clock.monotonic() + self._patience
+        never = threading.Event()
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return self._once(begin, work)
+            except _Undone as undone:
+                if self._clock.monotonic() + pause >= deadline:
+                    raise undone.error from undone.error.__cause__
+            # Two that met in a deadlock come back at different moments.
+            self._clock.wait(never, pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        with self._connections.borrowed() as connection:
+            try:
+                connection.execute(begin.encode())
+                result = work(Transaction(connection, self._queries(connection), self._dialect, alone=False))
+            except psycopg.Error as error:
+                _undo(connection)
+                if isinstance(error, RERUN) or connection_lost(error):
+                    raise _Undone(error) from error
+                raise
+            except BaseException:
+                _undo(connection)
+                raise
+            if begin == READ:
+                _undo(connection)
+            else:
+                self._commit(connection)
+            return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            answer = connection.execute("commit").statusmessage
+        except RERUN as error:
+            raise _Undone(error) from error
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise OutcomeUnknown(self.location, words_of(error)) from error
+            raise
+        if answer != "COMMIT":
+            # A statement failed and the work went on as if it had not.
+            raise StoreFault(self.location, f"the transaction ended with {answer}")
 
 
-def _require_driver() -> None:
+def _prepare(address: Address, patience: float) -> None:
+    """Connect once in the open, so that what is wrong is said at once, and bring the schema up to date."""
     try:
-        for module in DRIVER:
-            import_module(module)
-    except ImportError as cause:
-        raise StoreUnopenable(
-            "the PostgreSQL store",
-            f"its driver is not installed. Install it with: {install_command('postgres')}",
-        ) from cause
+        connection = psycopg.connect(address.conninfo, **connect_settings(patience))
+    except psycopg.Error as error:
+        raise refusal(error, address) from error
+    try:
+        with connection:
+            configure(connection, patience)
+            migrate(connection, address.location)
+    except GONE as error:
+        raise StoreUnopenable(address.location, words_of(error)) from error
+    except psycopg.Error as error:
+        raise translate(error, address.location, patience) from error
+
+
+def _undo(connection: Connection) -> None:
+    try:
+        connection.execute("rollback")
+    except psycopg.Error:
+        # The server undoes what a closed connection leaves behind.
+        connection.close()

@@ -21,15 +21,15 @@ class SqliteDialect:
     ) -> int | None:
         # The hot path: aiosql's statements without its wrapper, and values by place, not by name.
         execute, queries = tx.connection.execute, tx.queries
-        row = execute(queries.next_place.sql, (session_id, turn_id, turn_id)).fetchone()
+        row = execute(queries.next_seq.sql, (session_id, turn_id, turn_id)).fetchone()
         if row is None:
             return None
-        place, spoken, now = row
-        execute(queries.place_message.sql, (session_id, place, turn_id, *columns, now))
+        seq, last_active, now = row
+        execute(queries.insert_message.sql, (session_id, seq, turn_id, *columns, now))
         # One that lies ahead was written before the clock was set back.
-        if not now - SECOND < spoken <= now:
+        if not now - SECOND < last_active <= now:
             execute(queries.touch_session.sql, {"id": session_id})
-        return int(place)
+        return int(seq)
 
     def forget_words(self, tx: Transaction, root: str) -> None:
-        tx.queries.unindex_conversation(tx.connection, root=root)
+        tx.queries.unindex_conversation(root=root)

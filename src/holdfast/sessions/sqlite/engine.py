@@ -21,7 +21,7 @@ from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
 from holdfast.sessions.sqlite.forks import note_closed, note_opened
 from holdfast.sessions.sqlite.readers import ReaderPool
-from holdfast.sessions.sqlite.search_index import index_batch, last_indexed, last_message
+from holdfast.sessions.sqlite.search_index import index_batch
 from holdfast.sessions.sqlite.writer import GroupWriter
 
 T = TypeVar("T")
@@ -67,9 +67,9 @@ class SqliteEngine:
         return await self._writer.submit(operation)
 
     def refresh_search(self) -> None:
-        last = self.read(last_message)
+        last = self.read(lambda tx: int(tx.queries.last_searchable_message()))
         # Up to here and no further: others may append faster than this indexes.
-        while self.read(last_indexed) < last:
+        while self.read(lambda tx: int(tx.queries.last_indexed_message())) < last:
             self.write(index_batch)
 
     def check(self) -> list[str]:
@@ -160,4 +160,4 @@ def _inconsistencies(tx: Transaction) -> list[str]:
     except sqlite3.DatabaseError as error:
         found.append(f"search index: {error}")
     # Only what can be read is worth a look at what it says.
-    return found or [row[0] for row in tx.queries.inconsistencies(tx.connection)]
+    return found or [row[0] for row in tx.queries.inconsistencies()]

@@ -23,7 +23,7 @@ MOST_CONNECTIONS = 8
 class ReaderPool:
     """A few connections, opened when first needed, shared by all reading threads."""
 
-    def __init__(self, file: SqliteFile, files: OpenFiles, queries: Any) -> None:  # noqa: ANN401 - aiosql's
+    def __init__(self, file: SqliteFile, files: OpenFiles, queries: Callable[[Any], Any]) -> None:
         self._file = file
         self._files = files
         self._queries = queries
@@ -52,7 +52,7 @@ class ReaderPool:
                 connection = self._file.connect(read_only=True)
             try:
                 connection.execute("begin")
-                return work(Transaction(connection, self._queries, self._dialect, alone=True))
+                return work(Transaction(connection, self._queries(connection), self._dialect, alone=True))
             finally:
                 if connection.in_transaction:
                     connection.execute("rollback")

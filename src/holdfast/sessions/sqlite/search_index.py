@@ -15,20 +15,10 @@ FAR_BEHIND = 5_000
 
 def unindexed(tx: Transaction) -> bool:
     """Whether messages are missing from the index."""
-    return bool(tx.queries.unindexed_messages(tx.connection))
-
-
-def last_message(tx: Transaction) -> int:
-    """The newest message that a search could find."""
-    return int(tx.queries.last_searchable_message(tx.connection))
-
-
-def last_indexed(tx: Transaction) -> int:
-    """Where the index ends."""
-    return int(tx.queries.last_indexed_message(tx.connection))
+    return bool(tx.queries.unindexed_messages())
 
 
 def index_batch(tx: Transaction) -> bool:
     """Index the oldest messages that are missing; returns whether more are."""
-    tx.queries.index_messages(tx.connection, most=BATCH, most_characters=MOST_CHARACTERS)
+    tx.queries.index_messages(most=BATCH, most_characters=MOST_CHARACTERS)
     return unindexed(tx)

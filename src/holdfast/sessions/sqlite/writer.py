@@ -34,11 +34,13 @@ NOTICE_SECONDS = 0.5
 class GroupWriter:
     """Runs units of work in the order they were submitted, many to a commit."""
 
-    def __init__(self, file: SqliteFile, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
+    def __init__(self, file: SqliteFile, queries: Callable[[Any], Any]) -> None:
         self._file = file
         self._connection = open_database(file)
         self.files = None if file.in_memory else OpenFiles(self._connection, file.path)
-        self._transaction = Transaction(self._connection, queries, SqliteDialect(), alone=True)
+        self._transaction = Transaction(
+            self._connection, queries(self._connection), SqliteDialect(), alone=True
+        )
         self._queue = WorkQueue()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)

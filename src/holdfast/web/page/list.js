@@ -13,8 +13,8 @@ export const nameOf = (session) => session.title || session.opening || "New conv
 /** A conversation after something about it has changed. */
 function changed(known, { session_id: id, state, waiting, asking, title, pinned, archived }) {
   // A turn that begins or ends counts as activity.
-  const spoken = state === known.state ? known.last_spoken : Math.max(known.last_spoken, Date.now());
-  return { ...known, id, state, waiting, asking, title, pinned, archived, last_spoken: spoken };
+  const active = state === known.state ? known.last_active : Math.max(known.last_active, Date.now());
+  return { ...known, id, state, waiting, asking, title, pinned, archived, last_active: active };
 }
 
 export class SessionList {
@@ -50,7 +50,7 @@ export class SessionList {
     this._sorted ??= [...this._all.values()]
       .filter((each) => Boolean(each.archived) === this.archived)
       .sort(
-        (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_spoken - left.last_spoken,
+        (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_active - left.last_active,
       );
     return this._sorted;
   }
@@ -216,7 +216,7 @@ export function grouped(items, now) {
 
 function groupOf(session, today) {
   if (session.pinned) return "Pinned";
-  const at = session.last_spoken;
+  const at = session.last_active;
   if (at >= today) return "Today";
   if (at >= today - DAY) return "Yesterday";
   if (at >= today - 7 * DAY) return "Last 7 days";

@@ -218,7 +218,7 @@ class Page {
           made.root_id ?? made.id,
           typeof item.message.content === "string" ? item.message.content : "",
         );
-      this.list.put({ ...made, last_spoken: Date.now() });
+      this.list.put({ ...made, last_active: Date.now() });
       this.say("This is a branch. The original is unchanged.");
       this.go(made.id);
     });

@@ -4,7 +4,7 @@ import test from "node:test";
 
 const { SessionList, grouped } = await import(new URL("list.js", process.env.HOLDFAST_PAGE));
 
-const session = (id, more = {}) => ({ id, root_id: id, title: null, opening: "", pinned: false, archived: false, last_spoken: 1, state: "idle", waiting: 0, asking: 0, ...more });
+const session = (id, more = {}) => ({ id, root_id: id, title: null, opening: "", pinned: false, archived: false, last_active: 1, state: "idle", waiting: 0, asking: 0, ...more });
 const change = (id, more = {}) => ({ root_id: id, session_id: id, state: "running", waiting: 0, asking: 0, title: null, pinned: false, archived: false, deleted: false, ...more });
 
 function listed() {
@@ -41,10 +41,10 @@ test("a conversation that was read too early is read again", async () => {
 test("a deleted conversation is gone, pinned ones stand first, then by date", () => {
   const { list } = listed();
   const now = new Date(2026, 4, 20, 12).getTime();
-  list.put(session("old", { last_spoken: now - 90 * 86_400_000, title: "old" }));
-  list.put(session("new", { last_spoken: now - 1000, title: "new" }));
-  list.put(session("pin", { last_spoken: now - 40 * 86_400_000, title: "pin", pinned: true }));
-  list.put(session("gone", { last_spoken: now, title: "gone" }));
+  list.put(session("old", { last_active: now - 90 * 86_400_000, title: "old" }));
+  list.put(session("new", { last_active: now - 1000, title: "new" }));
+  list.put(session("pin", { last_active: now - 40 * 86_400_000, title: "pin", pinned: true }));
+  list.put(session("gone", { last_active: now, title: "gone" }));
   list._onChange(change("gone", { deleted: true }));
   const rows = grouped(list.items, now).map((row) => row.heading ?? row.session.id);
   assert.deepEqual([rows[0], rows[1], rows[2], rows[3], rows[5]], ["Pinned", "pin", "Today", "new", "old"]);

@@ -5,28 +5,17 @@ select 1 from sessions where id = :id for no key update
 
 -- name: insert_message(session_id, turn_id, role, content, extra)^
 -- Only an open session takes a message, and only a running turn of that session adds one. When the session
--- was last spoken in is kept to the second.
+-- was last active is kept to the second.
 with touched as (
-    update sessions set spoken = store_now()
-     where id = :session_id and spoken not between store_now() - 999999 and store_now()
+    update sessions set last_active = store_now()
+     where id = :session_id and last_active not between store_now() - 999999 and store_now()
 )
 insert into messages (session_id, seq, turn_id, role, content, extra, created)
 select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
        :turn_id, :role, :content, :extra, store_now()
  where exists (select 1 from sessions where id = :session_id and ended is null)
-   and exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running')
-returning seq
-
--- name: insert_loose_message(session_id, role, content, extra)^
--- A message outside any turn: what a session starts with.
-with touched as (
-    update sessions set spoken = store_now()
-     where id = :session_id and spoken not between store_now() - 999999 and store_now()
-)
-insert into messages (session_id, seq, role, content, extra, created)
-select :session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
-       :role, :content, :extra, store_now()
- where exists (select 1 from sessions where id = :session_id and ended is null)
+   and (cast(:turn_id as text) is null
+        or exists (select 1 from turns where id = :turn_id and session_id = :session_id and state = 'running'))
 returning seq
 
 -- name: lock_lease(name)^
@@ -65,9 +54,9 @@ returning id, session_id, turn_id, provider, state, attempts, due, lease, last_e
 -- Best match first. A filter is a JSON list; null means any.
 with hits as (
     select m.id, m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, m.content,
-           q.query, ts_rank(m.words, q.query, 1) as rank
+           q.query, ts_rank(m.search_vector, q.query, 1) as rank
       from (select to_tsquery('message_words', folded(:words)) as query) q
-      join messages m on m.words @@ q.query
+      join messages m on m.search_vector @@ q.query
       join sessions s on s.id = m.session_id
      where (cast(:roles as json) is null
             or m.role in (select value from json_array_elements_text(cast(:roles as json))))
@@ -104,13 +93,13 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
 -- Nobody adds to a conversation that is being deleted, nor refers to it.
 select id from sessions where root = :root order by started, id for update
 
--- name: conversation_statuses(places)
+-- name: conversation_statuses(conversations)
 -- How conversations stand: a JSON list of [root, name of its lease].
 select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
        (select t.id from turns t where t.session_id = s.id and t.state = 'running'),
        (select count(*) from inbox i where i.session_id = s.id and i.state = 'waiting'),
        (select l.holder from leases l
          where l.name = p.value ->> 1 and l.holder is not null and l.expires > store_now())
-  from json_array_elements(cast(:places as json)) p (value)
+  from json_array_elements(cast(:conversations as json)) p (value)
   join sessions s on s.root = p.value ->> 0
  where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')

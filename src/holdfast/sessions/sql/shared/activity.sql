@@ -2,7 +2,7 @@
 -- All that a process has to know about the others, in one statement. `kind` tells what a row is about:
 --   now        the store's time, as its mark
 --   busy       a conversation with an open turn or a waiting message; who holds its lease
---   recent     a conversation that was changed, spoken in or deleted since a time (null: just now)
+--   recent     a conversation that was changed, active or deleted since a time (null: just now)
 --   interrupt  an open turn that is asked to stop
 --   answer     the answer to what an open turn asked, as its mark
 -- The mark of a conversation differs whenever something was stored in it. A subagent's turn is its caller's
@@ -14,12 +14,12 @@ with busy (session_id) as (
 ), recent (session_id) as (
     select id from sessions where changed >= coalesce(cast(:since as bigint), store_now()) - :overlap and listed = 1
     union
-    select id from sessions where spoken >= coalesce(cast(:since as bigint), store_now()) - :overlap and listed = 1
+    select id from sessions where last_active >= coalesce(cast(:since as bigint), store_now()) - :overlap and listed = 1
 )
 select 'now' as kind, '' as id, '' as turn_id, '' as holder, cast(store_now() as text) as mark
 union all
 select 'busy', s.root, coalesce(t.id, ''), coalesce(l.holder, ''),
-       s.id || ' ' || coalesce(t.resumed, 0) || ' ' || coalesce(length(t.partial), 0)
+       s.id || ' ' || coalesce(t.resume_count, 0) || ' ' || coalesce(length(t.partial), 0)
        || ' ' || coalesce((select max(m.seq) from messages m where m.session_id = s.id), -1)
        || ' ' || coalesce((select count(*) || '/' || max(i.id) from inbox i
                             where i.session_id = s.id and i.state = 'waiting'), '')
@@ -32,7 +32,7 @@ select 'busy', s.root, coalesce(t.id, ''), coalesce(l.holder, ''),
   left join leases l on l.name = 'session:' || s.root and l.holder is not null and l.expires > store_now()
 union all
 select 'recent', s.root, '', coalesce(l.holder, ''),
-       s.id || ' ' || s.changed || ' ' || s.spoken
+       s.id || ' ' || s.changed || ' ' || s.last_active
        || ' ' || coalesce((select max(m.seq) from messages m where m.session_id = s.id), -1)
   from recent
   join sessions s on s.id = recent.session_id

@@ -1,6 +1,6 @@
--- name: put_ask(id, turn_id, lease, token, asked)!
-insert into asks (id, turn_id, lease, token, asked, created)
-values (:id, :turn_id, :lease, :token, :asked, store_now())
+-- name: put_ask(id, turn_id, lease, token, event)!
+insert into asks (id, turn_id, lease, token, event, created)
+values (:id, :turn_id, :lease, :token, :event, store_now())
 
 -- name: answer_ask(id, lease, answer)!
 -- The first answer counts, while the turn waits for it and its process holds the conversation.
@@ -23,10 +23,10 @@ select t.session_id, 'queue', :message, 'taken', t.id, :key, store_now()
 update asks set state = 'closed' where id = :id and state = 'open'
 
 -- name: get_ask(id)^
-select id, turn_id, lease, asked, state, answer, created from asks where id = :id
+select id, turn_id, lease, event, state, answer, created from asks where id = :id
 
 -- name: open_asks(session_id)
-select a.id, a.turn_id, a.lease, a.asked, a.state, a.answer, a.created
+select a.id, a.turn_id, a.lease, a.event, a.state, a.answer, a.created
   from turns t
   join asks a on a.turn_id = t.id and a.state = 'open'
   join leases l on l.name = a.lease and l.token = a.token and l.holder is not null and l.expires > store_now()
@@ -34,7 +34,7 @@ select a.id, a.turn_id, a.lease, a.asked, a.state, a.answer, a.created
  order by a.created, a.id
 
 -- name: asks_of_turn(turn_id)
-select id, turn_id, lease, asked, state, answer, created from asks where turn_id = :turn_id order by created, id
+select id, turn_id, lease, event, state, answer, created from asks where turn_id = :turn_id order by created, id
 
 -- name: turns_with_asks_left()
 -- Turns that ended while their process could not tidy up behind them.
@@ -42,4 +42,4 @@ select distinct a.turn_id from asks a join turns t on t.id = a.turn_id where t.s
 
 -- name: forget_asks(turn_id)
 delete from asks where turn_id = :turn_id
-returning id, turn_id, lease, asked, state, answer, created
+returning id, turn_id, lease, event, state, answer, created

@@ -20,10 +20,6 @@ select count(*) from inbox where session_id = :session_id and state = 'waiting'
 -- name: sessions_with_waiting_messages()
 select distinct session_id from inbox where state = 'waiting' order by session_id
 
--- name: interrupted_turns()
-select distinct addressed_to from inbox
- where state = 'waiting' and mode = 'interrupt' and addressed_to is not null
-
 -- name: acknowledge_message(id, turn_id)^
 -- Only a running turn of the message's own session can take it, and only once.
 update inbox set state = 'taken', turn_id = :turn_id

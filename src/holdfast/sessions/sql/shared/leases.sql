@@ -30,6 +30,3 @@ select name, holder, token, expires from leases where name = :name and holder is
 
 -- name: is_untouched_lease(name, holder, token)$
 select exists (select 1 from leases where name = :name and holder = :holder and token = :token)
-
--- name: leases_in_force(pattern)
-select name from leases where holder is not null and expires > store_now() and name like :pattern

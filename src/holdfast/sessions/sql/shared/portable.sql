@@ -21,8 +21,8 @@ values (:session_id, :seq, :turn_id, :role, :content, :extra, :created, :carried
 insert into inbox (session_id, mode, message, addressed_to, created)
 values (:session_id, :mode, :message, :addressed_to, :created)
 
--- name: settle_spoken(id)!
--- An imported session was last spoken in when its last message was stored.
-update sessions set spoken = coalesce(
+-- name: set_last_active(id)!
+-- An imported session was last active when its last message was stored.
+update sessions set last_active = coalesce(
     (select m.created from messages m where m.session_id = :id order by m.seq desc limit 1), started)
  where id = :id

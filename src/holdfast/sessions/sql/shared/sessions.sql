@@ -1,13 +1,7 @@
 -- name: insert_session(id, parent, relation, source, title)!
--- The row count tells whether the id was free.
-insert into sessions (id, parent, relation, source, title, started)
-values (:id, :parent, :relation, :source, :title, store_now())
-on conflict (id) do nothing
-
--- name: insert_continuation(id, parent, source, title)!
 -- The row count tells whether the id was free; a second continuation breaks a constraint.
 insert into sessions (id, parent, relation, source, title, started)
-values (:id, :parent, 'continuation', :source, :title, store_now())
+values (:id, :parent, :relation, :source, :title, store_now())
 on conflict (id) do nothing
 
 -- name: get_session(id)^
@@ -29,7 +23,7 @@ update sessions set archived = :archived, changed = store_now() where root = :ro
 
 -- name: touch_session(id)!
 -- Something was said here just now.
-update sessions set spoken = store_now() where id = :id
+update sessions set last_active = store_now() where id = :id
 
 -- name: children(id)
 select id from sessions where parent = :id order by started, id

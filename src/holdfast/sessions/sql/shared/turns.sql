@@ -4,29 +4,29 @@ insert into turns (id, session_id, state, started, holder)
 select :id, id, 'running', store_now(), :holder from sessions where id = :session_id and ended is null
 on conflict (id) do nothing
 
--- name: insert_completed_turn(id, session_id, generation, handover)!
+-- name: insert_completed_turn(id, session_id, generation, provider_messages)!
 -- A turn that ran elsewhere and is recorded whole.
-insert into turns (id, session_id, state, started, ended, generation, handover)
-values (:id, :session_id, 'completed', store_now(), store_now(), :generation, :handover)
+insert into turns (id, session_id, state, started, ended, generation, provider_messages)
+values (:id, :session_id, 'completed', store_now(), store_now(), :generation, :provider_messages)
 
 -- name: insert_recorded_message(session_id, turn_id, role, content, extra)!
 insert into messages (session_id, seq, turn_id, role, content, extra, created)
 values (:session_id, (select coalesce(max(seq), -1) + 1 from messages where session_id = :session_id),
         :turn_id, :role, :content, :extra, store_now())
 
--- name: turn_handover(id)^
-select handover, ended from turns where id = :id
+-- name: turn_provider_messages(id)^
+select provider_messages, ended from turns where id = :id
 
--- name: forget_handover(id)!
-update turns set handover = null
- where id = :id and handover is not null
+-- name: forget_provider_messages(id)!
+update turns set provider_messages = null
+ where id = :id and provider_messages is not null
    and not exists (select 1 from outbox where turn_id = :id and state not in ('delivered', 'dropped'))
 
 -- name: get_turn(id)^
 select id, session_id, state, started, ended, reason, generation from turns where id = :id
 
--- name: turn_account(id)$
-select account from turns where id = :id
+-- name: turn_timeline(id)$
+select timeline from turns where id = :id
 
 -- name: running_turn(session_id)^
 select id, session_id, state, started, ended, reason, generation
@@ -38,19 +38,19 @@ select t.id, t.session_id, t.state, t.started, t.ended, t.reason, t.generation
   from turns t join sessions s on s.id = t.session_id join sessions r on r.id = s.root
  where t.state = 'running' and (r.relation is null or r.relation <> 'delegate') order by t.started, t.id
 
--- name: finish_turn(id, state, reason, generation, account)!
+-- name: finish_turn(id, state, reason, generation, timeline)!
 update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
-       account = :account, partial = null, partial_after = null
+       timeline = :timeline, partial = null, partial_after = null
  where id = :id and state = 'running'
 
 -- name: resume_turn(id, holder)!
-update turns set resumed = resumed + 1, holder = :holder where id = :id and state = 'running'
+update turns set resume_count = resume_count + 1, holder = :holder where id = :id and state = 'running'
 
 -- name: turn_holder(id)$
 select holder from turns where id = :id
 
--- name: turn_resumed(id)$
-select resumed from turns where id = :id
+-- name: turn_resume_count(id)$
+select resume_count from turns where id = :id
 
 -- name: save_partial(id, partial)!
 update turns set partial = :partial,
@@ -63,7 +63,7 @@ select partial from turns
  where id = :id and partial_after = (select count(*) from messages where turn_id = :id and carried = 0)
 
 -- name: next_generation(session_id)$
-update sessions set generation = generation + 1, spoken = store_now()
+update sessions set generation = generation + 1, last_active = store_now()
  where id = :session_id returning generation
 
 -- name: move_running_turn(parent, child)!

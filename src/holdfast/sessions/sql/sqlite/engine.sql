@@ -1,14 +1,14 @@
--- name: next_place()^
+-- name: next_seq()^
 -- Where the next message of a session goes (its id; then twice the turn's id, or null for no turn), when the
--- session was last spoken in, and what time it is. Only an open session takes a message, and only a running
+-- session was last active, and what time it is. Only an open session takes a message, and only a running
 -- turn of that session adds one.
-select (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = s.id), s.spoken, store_now()
+select (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = s.id), s.last_active, store_now()
   from sessions s
  where s.id = ? and s.ended is null
    and (? is null
         or exists (select 1 from turns t where t.id = ? and t.session_id = s.id and t.state = 'running'))
 
--- name: place_message()!
+-- name: insert_message()!
 -- At its place, by (session_id, seq, turn_id, role, content, extra, created).
 insert into messages (session_id, seq, turn_id, role, content, extra, created)
 values (?, ?, ?, ?, ?, ?, ?)
@@ -100,13 +100,13 @@ select 'delete', m.id, m.content
  where s.root = :root and m.carried = 0 and m.content is not null
    and m.id <= (select coalesce(max(id), 0) from message_index_docsize)
 
--- name: conversation_statuses(places)
+-- name: conversation_statuses(conversations)
 -- How conversations stand: a JSON list of [root, name of its lease].
 select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
        (select t.id from turns t where t.session_id = s.id and t.state = 'running'),
        (select count(*) from inbox i where i.session_id = s.id and i.state = 'waiting'),
        (select l.holder from leases l
          where l.name = json_extract(p.value, '$[1]') and l.holder is not null and l.expires > store_now())
-  from json_each(:places) p
+  from json_each(:conversations) p
   join sessions s on s.root = json_extract(p.value, '$[0]')
  where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')
