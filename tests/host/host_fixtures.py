@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.agent import Agent, AgentOptions, Pools
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
-from holdfast.host import Host, HostOptions, HostParts
+from holdfast.host import HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -28,7 +28,7 @@ def a_host(
     memory: MemoryManager | None = None,
     options: HostOptions = QUICK,
     agent_options: AgentOptions | None = None,
-) -> Host:
+) -> SessionHost:
     """A host whose agents share one scripted model, or have one each by session."""
     pools = Pools()
     one = None if callable(script) else ScriptedModel(script)
@@ -44,7 +44,7 @@ def a_host(
         wanted = replace(agent_options or AgentOptions(), pools=pools, person_for=person_for)
         return Agent(chosen, db, session_id, kept, tools, wanted)
 
-    return Host(
+    return SessionHost(
         HostParts(
             db=db,
             memory=kept,
@@ -57,7 +57,7 @@ def a_host(
     )
 
 
-async def until_turns_end(host: Host, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:
+async def until_turns_end(host: SessionHost, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:
     """The events after a number until so many turns have ended."""
     events: list[Event] = []
     async with aclosing(host.events(session_id, after=after)) as stream:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.core.events import ApprovalAsked, AskClosed, Event, QuestionAsked, ToolStarted, TurnInterrupted
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext
@@ -45,7 +45,7 @@ def approver() -> Tool:
     return a_tool("approve", run)
 
 
-async def first(host: Host, kind: type[E], session_id: str = "s") -> E:
+async def first(host: SessionHost, kind: type[E], session_id: str = "s") -> E:
     """The first event of a kind, as the host shows it."""
     async with aclosing(host.events(session_id)) as events:
         async for numbered in events:

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from holdfast.host import ConversationStatus, Host
+from holdfast.host import ConversationStatus, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing.scripted_model import Call
 from holdfast.tools.contract import ToolContext, ToolResult
@@ -17,7 +17,7 @@ Wait = Callable[[Awaitable[Any]], Any]
 
 
 @asynccontextmanager
-async def listening(host: Host) -> AsyncIterator[list[ConversationStatus]]:
+async def listening(host: SessionHost) -> AsyncIterator[list[ConversationStatus]]:
     """What a listener has heard so far."""
     heard: list[ConversationStatus] = []
     tell = heard.append
@@ -184,6 +184,6 @@ def test_listeners_end_with_the_host_and_nothing_looks_when_nobody_listens(db: S
     wait(scenario())
 
 
-async def _to_the_end(host: Host) -> None:
+async def _to_the_end(host: SessionHost) -> None:
     async for _ in host.changes():
         pass

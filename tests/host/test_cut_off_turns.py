@@ -12,7 +12,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnUnfinished,
 )
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import until
@@ -73,7 +73,7 @@ def test_a_cut_off_turn_is_not_shown_as_one_that_runs_elsewhere(db: SessionDB, w
             assert shown.turn_id == ""
             assert (await host.session_status("s")).state == "unfinished"
 
-    async def snapshot(host: Host) -> SessionSnapshot:
+    async def snapshot(host: SessionHost) -> SessionSnapshot:
         async with aclosing(host.events("s")) as stream:
             event = (await anext(stream)).event
             assert isinstance(event, SessionSnapshot)

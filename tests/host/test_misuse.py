@@ -21,7 +21,7 @@ from holdfast.core.events import (
     SessionTrouble,
     TurnCompleted,
 )
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import Hold, echo, until
@@ -33,7 +33,7 @@ Wait = Callable[[Awaitable[Any]], Any]
 IMPATIENT = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, patience_seconds=0.1)
 
 
-def wishes(host: Host, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
+def wishes(host: SessionHost, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
     return {
         "clear": lambda: host.clear(session),
         "compact": lambda: host.compact(session),

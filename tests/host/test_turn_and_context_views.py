@@ -8,7 +8,7 @@ import pytest
 from holdfast.agent import AgentOptions
 from holdfast.core.errors import SessionNotFound, TurnNotFound
 from holdfast.core.events import TurnStarted
-from holdfast.host import Host, TurnDetails
+from holdfast.host import SessionHost, TurnDetails
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
@@ -30,7 +30,7 @@ def memory_with(db: SessionDB) -> MemoryManager:
     return memory
 
 
-async def one_turn(host: Host, session: str, text: str = "go") -> str:
+async def one_turn(host: SessionHost, session: str, text: str = "go") -> str:
     await host.send(session, text)
     events = await until_turns_end(host, session)
     return next(event.turn_id for event in events if isinstance(event, TurnStarted))

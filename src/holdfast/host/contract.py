@@ -1,4 +1,4 @@
-"""The parts that a host is built from, and the data that it returns. Read this first, then `host.py`.
+"""The parts that a host is built from, and the data that it returns. Read this first, then `session_host.py`.
 
 A conversation is a session with all its continuations, known by its first session's id; one process at a
 time runs it, under a lease. `streams.py` numbers its events, `conversation.py` runs its turns, `agents.py`

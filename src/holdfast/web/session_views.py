@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.contract import Message
 from holdfast.core.messages import text_of
-from holdfast.host import Accepted, ConversationStatus, Host
+from holdfast.host import Accepted, ConversationStatus, SessionHost
 from holdfast.sessions.contract import Session
 from holdfast.sessions.conversation_list import PREVIEW, ListedConversation
 from holdfast.web.views import (
@@ -19,13 +19,13 @@ from holdfast.web.views import (
 )
 
 
-async def views_of(host: Host, listed: Sequence[ListedConversation]) -> list[SessionView]:
+async def views_of(host: SessionHost, listed: Sequence[ListedConversation]) -> list[SessionView]:
     """The conversations of a list with their current states."""
     statuses = await host.statuses([each.root_id for each in listed])
     return [_view(each, now) for each, now in zip(listed, statuses, strict=True)]
 
 
-async def view_of(host: Host, session_id: str) -> SessionView:
+async def view_of(host: SessionHost, session_id: str) -> SessionView:
     [view] = await views_of(host, [await host.session(session_id)])
     return view
 
@@ -71,7 +71,7 @@ def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
     )
 
 
-async def detail_of(host: Host, session_id: str) -> SessionDetail:
+async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     """A conversation with all that a page needs to show it."""
     view = await view_of(host, session_id)
     status = await host.session_status(session_id)
@@ -91,7 +91,7 @@ async def detail_of(host: Host, session_id: str) -> SessionDetail:
     )
 
 
-async def _lineage(host: Host, session: Session) -> LineageView:
+async def _lineage(host: SessionHost, session: Session) -> LineageView:
     last = await host.messages(session.id, limit=1, exact=True)
     return LineageView(
         id=session.id,

@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from holdfast import host as hosting
 from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
-from holdfast.host import AfterCrash, HostOptions, HostParts
+from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
 from holdfast.memory import SessionLifecycle
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.process import off_loop
@@ -39,7 +38,7 @@ TODO = "todo"
 Emit = Callable[[Event], None]
 
 
-class Host(hosting.Host):
+class Host(SessionHost):
     """The sessions of this process, as the settings say: `async with Host(settings) as host`.
 
     `after_crash` is used where the setting `host.after_crash` is empty. With `ask`, the program decides about

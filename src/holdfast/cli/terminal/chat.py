@@ -20,7 +20,7 @@ from holdfast.cli.terminal.view import TerminalView
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, SessionSnapshot, TurnStarted
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.sessions.contract import Mode
 from holdfast.tools.open_questions import parse_approval
 from holdfast.wiring.graceful_stop import GracefulStop
@@ -34,7 +34,7 @@ AGAIN_SECONDS = 2.0
 class Chat:
     """The conversation on a terminal. Used on the loop's thread only."""
 
-    def __init__(self, host: Host, leaving: GracefulStop, screen: Screen, clock: Clock) -> None:
+    def __init__(self, host: SessionHost, leaving: GracefulStop, screen: Screen, clock: Clock) -> None:
         self.host = host
         self.screen = screen
         screen.on_rows_kept = self._rows_kept

@@ -9,7 +9,7 @@ from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.slash_commands import SlashCommands
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import text_of
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.sessions.contract import InboxMessage
 
 LOOK_SECONDS = 1.0
@@ -106,7 +106,7 @@ class RecoveryPrompt:
             self._chat.view.note(f"  “{one_line(text_of(message.message), 70)}”", "yellow")
 
 
-async def needs_decision(host: Host, session_id: str) -> bool:
+async def needs_decision(host: SessionHost, session_id: str) -> bool:
     """Whether something in this conversation must be asked about before it goes on."""
     if await host.holder(session_id) is not None:
         return False

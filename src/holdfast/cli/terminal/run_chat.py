@@ -17,7 +17,7 @@ from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.slash_commands import ABOUT, SlashCommands
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.wiring import data_folder, environment
 from holdfast.wiring.graceful_stop import GracefulStop, open_host
 
@@ -54,7 +54,7 @@ async def run_chat(settings: Settings, wanted: str) -> None:
     leaving.raise_signal()
 
 
-def greet(chat: Chat, host: Host) -> None:
+def greet(chat: Chat, host: SessionHost) -> None:
     name = host.model.name if host.model else "an unknown model"
     chat.view.note(f"Holdfast with {name}. /help lists the commands, Ctrl-D leaves.", "bold")
     if host.model and host.model.notice:

@@ -1,4 +1,4 @@
-"""`Host`: runs sessions for every surface. A surface makes one call here and renders the events.
+"""`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
 Everything that can go wrong around a turn is solved below this line, once: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
@@ -60,7 +60,7 @@ PLAINLY = Beginning()
 ASK = AskOptions()
 
 
-class Host(Overview):
+class SessionHost(Overview):
     """The sessions of one process. An async context manager; every method on its loop."""
 
     def __init__(self, parts: HostParts) -> None:
