@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ class Node:
                 self._follow(given["session_id"])
                 result: Any = None
             else:
-                result = await getattr(self._host, do)(**given)
+                result = await attrgetter(do)(self._host)(**given)
         except HoldfastError as problem:
             self.tell(answer=number, error=type(problem).__name__, said=str(problem))
         else:

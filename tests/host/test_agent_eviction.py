@@ -168,7 +168,7 @@ def test_a_crowd_of_messages_on_their_way_loses_no_conversation(db: SessionDB, w
                 db.create_session(session, source="test")
             await asyncio.gather(*(host.send(session, "hello") for session in names(CROWD)))
             await until(lambda: all(db.turns.running(session) for session in names(CROWD)))
-            states = [(await host.session_status(session)).state for session in names(CROWD)]
+            states = [(await host.overview.session_status(session)).state for session in names(CROWD)]
             assert states == ["running"] * CROWD
             assert all([await host.interrupt(session) for session in names(CROWD)])
             await until(lambda: not any(db.turns.running(session) for session in names(CROWD)))

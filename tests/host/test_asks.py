@@ -71,10 +71,10 @@ def test_a_question_is_answered_from_another_process(db: SessionDB, other_db: Se
             asked = await first(there, QuestionAsked)
             assert asked.question == "which one?"
             assert asked.choices == ("red", "blue")
-            (listed,) = await there.asks("s")
+            (listed,) = await there.overview.asks("s")
             assert (listed.ask_id, listed.kind, listed.choices) == (asked.ask_id, "question", ("red", "blue"))
             assert 0 < listed.seconds_left <= asked.seconds
-            assert (await there.session_status("s")).asking == 1
+            assert (await there.overview.session_status("s")).asking == 1
             assert await there.answer("s", asked.ask_id, "2")
             assert not await there.approve("s", asked.ask_id, "yes")
             assert (await closing).outcome == "answered: 2"

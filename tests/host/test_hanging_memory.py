@@ -144,7 +144,7 @@ def test_a_conversation_gets_the_tools_of_a_provider_that_was_taken_in_after_it_
         memory.add_pending("hanging", "hanging did not answer in 5 s; going on without it")
         model = ScriptedModel(["one", "two"])
         async with a_host(db, lambda _: model, memory=memory) as host:
-            assert list(host.problems) == [
+            assert list(host.overview.problems) == [
                 "hanging did not answer in 5 s; going on without it; its turns are kept for it"
             ]
             await spoken(host, "s")
@@ -152,7 +152,7 @@ def test_a_conversation_gets_the_tools_of_a_provider_that_was_taken_in_after_it_
             await host.send("s", "again")
             await until_turns_end(host, "s", 2)
             assert [[each.name for each in request.tools] for request in model.requests] == [[], ["remember"]]
-            assert list(host.problems) == []
+            assert list(host.overview.problems) == []
             await until(lambda: db.outbox.backlog("hanging").owed == 0)
 
     wait(scenario())

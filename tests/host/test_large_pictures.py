@@ -71,7 +71,7 @@ async def begun_with_it(host: SessionHost, message: Message) -> None:
 
 
 async def replaced(host: SessionHost, message: Message) -> None:
-    waiting = await host.waiting("held")
+    waiting = await host.records.waiting("held")
     await host.replace_waiting(waiting[0].id, message)
 
 

@@ -17,7 +17,7 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
 from holdfast.wiring.model_switch import ModelSwitch, named
 from tests.agent.agent_fixtures import Hold
-from tests.host.host_fixtures import a_host, until_turns_end
+from tests.host.host_fixtures import a_host, host_parts, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -53,7 +53,7 @@ def with_models(db: SessionDB, in_use: SwitchableModel, *others: Closing, tools:
     def model(_: str) -> Model:
         return in_use
 
-    parts = a_host(db, model, tools=tools)._parts  # noqa: SLF001 - the same house with a shelf in it
+    parts = host_parts(db, model, tools=tools)
     return SessionHost(replace(parts, models=Shelf(in_use, *others), model=in_use.traits))
 
 

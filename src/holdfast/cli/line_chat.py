@@ -67,7 +67,7 @@ def notices(host: SessionHost) -> None:
     """Print what a person should know before the first answer."""
     if host.model and host.model.notice:
         say(host.model.notice)
-    for problem in host.problems:
+    for problem in host.overview.problems:
         say(problem)
 
 

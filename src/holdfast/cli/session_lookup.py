@@ -29,7 +29,7 @@ def find_in_store(db: SessionDB, wanted: str, *, archived: bool = False) -> str:
 
 async def find_on_host(host: "SessionHost", wanted: str) -> str:
     """The same, through a running host."""
-    return find_in_list(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+    return find_in_list(wanted, await host.records.sessions(archived=None, limit=LOOKED_AT))
 
 
 def find_in_list(wanted: str, listed: list[ListedConversation]) -> str:

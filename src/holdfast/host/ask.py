@@ -244,7 +244,7 @@ class TurnHandle:
         return self.end or (event if isinstance(event, SessionMoved) else None)
 
     async def _turn_of_message(self) -> str:
-        sent = await self._host.sent(self.inbox_id)
+        sent = await self._host.records.sent(self.inbox_id)
         return sent.turn_id or "" if sent is not None else ""
 
     async def _refuse(self, asked: ApprovalAsked | QuestionAsked) -> None:
@@ -266,7 +266,7 @@ class TurnHandle:
 
     async def _cancel(self) -> None:
         with suppress(NotWaiting):
-            await self._host.withdraw(self.inbox_id)
+            await self._host.records.withdraw(self.inbox_id)
             return
         # A turn that is just being opened can't be stopped yet.
         for _ in range(TRIES):

@@ -1,12 +1,13 @@
 """`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
+What is only looked up or set in order is in its parts `records`, `overview` and `memory`.
 Everything that can go wrong around a turn is solved below this line, once: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
@@ -16,11 +17,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import (
-    HostNotStarted,
-    InvalidInput,
-    SessionNotFound,
-)
+from holdfast.core.errors import HostNotStarted, InvalidInput, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.host.after_crash import INTERRUPTED
@@ -35,13 +32,16 @@ from holdfast.host.contract import (
     Numbered,
 )
 from holdfast.host.conversation import Conversation
+from holdfast.host.conversations import Conversations
 from holdfast.host.memory_admin import MemoryAdmin
 from holdfast.host.message_intake import accepted, read_event_batches, reading
 from holdfast.host.overview import Overview
+from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.runner_store import begin
 from holdfast.host.shutdown import shut_down
+from holdfast.host.store_calls import StoreCalls
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
@@ -60,29 +60,45 @@ PLAINLY = Beginning()
 ASK = AskOptions()
 
 
-class SessionHost(Overview):
-    """The sessions of one process. An async context manager; every method on its loop."""
+class SessionHost:
+    """The sessions of one process. An async context manager; every method on its loop.
 
-    def __init__(self, parts: HostParts) -> None:
-        super().__init__(parts)
-        self._background: set[asyncio.Task[Any]] = set()
-        self._ending: asyncio.Task[list[str]] | None = None
-        self._recovery = Recovery(parts, self._conversations)
-        self.memory = MemoryAdmin(parts, self._call)
+    Everything it has is built on entering: used earlier it raises `HostNotStarted`, and `HostClosed` later.
+    """
+
+    def __init__(self, parts: HostParts | Callable[[], Awaitable[HostParts]]) -> None:
+        """`parts` may be a function that builds them when the host is entered, where they need its loop."""
+        self._given = parts
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Never:
-            # Some hosts get their parts when they are entered; until then none of them is there.
+            # Called only for what is not there: every attribute, until the host is entered.
             if "_parts" not in vars(self):
                 raise HostNotStarted
             raise AttributeError(f"a host has no {name!r}")
 
     async def __aenter__(self) -> Self:
+        if "_parts" in vars(self) and not self._call.closed:
+            raise InvalidInput("this host is started already")
+        self._assemble(self._given if isinstance(self._given, HostParts) else await self._given())
         await self._conversations.begin()
         self._in_background(self._recovery.run())
         self._in_background(self._conversations.sweep())
         return self
+
+    def _assemble(self, parts: HostParts) -> None:
+        self._parts, self._db = parts, parts.db
+        self._background: set[asyncio.Task[Any]] = set()
+        self._ending: asyncio.Task[list[str]] | None = None
+        self._call = StoreCalls(parts.db, parts.pools.store)
+        self._conversations = Conversations(parts, self._call)
+        self._notify = self._conversations.changes.touched
+        self._recovery = Recovery(parts, self._conversations)
+        self.records = Records(parts.db, self._call, self._notify)
+        self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
+        self.memory = MemoryAdmin(parts, self._call)
+        self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
 
     async def __aexit__(
         self,
@@ -283,7 +299,7 @@ class SessionHost(Overview):
         The same `key` again begins no other: the answer is where the first one goes on.
         """
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
-        made_id, made = await self._made_by("new_session", "", key)
+        made_id, made = await self.records.made_by("new_session", "", key)
         if made is not None:
             return made
         fresh = session_id or made_id
@@ -296,7 +312,7 @@ class SessionHost(Overview):
 
     async def clear(self, session_id: str, *, key: str | None = None) -> str:
         """End a conversation and begin an empty one. What was said stays on record; `key` as in `branch`."""
-        fresh_id, made = await self._made_by("clear", session_id, key)
+        fresh_id, made = await self.records.made_by("clear", session_id, key)
         if made is not None:
             return made
         conversation = await self._conversations.open(session_id)
@@ -320,7 +336,7 @@ class SessionHost(Overview):
         conversation = await self._conversations.idle(session_id)
         # A key of a branch that was asked for as such is another one.
         own = None if key is None else id_for("truncate", key)
-        branch = await self.branch(session_id, before=before, key=own)
+        branch = await self.records.branch(session_id, before=before, key=own)
         self._in_background(self._conversations.commit(conversation))
         return branch
 
@@ -338,7 +354,7 @@ class SessionHost(Overview):
             await conversation.run_command(conversation.publisher.drop)
             await self.send(session_id, unfinished.message, key=said_with)
             return conversation.session_id
-        stored = await self.messages(session_id)
+        stored = await self.records.messages(session_id)
         last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
         first = next((each for each in stored if each.turn_id == last and last is not None), None)
         if first is None or first.message["role"] != "user":

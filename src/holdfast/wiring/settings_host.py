@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Self
 
 from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
@@ -55,14 +54,11 @@ class Host(SessionHost):
         after_crash: AfterCrash = "ask",
         attended: bool = True,
     ) -> None:
-        self._settings = load_settings() if settings is None else settings
-        rule = self._settings.host.after_crash or after_crash
-        self._host_options = HostOptions(source=source, after_crash=rule, attended=attended)
-
-    async def __aenter__(self) -> Self:
-        # Finding the model and starting tool servers need the event loop, so they happen here.
-        super().__init__(await _host_parts(self._settings, self._host_options, self._deliver))
-        return await super().__aenter__()
+        settings = load_settings() if settings is None else settings
+        rule = settings.host.after_crash or after_crash
+        options = HostOptions(source=source, after_crash=rule, attended=attended)
+        # Finding the model and starting tool servers need the event loop, so they wait for it.
+        super().__init__(lambda: _host_parts(settings, options, self._deliver))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""

@@ -155,7 +155,7 @@ class Chat:
         self._taken.clear()
         self.view.close()
         self.view = TerminalView(self.screen, self._clock)
-        for message in await self.host.waiting(session_id):
+        for message in await self.host.records.waiting(session_id):
             content = message.message.get("content")
             self.view.waiting[message.id] = (message.mode, content if isinstance(content, str) else "…")
         ready = asyncio.Event()
@@ -170,7 +170,7 @@ class Chat:
         if session_id is None:
             return
         turns = view.turns
-        context = await self.host.context_size(session_id)
+        context = await self.host.overview.context_size(session_id)
         # A turn that ended since then has newer numbers.
         if view.turns == turns:
             view.context, view.window = context.tokens, context.window

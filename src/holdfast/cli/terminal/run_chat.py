@@ -44,7 +44,7 @@ async def run_chat(settings: Settings, wanted: str) -> None:
         session_id = None
         if wanted:
             session_id = await find_on_host(host, wanted)
-            SlashCommands(chat).show_end(await host.messages(session_id))
+            SlashCommands(chat).show_end(await host.records.messages(session_id))
             if not await needs_decision(host, session_id):
                 await chat.attach(session_id)
         await chat.screen.settle()
@@ -59,7 +59,7 @@ def greet(chat: Chat, host: SessionHost) -> None:
     chat.view.note(f"Holdfast with {name}. /help lists the commands, Ctrl-D leaves.", "bold")
     if host.model and host.model.notice:
         chat.view.note(host.model.notice, "yellow")
-    for problem in host.problems:
+    for problem in host.overview.problems:
         chat.view.note(f"! {problem}", "yellow")
 
 
