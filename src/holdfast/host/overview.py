@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from itertools import pairwise
 
 from holdfast.agent.transcript import Transcript
@@ -57,11 +57,9 @@ class Overview:
         """How these conversations stand now, each named by its first session; one read for all of them."""
         return await self._conversations.statuses(root_ids)
 
-    async def changes(self) -> AsyncGenerator[ConversationStatus, None]:
+    def changes(self) -> AsyncGenerator[ConversationStatus, None]:
         """Every conversation that is not idle, then each whenever it changes, here or in another process."""
-        async with aclosing(self._conversations.changes.listen()) as changes:
-            async for change in changes:
-                yield change
+        return self._conversations.changes.listen()
 
     async def session_status(self, session_id: str) -> ConversationStatus:
         """How one conversation stands."""
@@ -93,12 +91,10 @@ class Overview:
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 
     def _compactions(self, root_id: str) -> list[CompactedStretch]:
-        line = self._db.sessions.conversation(root_id)
+        sessions = self._db.sessions
         return [
-            CompactedStretch(
-                ended.id, child.id, child.started // MS, self._db.sessions.message_count(ended.id)
-            )
-            for ended, child in pairwise(line)
+            CompactedStretch(ended.id, child.id, child.started // MS, sessions.message_count(ended.id))
+            for ended, child in pairwise(sessions.conversation(root_id))
         ]
 
     async def turn(self, turn_id: str) -> TurnDetails:

@@ -7,12 +7,12 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Never, Self
 
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.content import Checked
@@ -23,14 +23,7 @@ from holdfast.core.ids import id_for
 from holdfast.host.after_crash import INTERRUPTED
 from holdfast.host.ask import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.asks import answer_ask
-from holdfast.host.contract import (
-    Accepted,
-    AvailableModels,
-    Beginning,
-    HostParts,
-    HostStatus,
-    Numbered,
-)
+from holdfast.host.contract import Accepted, AvailableModels, Beginning, HostParts, HostStatus, Numbered
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
 from holdfast.host.memory_admin import MemoryAdmin
@@ -45,7 +38,7 @@ from holdfast.host.store_calls import StoreCalls
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
-from holdfast.process import ShutdownBudget
+from holdfast.process import BackgroundTasks, ShutdownBudget
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Mode, SessionStart
@@ -83,13 +76,13 @@ class SessionHost:
             raise InvalidInput("this host is started already")
         self._assemble(self._given if isinstance(self._given, HostParts) else await self._given())
         await self._conversations.begin()
-        self._in_background(self._recovery.run())
-        self._in_background(self._conversations.sweep())
+        self._background.spawn(self._recovery.run())
+        self._background.spawn(self._conversations.sweep())
         return self
 
     def _assemble(self, parts: HostParts) -> None:
         self._parts, self._db = parts, parts.db
-        self._background: set[asyncio.Task[Any]] = set()
+        self._background = BackgroundTasks()
         self._ending: asyncio.Task[list[str]] | None = None
         self._call = StoreCalls(parts.db, parts.pools.store)
         self._conversations = Conversations(parts, self._call)
@@ -127,7 +120,7 @@ class SessionHost:
         self, session_id: str, text: str | Message | Checked, options: AskOptions = ASK
     ) -> TurnHandle:
         """Send a message as `ask` does, and follow its turn: the handle has the turn's events."""
-        return await start_turn(self, session_id, text, options, self._in_background)
+        return await start_turn(self, session_id, text, options, self._background.spawn)
 
     async def follow(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """What happens in a conversation: where it stands (`SessionSnapshot`), then each event as it comes.
@@ -206,12 +199,12 @@ class SessionHost:
                 conversation.held(held)
             self._notify(session_id)
             if before is not None:
-                self._in_background(self._conversations.commit(before))
+                self._background.spawn(self._conversations.commit(before))
         return accepted(conversation, stored, None), read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        with reading(await self._readable(session_id)) as stream:
+        with reading(await self._conversations.readable(session_id)) as stream:
             while batch := await stream.next_batch(after):
                 after = batch[-1].number
                 for numbered in batch:
@@ -229,14 +222,8 @@ class SessionHost:
             conversation = await self._conversations.opened_or_open(session_id)
             after = conversation.stream.number
         else:
-            conversation = await self._readable(session_id)
+            conversation = await self._conversations.readable(session_id)
         return read_event_batches(conversation, after)
-
-    async def _readable(self, session_id: str) -> Conversation:
-        here = self._conversations.opened.get(session_id)
-        if here is not None and here.is_wanted:
-            return here  # it is about to run here, or runs: so it is there
-        return await self._conversations.open(session_id)
 
     async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
         """How a turn ended, as the store has it; None while it goes on."""
@@ -307,7 +294,7 @@ class SessionHost:
         self._conversations.begun(fresh)
         self._notify(fresh)
         if before is not None:
-            self._in_background(self._conversations.commit(before))
+            self._background.spawn(self._conversations.commit(before))
         return fresh
 
     async def clear(self, session_id: str, *, key: str | None = None) -> str:
@@ -325,7 +312,7 @@ class SessionHost:
         await conversation.run_command(end)
         self._notify(conversation.root_id)
         fresh = await self.new_session(session_id=fresh_id)
-        self._in_background(self._conversations.part_with(conversation))
+        self._background.spawn(self._conversations.part_with(conversation))
         return fresh
 
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
@@ -337,7 +324,7 @@ class SessionHost:
         # A key of a branch that was asked for as such is another one.
         own = None if key is None else id_for("truncate", key)
         branch = await self.records.branch(session_id, before=before, key=own)
-        self._in_background(self._conversations.commit(conversation))
+        self._background.spawn(self._conversations.commit(conversation))
         return branch
 
     async def retry(self, session_id: str, *, key: str | None = None) -> str:
@@ -421,8 +408,6 @@ class SessionHost:
         refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest.
         """
         conversation = await self._conversations.idle(session_id)
-        if not force:
-            await self._delivered(conversation.root_id)
         await self._conversations.delete(conversation, force=force)
 
     # knowing
@@ -445,26 +430,24 @@ class SessionHost:
 
     async def status(self) -> HostStatus:
         """How the whole stands."""
+        opened = list(self._conversations.opened.values())
         return HostStatus(
             store=self._db.location,
-            running=[each.session_id for each in self._conversations.opened.values() if each.running_turn],
+            running=[each.session_id for each in opened if each.running_turn],
             waiting=await self._call(self._db.inbox.sessions),
-            unfinished=await self._call(self._cut_off),
+            unfinished=await self._call(self._recovery.cut_off_sessions),
             memory=await self._call(self._parts.memory.status),
             recovering=not self._recovery.done,
             sandbox=(await self._parts.sandbox()).text,
             workspace=self._parts.workspace,
             approval=self._parts.approval,
-            troubles={
-                each.session_id: each.trouble for each in self._conversations.opened.values() if each.trouble
-            },
+            troubles={each.session_id: each.trouble for each in opened if each.trouble},
         )
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Stop within one budget; returns what is still owed, in plain words. Idempotent."""
         if self._ending is None:
-            for task in self._background:
-                task.cancel()
+            self._background.cancel()
             spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
             self._call.closed = True
             self._ending = asyncio.create_task(self._shut_down(spent))
@@ -474,30 +457,3 @@ class SessionHost:
     async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
         await self._conversations.changes.close()
         return await shut_down(self._parts, list(self._conversations.opened.values()), budget)
-
-    # inside
-
-    async def _delivered(self, root_id: str) -> None:
-        """Give what is owed to memory a moment to be delivered."""
-        options = self._parts.options
-        with suppress(TimeoutError):
-            async with asyncio.timeout(options.patience_seconds):
-                while True:
-                    if not await self._call(self._db.outbox.open_in, root_id):
-                        return
-                    await asyncio.sleep(options.poll_seconds)
-
-    def _cut_off(self) -> list[str]:
-        """The sessions whose turn lost its process."""
-        sessions = [turn.session_id for turn in self._db.turns.unfinished()]
-        return [each for each in sessions if self._recovery.cut_off(each) is not None]
-
-    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._forget)
-
-    def _forget(self, task: "asyncio.Task[Any]") -> None:
-        self._background.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("host.background_failed", exc_info=task.exception())

@@ -24,7 +24,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
-from holdfast.web.background import BackgroundTasks
+from holdfast.process import BackgroundTasks
 from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
 

@@ -122,15 +122,8 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
             return PersonBehindPolicy(box.policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person)
-        offer = Offer(
-            model,
-            db,
-            shared,
-            own,
-            memory,
-            asking=frozenset({ask_user.name}),
-            unattended=unattended,
-        )
+        asking = frozenset({ask_user.name})
+        offer = Offer(model, db, shared, own, memory, asking=asking, unattended=unattended)
         tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
         return Agent(model, db, session_id, memory, tools, own)
 

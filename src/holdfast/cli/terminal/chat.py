@@ -21,6 +21,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, SessionSnapshot, TurnStarted
 from holdfast.host import SessionHost
+from holdfast.process import BackgroundTasks
 from holdfast.sessions.contract import Mode
 from holdfast.tools.open_questions import parse_approval
 from holdfast.wiring.graceful_stop import GracefulStop
@@ -49,7 +50,7 @@ class Chat:
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._reader: asyncio.Task[None] | None = None
         self._taken: set[int] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = BackgroundTasks()
         self._last_interrupt = float("-inf")
         self._question: tuple[str, dict[str, str], asyncio.Future[str]] | None = None
 
@@ -227,12 +228,9 @@ class Chat:
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run work in the background; its errors are shown."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        self._tasks.keep(work).add_done_callback(self._show_error)
 
-    def _done(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
+    def _show_error(self, task: "asyncio.Task[Any]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, HoldfastError):
             self.view.note(f"✗ {error}", "red")
