@@ -247,6 +247,11 @@ def test_a_second_close_waits_for_the_first_and_what_comes_after_is_refused(
                 lambda: host.records.search("word"),
                 host.status,
                 lambda: host.overview.session_status("s"),
+                lambda: host.overview.context("s"),
+                lambda: anext(host.overview.changes()),
+                lambda: host.memory.search("word"),
+                host.models,
+                lambda: host.switch_model("other"),
                 lambda: events_of(host, "s"),
             ]
             for call in calls:

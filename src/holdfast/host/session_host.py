@@ -414,6 +414,7 @@ class SessionHost:
 
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
+        self._call.require_open()
         where, names = await self._parts.models.names() if self._parts.models else ("", [])
         return AvailableModels(self.model, where, names)
 
@@ -423,6 +424,7 @@ class SessionHost:
         `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
         the error says why, and the one before stays.
         """
+        self._call.require_open()
         if self._parts.models is None:
             raise InvalidInput("this host has one model; it can't be changed")
         self.model = await self._parts.models.switch(name)
