@@ -15,7 +15,7 @@ from bench.rounds import MILLI, Sample, Scale, compare, take_turns
 from bench.table import Row, row
 from holdfast.agent import Agent, AgentOptions, Pools
 from holdfast.core.events import TextDelta, TurnCompleted
-from holdfast.host import Host, HostOptions, HostParts
+from holdfast.host import HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import ModelRequest, TextPiece
 from holdfast.sessions import SessionDB
@@ -44,7 +44,7 @@ def event_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     # The buffer holds the whole answer: a reader that falls behind would get a snapshot instead of events.
     options = HostOptions(replay=2 * PIECES)
     parts = HostParts(db, MemoryManager(db), SessionLifecycle(db), agent, pools, options)
-    host = loop.run_until_complete(Host(parts).__aenter__())
+    host = loop.run_until_complete(SessionHost(parts).__aenter__())
     loop.run_until_complete(host.new_session(session_id="host"))
     readers = {
         ALONE: _reads_pieces(_model(answers)),
@@ -97,7 +97,7 @@ def _reads_turn(agent: Agent) -> Read:
     return read
 
 
-def _reads_host(host: Host) -> Read:
+def _reads_host(host: SessionHost) -> Read:
     async def read() -> None:
         batches = await host.event_batches("host", from_now=True)
         await host.send("host", "go")

@@ -20,7 +20,7 @@ from bench.table import Row, number, row
 from bench.turns import AtOnce, look
 from holdfast.agent import Agent, AgentOptions, Pools
 from holdfast.core.events import TurnCompleted
-from holdfast.host import Host, HostOptions, HostParts
+from holdfast.host import HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.sessions import SessionDB
 from holdfast.tools.open_questions import OpenQuestions
@@ -105,7 +105,7 @@ def _host_rows(folder: Path, scale: Scale) -> Iterator[Row]:
         return Agent(AtOnce(), db, session_id, memory, [look()], AgentOptions(pools=pools))
 
     parts = HostParts(db, memory, SessionLifecycle(db), make_agent, pools, HostOptions(agents=MANY))
-    host = loop.run_until_complete(Host(parts).__aenter__())
+    host = loop.run_until_complete(SessionHost(parts).__aenter__())
     alone = make_agent("alone", OpenQuestions())
     turns = 10
 
@@ -145,7 +145,7 @@ def _host_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     loop.close()
 
 
-async def _answered(host: Host, session: str, after: int = 0) -> int:
+async def _answered(host: SessionHost, session: str, after: int = 0) -> int:
     """Send a message and read on from a number until its turn is completed; returns where that was."""
     accepted = await host.send(session, "u" * 200)
     begun = False

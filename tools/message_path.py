@@ -20,7 +20,7 @@ import holdfast
 from holdfast.agent import Agent, AgentOptions, Pools
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import TurnCompleted
-from holdfast.host import Host, HostOptions, HostParts
+from holdfast.host import HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.retrying_model import RetryingModel
 from holdfast.process import off_loop, run
@@ -180,7 +180,7 @@ async def _turn(folder: Path, recording: Recording) -> None:
         # Nobody looks for what other processes do while the turn runs: that would come by chance.
         options = HostOptions(poll_seconds=DEADLINE)
         parts = HostParts(db, memory, SessionLifecycle(db), make_agent, pools, options)
-        async with Host(parts) as host:
+        async with SessionHost(parts) as host:
             session_id = await host.new_session()
             while (await host.status()).recovering:
                 pass
@@ -191,7 +191,7 @@ async def _turn(folder: Path, recording: Recording) -> None:
             recording.is_on = False
 
 
-async def _send_and_read(host: Host, session_id: str, recording: Recording) -> None:
+async def _send_and_read(host: SessionHost, session_id: str, recording: Recording) -> None:
     """What a surface does."""
     recording.is_on = True
     await host.send(session_id, "hello")

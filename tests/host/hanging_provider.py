@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.core.events import SessionSnapshot, TurnCompleted, TurnFailed, TurnInterrupted
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
@@ -55,7 +55,7 @@ def memory_with(db: SessionDB, provider: RecordingProvider) -> MemoryManager:
     return memory
 
 
-async def run_turns(host: Host, session: str, *texts: str) -> None:
+async def run_turns(host: SessionHost, session: str, *texts: str) -> None:
     """Send the messages one after another, each after the turn of the one before."""
     for text in texts:
         async for numbered in host.events(session):

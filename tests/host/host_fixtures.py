@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec
 
 from holdfast.agent import Agent, AgentOptions, Pools
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
-from holdfast.host import Host, HostOptions, HostParts
+from holdfast.host import HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -16,11 +16,12 @@ from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.contract import Person, Tool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 
+P = ParamSpec("P")
 QUICK = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0)
 ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 
 
-def a_host(
+def host_parts(
     db: SessionDB,
     script: Sequence[Any] | Callable[[str], Model] = (),
     *,
@@ -28,8 +29,8 @@ def a_host(
     memory: MemoryManager | None = None,
     options: HostOptions = QUICK,
     agent_options: AgentOptions | None = None,
-) -> Host:
-    """A host whose agents share one scripted model, or have one each by session."""
+) -> HostParts:
+    """For a host whose agents share one scripted model, or have one each by session."""
     pools = Pools()
     one = None if callable(script) else ScriptedModel(script)
     kept = memory or MemoryManager(db, drain_seconds=1.0)
@@ -44,20 +45,25 @@ def a_host(
         wanted = replace(agent_options or AgentOptions(), pools=pools, person_for=person_for)
         return Agent(chosen, db, session_id, kept, tools, wanted)
 
-    return Host(
-        HostParts(
-            db=db,
-            memory=kept,
-            lifecycle=SessionLifecycle(db),
-            make_agent=make_agent,
-            pools=pools,
-            options=options,
-            clock=(agent_options or AgentOptions()).clock,
-        )
+    return HostParts(
+        db=db,
+        memory=kept,
+        lifecycle=SessionLifecycle(db),
+        make_agent=make_agent,
+        pools=pools,
+        options=options,
+        clock=(agent_options or AgentOptions()).clock,
     )
 
 
-async def until_turns_end(host: Host, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:
+def a_host_of(parts: Callable[P, HostParts]) -> Callable[P, SessionHost]:
+    return lambda *args, **kwargs: SessionHost(parts(*args, **kwargs))
+
+
+a_host = a_host_of(host_parts)
+
+
+async def until_turns_end(host: SessionHost, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:
     """The events after a number until so many turns have ended."""
     events: list[Event] = []
     async with aclosing(host.events(session_id, after=after)) as stream:

@@ -13,11 +13,12 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import HoldfastError
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
@@ -79,7 +80,7 @@ async def ask_person(context: ToolContext, arguments: dict[str, Any]) -> str:
     return f"the person says {await context.person.answer(arguments['question'])}"
 
 
-def build(url: str, folder: Path, options: Mapping[str, Any]) -> Host:
+def build(url: str, folder: Path, options: Mapping[str, Any]) -> SessionHost:
     db = SessionDB.open(url, lease_seconds=options.get("lease", 15.0), patience=options.get("patience", 30.0))
     memory = MemoryManager(db, drain_seconds=1.0)
     if options.get("memory"):
@@ -98,7 +99,7 @@ def build(url: str, folder: Path, options: Mapping[str, Any]) -> Host:
 class Node:
     """One host and whoever commands it."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SessionHost) -> None:
         self._host = host
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,7 +125,7 @@ class Node:
                 self._follow(given["session_id"])
                 result: Any = None
             else:
-                result = await getattr(self._host, do)(**given)
+                result = await attrgetter(do)(self._host)(**given)
         except HoldfastError as problem:
             self.tell(answer=number, error=type(problem).__name__, said=str(problem))
         else:

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.core.errors import HoldfastError, HostClosed, SessionNotFound, StoreUnreachable
 from holdfast.core.states import RUNNER
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.host.conversation import Conversation
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import Engine, SessionDB
@@ -63,7 +63,7 @@ class RunnerMachine(RuleBasedStateMachine):
     def __init__(self, new_engine: Callable[[], Callable[[], Engine]]) -> None:
         super().__init__()
         self._open_engine = new_engine()
-        self._engines: dict[Host, BreakableEngine] = {}
+        self._engines: dict[SessionHost, BreakableEngine] = {}
         self._loop = asyncio.new_event_loop()
         self._failures = Failures()
         logging.getLogger("holdfast.host").addHandler(self._failures)
@@ -258,7 +258,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     # inside
 
-    async def _start(self) -> Host:
+    async def _start(self) -> SessionHost:
         engine = BreakableEngine(self._open_engine())
         db = SessionDB.on(cast(Engine, engine))
         host = a_host(db, lambda _: ScriptedModel([self._answer] * ANSWERS, record=False), options=OPTIONS)
@@ -275,7 +275,7 @@ class RunnerMachine(RuleBasedStateMachine):
         self._last_text = f"message {self._count}."
         return self._last_text
 
-    async def _end(self, host: Host) -> None:
+    async def _end(self, host: SessionHost) -> None:
         """A host that is closed has answered every request, and takes nothing more."""
         known = _conversations(host)
         await host.close()
@@ -310,7 +310,7 @@ class RunnerMachine(RuleBasedStateMachine):
         return self._loop.run_until_complete(asyncio.wait_for(call, DEADLINE))
 
 
-def _conversations(host: Host) -> list[Conversation]:
+def _conversations(host: SessionHost) -> list[Conversation]:
     return list(host._conversations.opened.values())  # noqa: SLF001 - their states are what is looked at
 
 

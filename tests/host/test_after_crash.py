@@ -157,7 +157,7 @@ def test_a_call_that_still_waited_for_its_approval_has_not_begun_and_its_turn_is
             ended = db.turns.get(turn)
             assert ended is not None
             assert ended.state == "completed"
-            assert await host.asks("s") == []
+            assert await host.overview.asks("s") == []
 
     wait(scenario())
 
@@ -245,10 +245,10 @@ def test_a_host_that_recovers_offers_nothing_and_says_that_the_turn_is_not_run_h
     async def scenario() -> None:
         async with a_host(db, ["one"], options=options("resume")) as host:
             await until(lambda: host._recovery.done)  # noqa: SLF001
-            assert (await host.session_status("s")).state == "elsewhere"
+            assert (await host.overview.session_status("s")).state == "elsewhere"
             assert await host.unfinished("s") is None
             db.let_go_of_session("s", "a process of another machine")
-            assert (await host.session_status("s")).state in ("elsewhere", "running", "idle")
+            assert (await host.overview.session_status("s")).state in ("elsewhere", "running", "idle")
             await until(lambda: words(db, "s", "assistant") == ["one"])
 
     wait(scenario())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.host.agent_cache import AT_ONCE, MOST_BEYOND
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
@@ -25,7 +25,7 @@ LONG_ANSWER = ["It takes ", Delay(600.0), "long."]
 SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
 
 
-def keeping_none(db: SessionDB, provider: HangingProvider) -> Host:
+def keeping_none(db: SessionDB, provider: HangingProvider) -> SessionHost:
     """A host that keeps no agent warm once it is swept, which is when a test wants it."""
     memory, options = memory_with(db, provider), replace(QUICK, agents=0)
     return a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options)
@@ -35,7 +35,7 @@ def names(number: int) -> list[str]:
     return [f"s{each}" for each in range(number)]
 
 
-async def spoken_in(host: Host, *sessions: str) -> None:
+async def spoken_in(host: SessionHost, *sessions: str) -> None:
     """Begin these sessions with a turn each."""
     for session in sessions:
         await host.new_session(session_id=session)
@@ -68,13 +68,13 @@ def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
     wait(scenario())
 
 
-async def swept(host: Host) -> None:
+async def swept(host: SessionHost) -> None:
     agents = host._conversations.agents  # noqa: SLF001 - what sweeps
     await until(lambda: len(agents.victims()) == CROWD)
     await agents.sweep()
 
 
-async def left_for_new_ones(host: Host) -> None:
+async def left_for_new_ones(host: SessionHost) -> None:
     for session in names(CROWD):
         await host.new_session(session)
 
@@ -85,7 +85,7 @@ def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
     db: SessionDB,
     wait: Wait,
     wedged: Callable[..., HangingProvider],
-    leave: Callable[[Host], Awaitable[None]],
+    leave: Callable[[SessionHost], Awaitable[None]],
 ) -> None:
     async def scenario() -> None:
         provider = wedged("on_session_end")
@@ -168,7 +168,7 @@ def test_a_crowd_of_messages_on_their_way_loses_no_conversation(db: SessionDB, w
                 db.create_session(session, source="test")
             await asyncio.gather(*(host.send(session, "hello") for session in names(CROWD)))
             await until(lambda: all(db.turns.running(session) for session in names(CROWD)))
-            states = [(await host.session_status(session)).state for session in names(CROWD)]
+            states = [(await host.overview.session_status(session)).state for session in names(CROWD)]
             assert states == ["running"] * CROWD
             assert all([await host.interrupt(session) for session in names(CROWD)])
             await until(lambda: not any(db.turns.running(session) for session in names(CROWD)))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.core.events import ApprovalAsked, AskClosed, Event, QuestionAsked, ToolStarted, TurnInterrupted
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext
@@ -45,7 +45,7 @@ def approver() -> Tool:
     return a_tool("approve", run)
 
 
-async def first(host: Host, kind: type[E], session_id: str = "s") -> E:
+async def first(host: SessionHost, kind: type[E], session_id: str = "s") -> E:
     """The first event of a kind, as the host shows it."""
     async with aclosing(host.events(session_id)) as events:
         async for numbered in events:
@@ -71,10 +71,10 @@ def test_a_question_is_answered_from_another_process(db: SessionDB, other_db: Se
             asked = await first(there, QuestionAsked)
             assert asked.question == "which one?"
             assert asked.choices == ("red", "blue")
-            (listed,) = await there.asks("s")
+            (listed,) = await there.overview.asks("s")
             assert (listed.ask_id, listed.kind, listed.choices) == (asked.ask_id, "question", ("red", "blue"))
             assert 0 < listed.seconds_left <= asked.seconds
-            assert (await there.session_status("s")).asking == 1
+            assert (await there.overview.session_status("s")).asking == 1
             assert await there.answer("s", asked.ask_id, "2")
             assert not await there.approve("s", asked.ask_id, "yes")
             assert (await closing).outcome == "answered: 2"

@@ -56,7 +56,7 @@ def test_the_host_refuses_it_in_every_call(db: SessionDB, wait: Wait, content: o
                 with pytest.raises(MessageInvalid):
                     await call()
                 assert db.get_session("fresh") is None, name
-            assert [each.message["content"] for each in await host.waiting("s")] == ["second"]
+            assert [each.message["content"] for each in await host.records.waiting("s")] == ["second"]
             hold.opened.set()
             await until_turns_end(host, "s", 2)
 

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from holdfast.host import ConversationStatus, Host
+from holdfast.host import ConversationStatus, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing.scripted_model import Call
 from holdfast.tools.contract import ToolContext, ToolResult
@@ -17,14 +17,14 @@ Wait = Callable[[Awaitable[Any]], Any]
 
 
 @asynccontextmanager
-async def listening(host: Host) -> AsyncIterator[list[ConversationStatus]]:
+async def listening(host: SessionHost) -> AsyncIterator[list[ConversationStatus]]:
     """What a listener has heard so far."""
     heard: list[ConversationStatus] = []
     tell = heard.append
     begun = asyncio.Event()
 
     async def listen() -> None:
-        async with aclosing(host.changes()) as changes:
+        async with aclosing(host.overview.changes()) as changes:
             begun.set()
             async for change in changes:
                 tell(change)
@@ -64,11 +64,11 @@ def test_titles_pins_the_archive_and_deletions_are_told(db: SessionDB, wait: Wai
         async with a_host(db) as host, listening(host) as heard:
             await host.new_session(session_id="s")
             await until(lambda: len(heard) == 1)
-            await host.rename("s", "trip")
+            await host.records.rename("s", "trip")
             await until(lambda: heard[-1].title == "trip")
-            await host.pin("s", pinned=True)
+            await host.records.pin("s", pinned=True)
             await until(lambda: heard[-1].pinned)
-            await host.archive("s", archived=True)
+            await host.records.archive("s", archived=True)
             await until(lambda: heard[-1].archived)
             await host.delete("s")
             await until(lambda: heard[-1].deleted)
@@ -120,7 +120,7 @@ def test_a_listener_first_hears_what_is_not_idle(db: SessionDB, wait: Wait) -> N
         db.turns.open("unfinished", {"role": "user", "content": "hm"})
         async with a_host(db) as host:
             first: dict[str, ConversationStatus] = {}
-            async with aclosing(host.changes()) as changes:
+            async with aclosing(host.overview.changes()) as changes:
                 while len(first) < 2:
                     change = await anext(changes)
                     first[change.root_id] = change
@@ -132,14 +132,14 @@ def test_a_listener_first_hears_what_is_not_idle(db: SessionDB, wait: Wait) -> N
 
 def test_a_slow_listener_gets_the_newest_of_each_and_slows_nobody(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        async with a_host(db) as host, listening(host) as heard, aclosing(host.changes()) as slow:
+        async with a_host(db) as host, listening(host) as heard, aclosing(host.overview.changes()) as slow:
             first = asyncio.ensure_future(anext(slow))
             while not first.done():
                 await host.new_session()
             for number in range(10):
                 await host.new_session(session_id=f"s{number}")
                 for title in ("a", "b", "c"):
-                    await host.rename(f"s{number}", title)
+                    await host.records.rename(f"s{number}", title)
                     # Each of them was told, so the slow one missed it.
                     told_of = (f"s{number}", title)
                     await until(lambda: told_of in [(each.root_id, each.title) for each in heard])  # noqa: B023
@@ -162,7 +162,7 @@ def test_the_open_ask_of_a_turn_is_counted(db: SessionDB, wait: Wait) -> None:
         async with a_host(db, [Call("question"), "done"], tools=[tool]) as host, listening(host) as heard:
             await host.send("s", "go")
             await until(lambda: any(each.asking == 1 for each in heard))
-            [ask] = await host.asks("s")
+            [ask] = await host.overview.asks("s")
             await host.answer("s", ask.ask_id, "this")
             await until_turns_end(host, "s")
             await until(lambda: (heard[-1].asking, heard[-1].state) == (0, "idle"))
@@ -184,6 +184,6 @@ def test_listeners_end_with_the_host_and_nothing_looks_when_nobody_listens(db: S
     wait(scenario())
 
 
-async def _to_the_end(host: Host) -> None:
-    async for _ in host.changes():
+async def _to_the_end(host: SessionHost) -> None:
+    async for _ in host.overview.changes():
         pass

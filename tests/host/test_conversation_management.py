@@ -36,24 +36,24 @@ def test_titles_pins_and_the_archive_show_in_the_list(db: SessionDB, wait: Wait)
     async def scenario() -> None:
         async with a_host(db) as host:
             one, two = await host.new_session(title="first"), await host.new_session()
-            await host.rename(two, "second")
-            await host.pin(one, pinned=True)
-            assert {each.session.title for each in await host.sessions()} == {"first", "second"}
-            assert [each.root_id for each in await host.sessions(pinned=True)] == [one]
-            await host.archive(one, archived=True)
-            assert [each.root_id for each in await host.sessions()] == [two]
-            assert [each.root_id for each in await host.sessions(archived=True)] == [one]
-            assert len(await host.sessions(archived=None)) == 2
-            await host.archive(one, archived=False)
-            await host.rename(two, "")
-            assert (await host.session(two)).session.title is None
-            for call in (host.pin, host.archive):
+            await host.records.rename(two, "second")
+            await host.records.pin(one, pinned=True)
+            assert {each.session.title for each in await host.records.sessions()} == {"first", "second"}
+            assert [each.root_id for each in await host.records.sessions(pinned=True)] == [one]
+            await host.records.archive(one, archived=True)
+            assert [each.root_id for each in await host.records.sessions()] == [two]
+            assert [each.root_id for each in await host.records.sessions(archived=True)] == [one]
+            assert len(await host.records.sessions(archived=None)) == 2
+            await host.records.archive(one, archived=False)
+            await host.records.rename(two, "")
+            assert (await host.records.session(two)).session.title is None
+            for call in (host.records.pin, host.records.archive):
                 with pytest.raises(SessionNotFound):
                     await call("nowhere", True)
             with pytest.raises(SessionNotFound):
-                await host.rename("nowhere", "x")
+                await host.records.rename("nowhere", "x")
             with pytest.raises(InvalidInput):
-                await host.rename(one, "half a pair \ud800")
+                await host.records.rename(one, "half a pair \ud800")
 
     wait(scenario())
 
@@ -69,7 +69,7 @@ def test_messages_are_read_a_page_at_a_time_in_the_live_session_or_the_very_one(
             db.rotate("s", "child", [{"role": "user", "content": "summary"}], carry_from=4)
 
             async def page(**which: Any) -> list[Any]:  # noqa: ANN401
-                return [each.message["content"] for each in await host.messages("s", **which)]
+                return [each.message["content"] for each in await host.records.messages("s", **which)]
 
             assert await page() == ["summary", "4", "5"]
             assert await page(limit=2) == ["4", "5"]
@@ -77,11 +77,11 @@ def test_messages_are_read_a_page_at_a_time_in_the_live_session_or_the_very_one(
             assert await page(after=0, limit=1) == ["4"]
             assert await page(exact=True, before=3, limit=2) == ["1", "2"]
             assert await page(exact=True, after=-1, limit=2) == ["0", "1"]
-            assert [each.id for each in await host.lineage("child")] == ["s", "child"]
+            assert [each.id for each in await host.records.lineage("child")] == ["s", "child"]
             with pytest.raises(InvalidInput):
                 await page(before=1, after=1)
             with pytest.raises(SessionNotFound):
-                await host.messages("nowhere", exact=True)
+                await host.records.messages("nowhere", exact=True)
 
     wait(scenario())
 
@@ -96,9 +96,9 @@ def test_a_deleted_conversation_is_gone_for_its_readers_and_can_begin_anew(db: S
             await host.delete("s")
             await asyncio.wait_for(reading, 5)
             assert db.get_session("s") is None
-            assert await host.sessions() == []
+            assert await host.records.sessions() == []
             with pytest.raises(SessionNotFound):
-                await host.messages("s")
+                await host.records.messages("s")
             await host.send("s", "hello again")
             await until_turns_end(host, "s")
             assert len(db.get_messages("s")) == 2
@@ -140,9 +140,9 @@ def test_a_conversation_is_not_deleted_while_its_turn_runs_here_or_elsewhere(
             assert db.hold_session("theirs", "another process") is not None
             with pytest.raises(SessionElsewhere, match="another process"):
                 await host.delete("theirs", force=True)
-            assert len(await host.sessions()) == 2
+            assert len(await host.records.sessions()) == 2
             await host.delete("s")
-            assert [each.root_id for each in await host.sessions()] == ["theirs"]
+            assert [each.root_id for each in await host.records.sessions()] == ["theirs"]
 
     wait(scenario())
 
@@ -152,9 +152,9 @@ def test_a_turn_that_a_crash_left_does_not_keep_its_conversation(db: SessionDB, 
         db.create_session("s", source="test")
         db.turns.open("s", {"role": "user", "content": "cut off"})
         async with a_host(db) as host:
-            assert (await host.session_status("s")).state == "unfinished"
+            assert (await host.overview.session_status("s")).state == "unfinished"
             await host.delete("s")
-            assert await host.sessions() == []
+            assert await host.records.sessions() == []
 
     wait(scenario())
 
@@ -166,7 +166,7 @@ def test_what_waits_keeps_a_conversation_and_runs_as_before(db: SessionDB, wait:
         async with a_host(db) as host:
             with pytest.raises(SessionBusy, match="1 messages wait"):
                 await host.delete("s")
-            assert [each.message["content"] for each in await host.waiting("s")] == ["left behind"]
+            assert [each.message["content"] for each in await host.records.waiting("s")] == ["left behind"]
             await host.run_waiting("s")
             await until_turns_end(host, "s")
             await host.delete("s")
@@ -186,10 +186,10 @@ def test_what_memory_is_owed_is_waited_for_then_a_refusal_unless_forced(db: Sess
             await until_turns_end(host, "s")
             with pytest.raises(StillOwed, match="1 turn to "):
                 await host.delete("s")
-            assert len(await host.messages("s")) == 2
+            assert len(await host.records.messages("s")) == 2
             deleting = asyncio.create_task(host.delete("s", force=True))
             await deleting
-            assert await host.sessions() == []
+            assert await host.records.sessions() == []
             await host.send("t", "hello")
             await until_turns_end(host, "t")
             gate.open()
@@ -261,7 +261,7 @@ def test_what_a_turn_asks_is_listed_until_it_is_answered(db: SessionDB, wait: Wa
         tool = Tool("risky", "does it", {"type": "object", "properties": {}}, risky)
         async with a_host(db, [Call("risky"), "done"], tools=[tool]) as host:
             await host.new_session(session_id="s")
-            assert await host.asks("s") == []
+            assert await host.overview.asks("s") == []
             await host.send("s", "go")
 
             async def asked(kind: type[Event]) -> OpenAsk:
@@ -269,21 +269,21 @@ def test_what_a_turn_asks_is_listed_until_it_is_answered(db: SessionDB, wait: Wa
                     async for numbered in events:
                         if isinstance(numbered.event, kind):
                             break
-                [ask] = await host.asks("s")
+                [ask] = await host.overview.asks("s")
                 return ask
 
             approval = await asked(ApprovalAsked)
             assert approval.kind == "approval"
             assert (approval.subject, approval.subject_kind) == ("rm -r x", "command")
             assert 0 < approval.seconds_left <= 600
-            status = await host.session_status("s")
+            status = await host.overview.session_status("s")
             assert (status.asking, status.state) == (1, "running")
             assert await host.approve("s", approval.ask_id, "yes")
             question = await asked(QuestionAsked)
             assert (question.question, question.choices) == ("which?", ("a", "b"))
             assert await host.answer("s", question.ask_id, "b")
             await until_turns_end(host, "s")
-            assert await host.asks("s") == []
+            assert await host.overview.asks("s") == []
             assert db.get_messages("s")[2]["content"] == "True b"
 
     wait(scenario())
@@ -294,11 +294,11 @@ def test_an_exported_conversation_comes_back_through_the_host(db: SessionDB, wai
         async with a_host(db) as host:
             await host.send("s", "hello")
             await until_turns_end(host, "s")
-            lines = await host.export("s")
+            lines = await host.records.export("s")
             await host.delete("s")
-            assert await host.import_session(lines) == "s"
-            assert await host.export("s") == lines
+            assert await host.records.import_session(lines) == "s"
+            assert await host.records.export("s") == lines
             with pytest.raises(ImportRefused):
-                await host.import_session(["{}"])
+                await host.records.import_session(["{}"])
 
     wait(scenario())

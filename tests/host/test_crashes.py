@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.host.contract import Beginning
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
@@ -49,7 +49,7 @@ class Process:
     def __init__(self, path: Path) -> None:
         self.engine = CrashingEngine(SqliteEngine(str(path), clock=SystemClock(), patience=5.0))
         self.db = SessionDB.on(self.engine, lease_seconds=0.5)
-        self.host: Host
+        self.host: SessionHost
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Process"]:

@@ -12,7 +12,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnUnfinished,
 )
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import until
@@ -41,7 +41,7 @@ def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
                     break
             await until(lambda: host._recovery.done)  # noqa: SLF001
             # Reading, and looking at how it stands, runs nothing.
-            assert (await host.session_status("s")).state == "unfinished"
+            assert (await host.overview.session_status("s")).state == "unfinished"
             status = await host.status()
             assert (sorted(status.waiting), status.unfinished) == (["s", "t"], ["s"])
             await host.resume("s")
@@ -49,7 +49,7 @@ def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
             # A person who decides about the turn means what waits behind it too.
             await until(lambda: len(db.get_messages("s")) == 4)
             await reading.aclose()
-            assert len(await host.waiting("t")) == 1
+            assert len(await host.records.waiting("t")) == 1
             # A person who speaks there means the earlier words too.
             await host.send("t", "and this")
             await until_turns_end(host, "t", 2)
@@ -71,9 +71,9 @@ def test_a_cut_off_turn_is_not_shown_as_one_that_runs_elsewhere(db: SessionDB, w
             while (shown := await snapshot(host)).waiting == 0:
                 await until(lambda: True)
             assert shown.turn_id == ""
-            assert (await host.session_status("s")).state == "unfinished"
+            assert (await host.overview.session_status("s")).state == "unfinished"
 
-    async def snapshot(host: Host) -> SessionSnapshot:
+    async def snapshot(host: SessionHost) -> SessionSnapshot:
         async with aclosing(host.events("s")) as stream:
             event = (await anext(stream)).event
             assert isinstance(event, SessionSnapshot)

@@ -10,7 +10,7 @@ import pytest
 from holdfast.agent import AgentOptions
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import Event, Notice, TurnCompleted
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.memory.provider_gate import gate_provider
 from holdfast.sessions import SessionDB
@@ -72,14 +72,14 @@ def hanging() -> Iterator[Callable[[str], Hanging]]:
         each.let_go.set()
 
 
-def host_with(db: SessionDB, provider: Hanging, script: list[Any]) -> Host:
+def host_with(db: SessionDB, provider: Hanging, script: list[Any]) -> SessionHost:
     memory = MemoryManager(db, drain_seconds=0.2)
     memory.add_provider(provider)
     options = AgentOptions(recall_seconds=0.2)
     return a_host(db, lambda _: ScriptedModel(script), memory=memory, agent_options=options)
 
 
-async def spoken(host: Host, session: str, turns: int = 1) -> list[Event]:
+async def spoken(host: SessionHost, session: str, turns: int = 1) -> list[Event]:
     await host.new_session(session_id=session)
     events: list[Event] = []
     for turn in range(1, turns + 1):
@@ -144,7 +144,7 @@ def test_a_conversation_gets_the_tools_of_a_provider_that_was_taken_in_after_it_
         memory.add_pending("hanging", "hanging did not answer in 5 s; going on without it")
         model = ScriptedModel(["one", "two"])
         async with a_host(db, lambda _: model, memory=memory) as host:
-            assert list(host.problems) == [
+            assert list(host.overview.problems) == [
                 "hanging did not answer in 5 s; going on without it; its turns are kept for it"
             ]
             await spoken(host, "s")
@@ -152,7 +152,7 @@ def test_a_conversation_gets_the_tools_of_a_provider_that_was_taken_in_after_it_
             await host.send("s", "again")
             await until_turns_end(host, "s", 2)
             assert [[each.name for each in request.tools] for request in model.requests] == [[], ["remember"]]
-            assert list(host.problems) == []
+            assert list(host.overview.problems) == []
             await until(lambda: db.outbox.backlog("hanging").owed == 0)
 
     wait(scenario())

@@ -11,7 +11,7 @@ from holdfast.agent import Agent
 from holdfast.core.content import LARGE_CHARACTERS
 from holdfast.core.contract import Message
 from holdfast.core.errors import MessageInvalid
-from holdfast.host import Beginning, Host
+from holdfast.host import Beginning, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import DEADLINE, Hold
@@ -54,30 +54,30 @@ def a_large_picture() -> tuple[Slow, Message]:
     return url, {"role": "user", "content": [picture(url)]}
 
 
-async def sent(host: Host, message: Message) -> None:
+async def sent(host: SessionHost, message: Message) -> None:
     await host.send("s", message)
 
 
-async def interrupting(host: Host, message: Message) -> None:
+async def interrupting(host: SessionHost, message: Message) -> None:
     await host.send("s", message, "interrupt")
 
 
-async def begun(host: Host, message: Message) -> None:
+async def begun(host: SessionHost, message: Message) -> None:
     await host.begin("fresh", message)
 
 
-async def begun_with_it(host: Host, message: Message) -> None:
+async def begun_with_it(host: SessionHost, message: Message) -> None:
     await host.begin("fresh", "hi", Beginning([message]))
 
 
-async def replaced(host: Host, message: Message) -> None:
-    waiting = await host.waiting("held")
+async def replaced(host: SessionHost, message: Message) -> None:
+    waiting = await host.records.waiting("held")
     await host.replace_waiting(waiting[0].id, message)
 
 
 @pytest.mark.parametrize("door", [sent, interrupting, begun, begun_with_it, replaced])
 def test_while_a_large_picture_is_looked_into_others_are_served(
-    db: SessionDB, wait: Wait, door: Callable[[Host, Message], Awaitable[None]]
+    db: SessionDB, wait: Wait, door: Callable[[SessionHost, Message], Awaitable[None]]
 ) -> None:
     hold = Hold()
 

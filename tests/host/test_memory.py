@@ -59,7 +59,7 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnCompleted):
                     assert host._conversations.opened["s"].running_turn is None  # noqa: SLF001 - at once
-                    assert (await host.session_status("s")).state == "idle"
+                    assert (await host.overview.session_status("s")).state == "idle"
                     assert not await host.interrupt("s")
                     assert await host.retry("s") != "s"
                     break
@@ -212,7 +212,7 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
                 if isinstance(numbered.event, TurnUnfinished):
                     break
             await until(lambda: db.sessions.uncommitted() == [])
-            assert (await host.session_status("s")).state == "unfinished"
+            assert (await host.overview.session_status("s")).state == "unfinished"
             assert (await host.status()).unfinished == ["s"]
         assert provider.committed() == [["question", "answer"]]
 

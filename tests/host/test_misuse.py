@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.core.errors import (
     CommandInterrupted,
+    HostNotStarted,
     InvalidInput,
     NotWaiting,
     SessionBusy,
@@ -21,7 +22,7 @@ from holdfast.core.events import (
     SessionTrouble,
     TurnCompleted,
 )
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import Hold, echo, until
@@ -33,7 +34,21 @@ Wait = Callable[[Awaitable[Any]], Any]
 IMPATIENT = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, patience_seconds=0.1)
 
 
-def wishes(host: Host, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
+def test_a_host_is_used_after_it_is_entered_and_entered_once(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        host = a_host(db)
+        with pytest.raises(HostNotStarted):
+            await host.send("s", "too early")
+        async with host:
+            with pytest.raises(InvalidInput, match="started already"):
+                await host.__aenter__()
+            await host.send("s", "hello")
+            assert db.get_session("s") is not None
+
+    wait(scenario())
+
+
+def wishes(host: SessionHost, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
     return {
         "clear": lambda: host.clear(session),
         "compact": lambda: host.compact(session),
@@ -49,9 +64,9 @@ def test_every_call_on_an_unknown_session_is_refused_by_name(db: SessionDB, wait
         async with a_host(db) as host:
             calls: dict[str, Callable[[], Awaitable[Any]]] = {
                 **wishes(host, "nowhere"),
-                "branch": lambda: host.branch("nowhere"),
+                "branch": lambda: host.records.branch("nowhere"),
                 "interrupt": lambda: host.interrupt("nowhere"),
-                "waiting": lambda: host.waiting("nowhere"),
+                "waiting": lambda: host.records.waiting("nowhere"),
                 "run_waiting": lambda: host.run_waiting("nowhere"),
                 "unfinished": lambda: host.unfinished("nowhere"),
                 "events": lambda: anext(host.events("nowhere")),
@@ -61,7 +76,7 @@ def test_every_call_on_an_unknown_session_is_refused_by_name(db: SessionDB, wait
                     await call()
                 assert db.get_session("nowhere") is None, name
             with pytest.raises(NotWaiting):
-                await host.withdraw(12345)
+                await host.records.withdraw(12345)
             with pytest.raises(InvalidInput):
                 await host.send("", "hi")
             with pytest.raises(InvalidInput):
@@ -82,11 +97,11 @@ def test_what_another_process_holds_is_refused_after_a_short_patience(
             assert db.hold_session("s", "another process") is not None
             with pytest.raises(SessionElsewhere, match="another process"):
                 await wishes(host, "s")[name]()
-            assert (await host.session_status("s")).state == "elsewhere"
+            assert (await host.overview.session_status("s")).state == "elsewhere"
             # Nothing of the refused wish is left to happen later.
             db.let_go_of_session("s", "another process")
             await run_turns(host, "s", "hi")
-            assert (await host.session_status("s")).state == "idle"
+            assert (await host.overview.session_status("s")).state == "idle"
             session = db.get_session("s")
             assert session is not None
             assert session.ended is None
@@ -105,7 +120,7 @@ def test_a_conversation_is_not_branched_off_while_its_turn_runs(db: SessionDB, w
             with pytest.raises(TurnAlreadyRunning):
                 await host.truncate("s", before=0)
             assert await host.unfinished("s") is None
-            branch = await host.branch("s", before=0)
+            branch = await host.records.branch("s", before=0)
             await run_turns(host, branch, "meanwhile")
             hold.opened.set()
             await until_turns_end(host, "s")
@@ -274,7 +289,7 @@ def test_a_wish_on_a_session_whose_agent_cannot_work_is_answered(db: SessionDB, 
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, SessionTrouble):
                     break
-            assert len(await host.waiting("s")) == 1
+            assert len(await host.records.waiting("s")) == 1
 
     wait(scenario())
 
@@ -299,7 +314,7 @@ def test_asking_how_a_session_stands_never_disturbs_its_turn(db: SessionDB, wait
 
             async def ask() -> None:
                 while len(db.get_messages("s")) < 40:
-                    await host.session_status("s")
+                    await host.overview.session_status("s")
                     await host.unfinished("s")
 
             asking = asyncio.create_task(ask())

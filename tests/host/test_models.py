@@ -10,14 +10,14 @@ import pytest
 
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.settings import ModelSettings, Settings
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.models.contract import Model, ModelTraits
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
 from holdfast.wiring.model_switch import ModelSwitch, named
 from tests.agent.agent_fixtures import Hold
-from tests.host.host_fixtures import a_host, until_turns_end
+from tests.host.host_fixtures import a_host, host_parts, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -49,12 +49,12 @@ class Shelf:
         await self._in_use.close_unused()
 
 
-def with_models(db: SessionDB, in_use: SwitchableModel, *others: Closing, tools: Any = ()) -> Host:  # noqa: ANN401
+def with_models(db: SessionDB, in_use: SwitchableModel, *others: Closing, tools: Any = ()) -> SessionHost:  # noqa: ANN401
     def model(_: str) -> Model:
         return in_use
 
-    parts = a_host(db, model, tools=tools)._parts  # noqa: SLF001 - the same house with a shelf in it
-    return Host(replace(parts, models=Shelf(in_use, *others), model=in_use.traits))
+    parts = host_parts(db, model, tools=tools)
+    return SessionHost(replace(parts, models=Shelf(in_use, *others), model=in_use.traits))
 
 
 def test_a_switch_leaves_the_running_turn_alone_and_counts_from_the_next(db: SessionDB, wait: Wait) -> None:

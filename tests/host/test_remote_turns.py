@@ -8,7 +8,7 @@ from holdfast.core.events import Event
 from holdfast.host.event_stream import EventStream
 from holdfast.host.remote_turns import RemoteTurns
 from holdfast.sessions import SessionDB
-from tests.host.host_fixtures import a_host
+from tests.host.host_fixtures import host_parts
 
 
 class Watcher:
@@ -16,7 +16,7 @@ class Watcher:
 
     def __init__(self, db: SessionDB) -> None:
         self._stream = EventStream("s", 100)
-        self._remote_turns = RemoteTurns(a_host(db)._parts, self._stream)  # noqa: SLF001
+        self._remote_turns = RemoteTurns(host_parts(db), self._stream)
         self._seen = 0
 
     def look(self) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import CommandInterrupted, HostClosed
 from holdfast.core.events import TurnCompleted, TurnInterrupted
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelRequest
 from holdfast.process import ShutdownBudget
@@ -30,7 +30,7 @@ GRACE = 1.5
 """What a loaded machine may add to the budget."""
 
 
-async def closed_in_time(host: Host) -> list[str]:
+async def closed_in_time(host: SessionHost) -> list[str]:
     began = time.monotonic()
     owed = await host.close(ShutdownBudget(BUDGET, SystemClock()))
     assert time.monotonic() - began < BUDGET + GRACE
@@ -169,7 +169,7 @@ def test_closing_in_mid_stream_keeps_what_had_come_and_ends_the_readers(store_ur
     wait(scenario())
 
 
-async def events_of(host: Host, session: str) -> list[Any]:
+async def events_of(host: SessionHost, session: str) -> list[Any]:
     return [numbered.event async for numbered in host.events(session, after=0)]
 
 
@@ -234,19 +234,24 @@ def test_a_second_close_waits_for_the_first_and_what_comes_after_is_refused(
                 lambda: host.interrupt("s"),
                 host.new_session,
                 lambda: host.clear("s"),
-                lambda: host.branch("s"),
+                lambda: host.records.branch("s"),
                 lambda: host.truncate("s", before=0),
                 lambda: host.retry("s"),
                 lambda: host.resume("s"),
                 lambda: host.drop("s"),
                 lambda: host.compact("s"),
-                lambda: host.waiting("s"),
+                lambda: host.records.waiting("s"),
                 lambda: host.run_waiting("s"),
                 lambda: host.answer("s", "ask", "late"),
-                host.sessions,
-                lambda: host.search("word"),
+                host.records.sessions,
+                lambda: host.records.search("word"),
                 host.status,
-                lambda: host.session_status("s"),
+                lambda: host.overview.session_status("s"),
+                lambda: host.overview.context("s"),
+                lambda: anext(host.overview.changes()),
+                lambda: host.memory.search("word"),
+                host.models,
+                lambda: host.switch_model("other"),
                 lambda: events_of(host, "s"),
             ]
             for call in calls:

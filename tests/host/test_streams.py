@@ -181,7 +181,7 @@ def test_a_reader_of_an_idle_session_hears_what_comes(db: SessionDB, wait: Wait,
         hold = Hold()
         async with a_host(db, [hold]) as host:
             await host.new_session(session_id="s")
-            await host.session_status("s")
+            await host.overview.session_status("s")
 
             async def read() -> list[str]:
                 kinds = []

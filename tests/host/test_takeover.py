@@ -11,7 +11,7 @@ import pytest
 from holdfast.agent import Agent, AgentOptions
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import SessionMoved, TurnUnfinished
-from holdfast.host import Host, HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.host.holders import ExpiredLeases
 from holdfast.process import holder_name
 from holdfast.sessions import SessionDB
@@ -37,7 +37,7 @@ def left_by(db: SessionDB, holder: str, seconds: float = 0.01) -> str:
     return db.turns.under(lease).open("s", {"role": "user", "content": "hello"}).id
 
 
-async def look(host: Host) -> bool:
+async def look(host: SessionHost) -> bool:
     """Let the host look once; whether it goes on with the conversation."""
     takeover = host._recovery._takeover  # noqa: SLF001
     assert takeover is not None

@@ -8,7 +8,7 @@ import pytest
 from holdfast.agent import AgentOptions
 from holdfast.core.errors import SessionNotFound, TurnNotFound
 from holdfast.core.events import TurnStarted
-from holdfast.host import Host, TurnDetails
+from holdfast.host import SessionHost, TurnDetails
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
@@ -30,7 +30,7 @@ def memory_with(db: SessionDB) -> MemoryManager:
     return memory
 
 
-async def one_turn(host: Host, session: str, text: str = "go") -> str:
+async def one_turn(host: SessionHost, session: str, text: str = "go") -> str:
     await host.send(session, text)
     events = await until_turns_end(host, session)
     return next(event.turn_id for event in events if isinstance(event, TurnStarted))
@@ -43,12 +43,12 @@ def test_a_turn_is_a_timeline_also_after_a_restart(store_url: str, wait: Wait) -
             async with a_host(db, script, tools=[echo()], memory=memory_with(db)) as host:
                 turn_id = await one_turn(host, "s")
                 assert host._parts.memory.flush_pending(10)  # noqa: SLF001 - until memory has it
-                return await host.turn(turn_id)
+                return await host.overview.turn(turn_id)
 
     async def second_life(turn_id: str) -> TurnDetails:
         with SessionDB.open(store_url) as db:
             async with a_host(db) as host:
-                return await host.turn(turn_id)
+                return await host.overview.turn(turn_id)
 
     view = wait(first_life())
     assert kinds(view) == ["recall", "model", "tool", "model", "storing", "delivery"]
@@ -73,15 +73,15 @@ def test_a_running_turn_shows_how_far_it_is(db: SessionDB, wait: Wait) -> None:
         async with a_host(db, script, tools=[hold.tool()], memory=memory_with(db)) as host:
             await host.send("s", "go")
             await hold.reached.wait()
-            turn_id = (await host.session_status("s")).turn_id or ""
-            view = await host.turn(turn_id)
+            turn_id = (await host.overview.session_status("s")).turn_id or ""
+            view = await host.overview.turn(turn_id)
             assert kinds(view) == ["recall", "model", "tool"]
             assert (view.state, view.ended_ms, view.recalled[0].text) == ("running", None, "likes tea")
             hold.opened.set()
             await until_turns_end(host, "s")
-            assert "storing" in kinds(await host.turn(turn_id))
+            assert "storing" in kinds(await host.overview.turn(turn_id))
             with pytest.raises(TurnNotFound):
-                await host.turn("nowhere")
+                await host.overview.turn("nowhere")
 
     wait(scenario())
 
@@ -95,7 +95,7 @@ def test_a_turn_without_an_account_is_read_off_its_messages(db: SessionDB, wait:
         db.turns.append(turn.id, [{"role": "assistant", "content": "", "tool_calls": calls}])  # type: ignore[typeddict-item]
         db.turns.append(turn.id, [{"role": "tool", "tool_call_id": "a", "content": "seen"}])
         async with a_host(db) as host:
-            view = await host.turn(turn.id)
+            view = await host.overview.turn(turn.id)
             assert [(each.kind, each.name, each.ok) for each in view.spans] == [
                 ("model", "", True),
                 ("tool", "look", True),
@@ -103,7 +103,7 @@ def test_a_turn_without_an_account_is_read_off_its_messages(db: SessionDB, wait:
             ]
             assert view.spans[-1].ended_ms is None
             await host.resume("s")
-            resumed = await host.turn(turn.id)
+            resumed = await host.overview.turn(turn.id)
             assert kinds(resumed)[:2] == ["model", "tool"]
             assert kinds(resumed)[-2:] == ["model", "storing"]
 
@@ -118,7 +118,7 @@ def test_a_delivery_that_fails_says_how_often_and_why(db: SessionDB, wait: Wait)
         [delivery] = db.outbox.claim("far", lease_seconds=5)
         db.outbox.defer(delivery, delay_seconds=0, error="no route")
         async with a_host(db) as host:
-            span = (await host.turn(turn.id)).spans[-1]
+            span = (await host.overview.turn(turn.id)).spans[-1]
             assert (span.kind, span.name, span.state) == ("delivery", "far", "owed")
             assert (span.attempts, span.error, span.ended_ms, span.ok) == (1, "no route", None, None)
 
@@ -131,11 +131,11 @@ def test_the_context_is_weighed_part_by_part(db: SessionDB, wait: Wait) -> None:
         script = [[Call("echo", {"x": "y" * 400})], hold]
         async with a_host(db, script, tools=[echo()], memory=memory_with(db)) as host:
             await host.new_session(session_id="s")
-            empty = await host.context("s")
+            empty = await host.overview.context("s")
             assert {part.name for part in empty.parts if part.count} == {"system", "tools"}
             await host.send("s", "w" * 4_000)
             await hold.reached.wait()
-            view = await host.context("s")
+            view = await host.overview.context("s")
             parts = {part.name: part for part in view.parts}
             assert parts["recalled"].count == 1
             assert parts["recalled"].tokens > 10
@@ -145,10 +145,12 @@ def test_the_context_is_weighed_part_by_part(db: SessionDB, wait: Wait) -> None:
             assert view.tokens >= parts["person"].tokens
             hold.opened.set()
             await until_turns_end(host, "s")
-            while any(part.name == "recalled" and part.count for part in (await host.context("s")).parts):
+            while any(
+                part.name == "recalled" and part.count for part in (await host.overview.context("s")).parts
+            ):
                 pass  # until the turn that was just shown to be over has left the prompt
             with pytest.raises(SessionNotFound):
-                await host.context("nowhere")
+                await host.overview.context("nowhere")
 
     wait(scenario())
 
@@ -162,7 +164,7 @@ def test_compactions_are_listed_with_what_they_took(db: SessionDB, wait: Wait) -
             await until_turns_end(host, "s", 2)
             child = await host.compact("s")
             assert child != "s"
-            view = await host.context("s")
+            view = await host.overview.context("s")
             [compaction] = view.compactions
             assert (compaction.session_id, compaction.child_id, compaction.messages) == ("s", child, 4)
             assert compaction.at_ms > 1_600_000_000_000
@@ -181,7 +183,7 @@ def test_the_context_of_a_conversation_that_nobody_has_opened_yet_is_read_from_t
             db.sessions.append_message("s", {"role": "user", "content": f"{number} " * 100})
             db.sessions.append_message("s", {"role": "assistant", "content": "ok"})
         async with a_host(db) as host:
-            parts = {part.name: part.count for part in (await host.context("s")).parts}
+            parts = {part.name: part.count for part in (await host.overview.context("s")).parts}
             assert (parts["person"], parts["assistant"]) == (3, 3)
 
     wait(scenario())
@@ -191,7 +193,7 @@ def test_the_models_own_count_is_taken_where_it_gave_one(db: SessionDB, wait: Wa
     async def scenario() -> None:
         async with a_host(db, [[Tokens(1_234, 5), "hi"]]) as host:
             await one_turn(host, "s")
-            assert 1_234 <= (await host.context("s")).tokens < 1_300
+            assert 1_234 <= (await host.overview.context("s")).tokens < 1_300
 
     wait(scenario())
 
@@ -201,6 +203,6 @@ def test_the_window_is_the_models(db: SessionDB, wait: Wait) -> None:
         async with a_host(db) as host:
             host.model = ModelTraits(name="m", context_window=123_456)
             await host.new_session(session_id="s")
-            assert (await host.context_size("s")).window == 123_456
+            assert (await host.overview.context_size("s")).window == 123_456
 
     wait(scenario())

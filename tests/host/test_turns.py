@@ -57,7 +57,7 @@ def test_messages_sent_during_a_turn_run_after_it_in_order(db: SessionDB, wait: 
             await hold.reached.wait()
             await host.send("s", "second")
             await host.send("s", "third")
-            assert len(await host.waiting("s")) == 2
+            assert len(await host.records.waiting("s")) == 2
             hold.opened.set()
             await until_turns_end(host, "s", 3)
             assert said(db, "s") == ["first", "second", "third"]
@@ -77,7 +77,7 @@ def test_a_steering_message_joins_the_running_turn(db: SessionDB, wait: Wait) ->
             hold.opened.set()
             events = await until_turns_end(host, "s")
             assert [e.text for e in events if isinstance(e, MessageJoined)] == ["by the way"]
-            assert await host.waiting("s") == []
+            assert await host.records.waiting("s") == []
 
     wait(scenario())
 
@@ -185,7 +185,7 @@ def test_a_conversation_goes_on_across_a_compaction_under_any_of_its_ids(db: Ses
             (rotated,) = [e for e in events if isinstance(e, SessionRotated)]
             await host.send(rotated.child_id, "three")
             await until_turns_end(host, "s", 3)
-            assert (await host.session_status("s")).session_id == db.sessions.live_end("s")
+            assert (await host.overview.session_status("s")).session_id == db.sessions.live_end("s")
 
     wait(scenario())
 
@@ -197,7 +197,7 @@ def test_an_empty_message_is_refused_and_so_is_any_once_the_host_closes(db: Sess
             with pytest.raises(InvalidInput, match="empty"):
                 await host.send("s", "")
             with pytest.raises(SessionNotFound):
-                await host.session_status("nowhere")
+                await host.overview.session_status("nowhere")
         with pytest.raises(HostClosed, match="not stored"):
             await host.send("s", "too late")
 

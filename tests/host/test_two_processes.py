@@ -219,10 +219,10 @@ def test_what_a_process_of_this_machine_left_is_taken_over_at_once_when_it_is_ki
         a, b = await start(lease=600), await start(lease=600)
         await a.do("send", session_id="s", text=f"hold {tmp_path / 'never'}")
         await until(lambda: bool(db.turns.unfinished()))
-        assert "state='elsewhere'" in await b.do("session_status", session_id="s")
+        assert "state='elsewhere'" in await b.do("overview.session_status", session_id="s")
         await a.kill()
         assert db.session_holder("s") is not None
-        assert "state='unfinished'" in await b.do("session_status", session_id="s")
+        assert "state='unfinished'" in await b.do("overview.session_status", session_id="s")
         assert "hold" in await b.do("unfinished", session_id="s")
         await b.do("send", session_id="s", text="are you there?")
         await until(lambda: said(db, "s", "assistant")[-1:] == ["echo are you there?"])

@@ -11,7 +11,7 @@ from holdfast.cli.plain_view import PlainView
 from holdfast.cli.session_lookup import find_on_host
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
-from holdfast.host import AskOptions, Host
+from holdfast.host import AskOptions, SessionHost
 from holdfast.process import DaemonPool, off_loop
 from holdfast.wiring.graceful_stop import GracefulStop, open_host
 
@@ -41,7 +41,7 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
 
 
 async def turn_events(
-    host: Host, session_id: str, text: str, leaving: GracefulStop
+    host: SessionHost, session_id: str, text: str, leaving: GracefulStop
 ) -> AsyncGenerator[Event, None]:
     """Send a message; returns the events of its turn. A request to stop interrupts the turn."""
     # Another process that runs the turn may have a person to ask.
@@ -49,7 +49,7 @@ async def turn_events(
     return (await host.start_turn(session_id, text, options)).events()
 
 
-async def answer(host: Host, session_id: str, text: str, leaving: GracefulStop) -> None:
+async def answer(host: SessionHost, session_id: str, text: str, leaving: GracefulStop) -> None:
     """Send one message and print its answer."""
     view = PlainView(sys.stdout, sys.stderr, live=sys.stdout.isatty())
     try:
@@ -63,11 +63,11 @@ async def answer(host: Host, session_id: str, text: str, leaving: GracefulStop) 
         raise
 
 
-def notices(host: Host) -> None:
+def notices(host: SessionHost) -> None:
     """Print what a person should know before the first answer."""
     if host.model and host.model.notice:
         say(host.model.notice)
-    for problem in host.problems:
+    for problem in host.overview.problems:
         say(problem)
 
 

@@ -10,7 +10,7 @@ from holdfast.sessions.contract import SECOND
 from holdfast.sessions.conversation_list import ListedConversation
 
 if TYPE_CHECKING:
-    from holdfast.host import Host
+    from holdfast.host import SessionHost
 
 LOOKED_AT = 1_000
 SHORT = 8
@@ -27,9 +27,9 @@ def find_in_store(db: SessionDB, wanted: str, *, archived: bool = False) -> str:
     return find_in_list(wanted, db.conversations.list(archived=True if archived else None, limit=LOOKED_AT))
 
 
-async def find_on_host(host: "Host", wanted: str) -> str:
+async def find_on_host(host: "SessionHost", wanted: str) -> str:
     """The same, through a running host."""
-    return find_in_list(wanted, await host.sessions(archived=None, limit=LOOKED_AT))
+    return find_in_list(wanted, await host.records.sessions(archived=None, limit=LOOKED_AT))
 
 
 def find_in_list(wanted: str, listed: list[ListedConversation]) -> str:

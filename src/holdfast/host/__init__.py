@@ -1,4 +1,4 @@
-"""Runs sessions for every surface. Read `contract.py` first, then `host.py`."""
+"""Runs sessions for every surface. Read `contract.py` first, then `session_host.py`."""
 
 from holdfast.host.ask import AskOptions, AskResult, TurnHandle, turn_error
 from holdfast.host.contract import (
@@ -17,7 +17,7 @@ from holdfast.host.contract import (
     SpanView,
     TurnDetails,
 )
-from holdfast.host.host import Host
+from holdfast.host.session_host import SessionHost
 
 __all__ = [
     "Accepted",
@@ -29,12 +29,12 @@ __all__ = [
     "ContextSize",
     "ContextView",
     "ConversationStatus",
-    "Host",
     "HostOptions",
     "HostParts",
     "HostStatus",
     "Numbered",
     "OpenAsk",
+    "SessionHost",
     "SpanView",
     "TurnDetails",
     "TurnHandle",

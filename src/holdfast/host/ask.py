@@ -1,7 +1,7 @@
 """`TurnHandle`: a message that was sent, and the turn that answers it.
 
 This is the one way to send a message and follow its turn: for `holdfast ask`, for lines on standard input,
-for `/v1`, and for programs (`Host.ask`, `Host.start_turn`). It finds the message's own turn among others,
+for `/v1`, and for programs (`host.ask`, `host.start_turn`). It finds the message's own turn among others,
 also when another process runs it, refuses what nobody is there to answer, and stops the turn when its reader
 leaves.
 """
@@ -48,7 +48,7 @@ from holdfast.sessions.contract import Mode
 from holdfast.tools.open_questions import NOBODY
 
 if TYPE_CHECKING:
-    from holdfast.host.host import Host
+    from holdfast.host.session_host import SessionHost
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class TurnHandle:
 
     def __init__(
         self,
-        host: "Host",
+        host: "SessionHost",
         accepted: Accepted,
         following: AsyncGenerator[list[Numbered], None],
         options: AskOptions,
@@ -244,7 +244,7 @@ class TurnHandle:
         return self.end or (event if isinstance(event, SessionMoved) else None)
 
     async def _turn_of_message(self) -> str:
-        sent = await self._host.sent(self.inbox_id)
+        sent = await self._host.records.sent(self.inbox_id)
         return sent.turn_id or "" if sent is not None else ""
 
     async def _refuse(self, asked: ApprovalAsked | QuestionAsked) -> None:
@@ -266,7 +266,7 @@ class TurnHandle:
 
     async def _cancel(self) -> None:
         with suppress(NotWaiting):
-            await self._host.withdraw(self.inbox_id)
+            await self._host.records.withdraw(self.inbox_id)
             return
         # A turn that is just being opened can't be stopped yet.
         for _ in range(TRIES):
@@ -290,7 +290,7 @@ class TurnHandle:
 
 
 async def start_turn(
-    host: "Host",
+    host: "SessionHost",
     session_id: str,
     text: str | Message | Checked,
     options: AskOptions,
@@ -315,7 +315,7 @@ async def start_turn(
 
 
 async def _send(
-    host: "Host", session_id: str, text: str | Message | Checked, options: AskOptions
+    host: "SessionHost", session_id: str, text: str | Message | Checked, options: AskOptions
 ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
     # With a key the turn may have begun or ended before: a snapshot comes first, and the handle looks.
     from_now = options.key is None

@@ -1,4 +1,4 @@
-"""The parts that a host is built from, and the data that it returns. Read this first, then `host.py`.
+"""The parts that a host is built from, and the data that it returns. Read this first, then `session_host.py`.
 
 A conversation is a session with all its continuations, known by its first session's id; one process at a
 time runs it, under a lease. `conversation.py` is its runner, `event_stream.py` numbers its events, and
@@ -168,7 +168,7 @@ class Beginning:
     """None: the host's own."""
     title: str | None = None
     prev_session_id: str | None = None
-    """The session left behind, which reaches a boundary, as with `Host.new_session`."""
+    """The session left behind, which reaches a boundary, as with `SessionHost.new_session`."""
     key: str | None = None
     """Used before, it begins nothing: the answer names the session that was begun with it."""
 

@@ -1,5 +1,6 @@
 """`Conversations`: the conversations that this process has opened, and the agents it keeps for them."""
 
+import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -8,13 +9,7 @@ from types import MappingProxyType
 from weakref import WeakValueDictionary
 
 from holdfast.agent import Agent
-from holdfast.core.errors import (
-    HoldfastError,
-    HostClosed,
-    SessionElsewhere,
-    SessionExists,
-    TurnAlreadyRunning,
-)
+from holdfast.core.errors import HoldfastError, SessionElsewhere, SessionExists, TurnAlreadyRunning
 from holdfast.host.agent_cache import AgentCache
 from holdfast.host.contract import ConversationStatus, HostParts
 from holdfast.host.conversation import Conversation
@@ -61,8 +56,7 @@ class Conversations:
     async def open(self, session_id: str, *, create: bool = False) -> Conversation:
         """The conversation a session belongs to."""
         root_id, live, last = await self._call(self._place, session_id, create)
-        if self._call.closed:
-            raise HostClosed
+        self._call.require_open()
         if (found := self._find(root_id)) is not None:
             return found
         opened = self._add(root_id, live)
@@ -78,10 +72,14 @@ class Conversations:
             return found
         return await self.open(session_id, create=create)
 
+    async def readable(self, session_id: str) -> Conversation:
+        """The same, and not looked up either while it runs here or is about to: then it is there."""
+        here = self._opened.get(session_id)
+        return here if here is not None and here.is_wanted else await self.open(session_id)
+
     def begun(self, session_id: str) -> Conversation:
         """A session has just been made here: it is its own conversation."""
-        if self._call.closed:
-            raise HostClosed
+        self._call.require_open()
         return self._find(session_id) or self._add(session_id, session_id)
 
     def _find(self, root_id: str) -> Conversation | None:
@@ -178,6 +176,8 @@ class Conversations:
 
     async def delete(self, conversation: Conversation, *, force: bool) -> None:
         """Delete it under its lease, and forget it here; raises what the store refuses."""
+        if not force:
+            await self._delivered(conversation.root_id)
         sessions: list[str] = []
 
         async def remove(_: Agent) -> None:
@@ -194,6 +194,16 @@ class Conversations:
         self.changes.touched(conversation.root_id)
         for each in sessions:
             await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
+
+    async def _delivered(self, root_id: str) -> None:
+        """Give what is owed to memory a moment to be delivered."""
+        options = self._parts.options
+        with suppress(TimeoutError):
+            async with asyncio.timeout(options.patience_seconds):
+                while True:
+                    if not await self._call(self._db.outbox.open_in, root_id):
+                        return
+                    await asyncio.sleep(options.poll_seconds)
 
     async def sweep(self) -> None:
         """Let go of what is long unused, now and then."""

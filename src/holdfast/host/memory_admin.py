@@ -22,12 +22,14 @@ class MemoryAdmin:
 
     async def search(self, query: str, *, provider: str = "", limit: int = 20) -> MemorySearchResult:
         """Search the providers' memories; an empty name means all of them that answer."""
+        self._call.require_open()
         return await off_loop(
             self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
         )
 
     async def forget(self, provider: str, memory_id: str) -> None:
         """Remove something from a provider's memory for good; the conversation itself stays on record."""
+        self._call.require_open()
         if not await off_loop(self._parts.pools.work, self._parts.memory.forget, provider, memory_id):
             raise InvalidInput(f"{provider} has nothing with the id {memory_id!r}")
 

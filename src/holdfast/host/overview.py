@@ -1,8 +1,8 @@
 """`Overview`: what people ask a host about conversations, as they are on record and as they run here."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import suppress
 from itertools import pairwise
 
 from holdfast.agent.transcript import Transcript
@@ -18,24 +18,30 @@ from holdfast.host.contract import (
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversation_status import open_asks
 from holdfast.host.conversations import Conversations
-from holdfast.host.records import Records
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.timeline import MS, turn_details
+from holdfast.models.contract import ModelTraits
 
 MEMORY_SECONDS = 1.0
 """How long memory may take to say what it adds to a prompt, when only its size is asked for."""
 
 
-class Overview(Records):
-    """Answers, and changes nothing."""
+class Overview:
+    """Answers, and changes nothing. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts) -> None:
-        call = StoreCalls(parts.db, parts.pools.store)
-        self._conversations = Conversations(parts, call)
-        super().__init__(parts, call, self._conversations.changes.touched)
-        self.source = parts.options.source
-        self.model = parts.model
-        self.tools = parts.tools
+    def __init__(
+        self,
+        parts: HostParts,
+        call: StoreCalls,
+        conversations: Conversations,
+        model: Callable[[], ModelTraits | None],
+    ) -> None:
+        """`model` tells which one answers now."""
+        self._parts = parts
+        self._db = parts.db
+        self._call = call
+        self._conversations = conversations
+        self._model = model
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -51,11 +57,9 @@ class Overview(Records):
         """How these conversations stand now, each named by its first session; one read for all of them."""
         return await self._conversations.statuses(root_ids)
 
-    async def changes(self) -> AsyncGenerator[ConversationStatus, None]:
+    def changes(self) -> AsyncGenerator[ConversationStatus, None]:
         """Every conversation that is not idle, then each whenever it changes, here or in another process."""
-        async with aclosing(self._conversations.changes.listen()) as changes:
-            async for change in changes:
-                yield change
+        return self._conversations.changes.listen()
 
     async def session_status(self, session_id: str) -> ConversationStatus:
         """How one conversation stands."""
@@ -66,7 +70,8 @@ class Overview(Records):
     async def context_size(self, session_id: str) -> ContextSize:
         """How full the model's window is with this conversation."""
         conversation = await self._conversations.open(session_id)
-        window = self.model.context_window if self.model else 0
+        model = self._model()
+        window = model.context_window if model else 0
         return ContextSize(await self._context_tokens(conversation), window)
 
     async def _context_tokens(self, conversation: Conversation) -> int:
@@ -86,12 +91,10 @@ class Overview(Records):
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 
     def _compactions(self, root_id: str) -> list[CompactedStretch]:
-        line = self._db.sessions.conversation(root_id)
+        sessions = self._db.sessions
         return [
-            CompactedStretch(
-                ended.id, child.id, child.started // MS, self._db.sessions.message_count(ended.id)
-            )
-            for ended, child in pairwise(line)
+            CompactedStretch(ended.id, child.id, child.started // MS, sessions.message_count(ended.id))
+            for ended, child in pairwise(sessions.conversation(root_id))
         ]
 
     async def turn(self, turn_id: str) -> TurnDetails:

@@ -1,6 +1,6 @@
 """`Records`: what a host answers and does with the store alone, whether a conversation runs or not.
 
-`Host` adds to this what needs a conversation's runner. Listeners of `Host.changes` are told of each change.
+Listeners of `Overview.changes` are told of each change.
 """
 
 from collections.abc import Callable, Iterable
@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.ids import id_for, new_id
-from holdfast.host.contract import HostParts
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
@@ -18,10 +17,9 @@ from holdfast.sessions.conversation_list import ListedConversation
 class Records:
     """Conversations as they are on record. Every method on the host's loop."""
 
-    def __init__(self, parts: HostParts, call: StoreCalls, notify: Callable[[str], None]) -> None:
+    def __init__(self, db: SessionDB, call: StoreCalls, notify: Callable[[str], None]) -> None:
         """`notify` hears the root of each conversation that is changed here."""
-        self._parts = parts
-        self._db: SessionDB = parts.db
+        self._db = db
         self._call = call
         self._notify = notify
 
@@ -139,7 +137,7 @@ class Records:
         Of the conversation's live session or, `exact`, of the very one that is named. The same `key` again
         makes no other: the answer is where the first one goes on.
         """
-        fresh, made = await self._made_by("branch", session_id, key)
+        fresh, made = await self.made_by("branch", session_id, key)
         if made is not None:
             return made
 
@@ -163,9 +161,7 @@ class Records:
         await self._call(self._db.inbox.withdraw, inbox_id)
         await self._notify_about(inbox_id)
 
-    # inside
-
-    async def _made_by(self, call: str, session_id: str, key: str | None) -> tuple[str, str | None]:
+    async def made_by(self, call: str, session_id: str, key: str | None) -> tuple[str, str | None]:
         """The id of the session that a call makes and, when its key was used before, where that goes on."""
         if key is None:
             return new_id(), None
@@ -175,6 +171,8 @@ class Records:
             return None if self._db.get_session(fresh) is None else self._db.sessions.live_end(fresh)
 
         return fresh, await self._call(made)
+
+    # inside
 
     async def _change(self, session_id: str, change: Callable[[], None]) -> None:
         def work() -> str:

@@ -176,6 +176,11 @@ class Recovery:
         still = db.turns.get(turn.id)
         return found if still is not None and still.state == "running" else None
 
+    def cut_off_sessions(self) -> list[str]:
+        """The sessions whose turn lost its process. On a thread."""
+        sessions = [turn.session_id for turn in self._parts.db.turns.unfinished()]
+        return [each for each in sessions if self.cut_off(each) is not None]
+
     def _is_held(self, session_id: str) -> bool:
         """Whether somebody runs the conversation, or may be about to take it up again; on a thread."""
         if living_holder(self._parts.db, session_id) is not None:

@@ -20,13 +20,16 @@ class StoreCalls:
         self._pool = pool
         self.closed = False
 
-    async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def require_open(self) -> None:
+        """Raise `HostClosed` once the host is ending."""
         if self.closed:
             raise HostClosed
+
+    async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self.require_open()
         return await off_loop(self._pool, fn, *args, **kwargs)
 
     async def run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """For a named operation: `SessionDB.run`."""
-        if self.closed:
-            raise HostClosed
+        self.require_open()
         return await self._db.run(self._pool, operation, *args, **kwargs)

@@ -1,5 +1,6 @@
 """Threads, event loops, cancellation, signals and the end of the process. Read `contract.py` first."""
 
+from holdfast.process.background_tasks import BackgroundTasks
 from holdfast.process.cancellation import finish_despite_cancel, is_cancelled
 from holdfast.process.contract import PoolStats, StageTime, WorkCancelled
 from holdfast.process.daemon_pool import DaemonPool
@@ -29,6 +30,7 @@ from holdfast.process.signals import StopSignals, exit_code_for
 
 __all__ = [
     "EXIT_STUCK",
+    "BackgroundTasks",
     "DaemonLoop",
     "DaemonPool",
     "ExitBarrier",

@@ -4,7 +4,7 @@
   `all_done` waits for several. `LoopThread` is for blocking code that runs coroutines on a loop of its own.
 - Event loops: `run` and `use_daemon_loops` make loops whose default executor is a daemon pool. `NameLookup`
   resolves host names.
-- Cancellation: `finish_despite_cancel` and `is_cancelled`.
+- Tasks: `finish_despite_cancel`, `is_cancelled`, and `BackgroundTasks` for those that nobody awaits.
 - The end of the process: `StopSignals` receives the signals. `ShutdownBudget` is the one deadline for
   everything that must finish. `ExitWatchdog` ends a process whose clean-up is stuck. `ExitBarrier` makes the
   exit wait for work that must not be cut off.

@@ -76,7 +76,7 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
         )
         hosted.watch(_FreezeAfterFirstTurn())
         async with run_server(parts, listening) as running:
-            problems = (*hosted.problems, page_problem(PAGE))
+            problems = (*hosted.overview.problems, page_problem(PAGE))
             _announce(link, problems, hosted.model.notice if hosted.model else "")
             _announce_names(link, settings.web)
             if open_browser:

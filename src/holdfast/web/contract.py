@@ -23,8 +23,8 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
-from holdfast.host import Host
-from holdfast.web.background import BackgroundTasks
+from holdfast.host import SessionHost
+from holdfast.process import BackgroundTasks
 from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
 
@@ -44,7 +44,7 @@ async def _no_models() -> tuple[str, list[str]]:
 class WebParts:
     """What the application is built from."""
 
-    host: Host
+    host: SessionHost
     settings: WebSettings
     token: Secret
     """What clients must show. An empty token: clients need none."""
@@ -62,10 +62,10 @@ async def _web(request: Request) -> WebParts:
     return web
 
 
-async def _host(request: Request) -> Host:
+async def _host(request: Request) -> SessionHost:
     return (await _web(request)).host
 
 
 WebDep = Annotated[WebParts, Depends(_web)]
-HostDep = Annotated[Host, Depends(_host)]
+HostDep = Annotated[SessionHost, Depends(_host)]
 """What a route declares to get the parts or the host."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.contract import Message
 from holdfast.core.messages import text_of
-from holdfast.host import Accepted, ConversationStatus, Host
+from holdfast.host import Accepted, ConversationStatus, SessionHost
 from holdfast.sessions.contract import Session
 from holdfast.sessions.conversation_list import PREVIEW, ListedConversation
 from holdfast.web.views import (
@@ -19,14 +19,14 @@ from holdfast.web.views import (
 )
 
 
-async def views_of(host: Host, listed: Sequence[ListedConversation]) -> list[SessionView]:
+async def views_of(host: SessionHost, listed: Sequence[ListedConversation]) -> list[SessionView]:
     """The conversations of a list with their current states."""
-    statuses = await host.statuses([each.root_id for each in listed])
+    statuses = await host.overview.statuses([each.root_id for each in listed])
     return [_view(each, now) for each, now in zip(listed, statuses, strict=True)]
 
 
-async def view_of(host: Host, session_id: str) -> SessionView:
-    [view] = await views_of(host, [await host.session(session_id)])
+async def view_of(host: SessionHost, session_id: str) -> SessionView:
+    [view] = await views_of(host, [await host.records.session(session_id)])
     return view
 
 
@@ -71,28 +71,28 @@ def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
     )
 
 
-async def detail_of(host: Host, session_id: str) -> SessionDetail:
+async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     """A conversation with all that a page needs to show it."""
     view = await view_of(host, session_id)
-    status = await host.session_status(session_id)
-    context = await host.context_size(session_id)
+    status = await host.overview.session_status(session_id)
+    context = await host.overview.context_size(session_id)
     unfinished = await host.unfinished(session_id)
-    failed = await host.failed(session_id)
+    failed = await host.records.failed(session_id)
     return SessionDetail(
         **view.model_dump(),
         turn_id=status.turn_id,
         context_tokens=context.tokens,
         context_window=context.window,
-        lineage=[await _lineage(host, each) for each in await host.lineage(session_id)],
+        lineage=[await _lineage(host, each) for each in await host.records.lineage(session_id)],
         unfinished=UnfinishedView.of(unfinished) if unfinished else None,
         failed=FailedView.of(failed) if failed else None,
-        waiting_messages=[WaitingView.of(each) for each in await host.waiting(session_id)],
-        asks=[AskView.of(each) for each in await host.asks(session_id)],
+        waiting_messages=[WaitingView.of(each) for each in await host.records.waiting(session_id)],
+        asks=[AskView.of(each) for each in await host.overview.asks(session_id)],
     )
 
 
-async def _lineage(host: Host, session: Session) -> LineageView:
-    last = await host.messages(session.id, limit=1, exact=True)
+async def _lineage(host: SessionHost, session: Session) -> LineageView:
+    last = await host.records.messages(session.id, limit=1, exact=True)
     return LineageView(
         id=session.id,
         started_at=milliseconds(session.started),

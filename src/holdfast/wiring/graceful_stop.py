@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, suppress
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.core.stop_signal import StoppedBySignal
-from holdfast.host import AfterCrash, Host
+from holdfast.host import AfterCrash
 from holdfast.process import ExitWatchdog, ShutdownBudget, StopSignals
-from holdfast.wiring.settings_host import Host as SettingsHost
+from holdfast.wiring.settings_host import Host
 from holdfast.wiring.store_opener import exit_watchdog
 
 SHUTDOWN_SECONDS = 5.0
@@ -94,7 +94,7 @@ async def open_host(
     """A host for one command, with its `GracefulStop`. A signal before the host is open ends the command."""
     leaving = GracefulStop(exit_watchdog(settings), say)
     with leaving.signals:
-        made = SettingsHost(settings, source=source, after_crash=after_crash, attended=attended)
+        made = Host(settings, source=source, after_crash=after_crash, attended=attended)
         host = await _opened(made, leaving)
         try:
             yield host, leaving
@@ -102,7 +102,7 @@ async def open_host(
             await leaving.close(host, settings)
 
 
-async def _opened(host: SettingsHost, leaving: GracefulStop) -> Host:
+async def _opened(host: Host, leaving: GracefulStop) -> Host:
     opening = asyncio.ensure_future(host.__aenter__())
     stop = asyncio.ensure_future(leaving.requested.wait())
     await asyncio.wait([opening, stop], return_when=asyncio.FIRST_COMPLETED)

@@ -5,16 +5,14 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Self
 
-from holdfast import host as hosting
 from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
-from holdfast.host import AfterCrash, HostOptions, HostParts
+from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
 from holdfast.memory import SessionLifecycle
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.process import off_loop
@@ -39,7 +37,7 @@ TODO = "todo"
 Emit = Callable[[Event], None]
 
 
-class Host(hosting.Host):
+class Host(SessionHost):
     """The sessions of this process, as the settings say: `async with Host(settings) as host`.
 
     `after_crash` is used where the setting `host.after_crash` is empty. With `ask`, the program decides about
@@ -56,14 +54,11 @@ class Host(hosting.Host):
         after_crash: AfterCrash = "ask",
         attended: bool = True,
     ) -> None:
-        self._settings = load_settings() if settings is None else settings
-        rule = self._settings.host.after_crash or after_crash
-        self._host_options = HostOptions(source=source, after_crash=rule, attended=attended)
-
-    async def __aenter__(self) -> Self:
-        # Finding the model and starting tool servers need the event loop, so they happen here.
-        super().__init__(await _host_parts(self._settings, self._host_options, self._deliver))
-        return await super().__aenter__()
+        settings = load_settings() if settings is None else settings
+        rule = settings.host.after_crash or after_crash
+        options = HostOptions(source=source, after_crash=rule, attended=attended)
+        # Finding the model and starting tool servers need the event loop, so they wait for it.
+        super().__init__(lambda: _host_parts(settings, options, self._deliver))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
@@ -127,15 +122,8 @@ async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver
             return PersonBehindPolicy(box.policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person)
-        offer = Offer(
-            model,
-            db,
-            shared,
-            own,
-            memory,
-            asking=frozenset({ask_user.name}),
-            unattended=unattended,
-        )
+        asking = frozenset({ask_user.name})
+        offer = Offer(model, db, shared, own, memory, asking=asking, unattended=unattended)
         tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
         return Agent(model, db, session_id, memory, tools, own)
 

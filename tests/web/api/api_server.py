@@ -10,7 +10,7 @@ import httpx2
 
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
 from holdfast.tools.contract import Tool
@@ -29,7 +29,7 @@ class Served:
     """The server, and a client that shows the token."""
 
     web: WebParts
-    host: Host
+    host: SessionHost
     port: int
     http: httpx2.AsyncClient
 

@@ -95,7 +95,7 @@ def test_it_holds_for_later_turns_and_after_a_restart_until_another_is_given(
             await server.host.compact("desk")
             await chat(server, **DESK)
             assert "Be long." in model.system
-            branch = await server.host.branch("desk")
+            branch = await server.host.records.branch("desk")
             await server.send(branch, "in the branch")
             await server.until(branch, "TurnCompleted", after=0)
             assert "Be long." in model.system

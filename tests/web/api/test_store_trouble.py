@@ -85,13 +85,13 @@ def test_a_status_shows_the_trouble_of_a_turn_that_has_given_up_on_its_record(
                 await hold.reached.wait()
                 full(db, 5)
                 hold.opened.set()
-                while "is full" not in (await host.session_status("s")).trouble:
+                while "is full" not in (await host.overview.session_status("s")).trouble:
                     pass
                 assert "is full" in (await host.status()).troubles["s"]
                 full(db, None)
                 events = await until_turns_end(host, "s")
                 assert isinstance(events[-1], TurnCompleted), "the answer was whole"
-                while (await host.session_status("s")).trouble:
+                while (await host.overview.session_status("s")).trouble:
                     pass
                 assert (await host.status()).troubles == {}
 

@@ -20,7 +20,8 @@ from holdfast.cli.terminal.view import TerminalView
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, SessionSnapshot, TurnStarted
-from holdfast.host import Host
+from holdfast.host import SessionHost
+from holdfast.process import BackgroundTasks
 from holdfast.sessions.contract import Mode
 from holdfast.tools.open_questions import parse_approval
 from holdfast.wiring.graceful_stop import GracefulStop
@@ -34,7 +35,7 @@ AGAIN_SECONDS = 2.0
 class Chat:
     """The conversation on a terminal. Used on the loop's thread only."""
 
-    def __init__(self, host: Host, leaving: GracefulStop, screen: Screen, clock: Clock) -> None:
+    def __init__(self, host: SessionHost, leaving: GracefulStop, screen: Screen, clock: Clock) -> None:
         self.host = host
         self.screen = screen
         screen.on_rows_kept = self._rows_kept
@@ -49,7 +50,7 @@ class Chat:
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._reader: asyncio.Task[None] | None = None
         self._taken: set[int] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = BackgroundTasks()
         self._last_interrupt = float("-inf")
         self._question: tuple[str, dict[str, str], asyncio.Future[str]] | None = None
 
@@ -155,7 +156,7 @@ class Chat:
         self._taken.clear()
         self.view.close()
         self.view = TerminalView(self.screen, self._clock)
-        for message in await self.host.waiting(session_id):
+        for message in await self.host.records.waiting(session_id):
             content = message.message.get("content")
             self.view.waiting[message.id] = (message.mode, content if isinstance(content, str) else "…")
         ready = asyncio.Event()
@@ -170,7 +171,7 @@ class Chat:
         if session_id is None:
             return
         turns = view.turns
-        context = await self.host.context_size(session_id)
+        context = await self.host.overview.context_size(session_id)
         # A turn that ended since then has newer numbers.
         if view.turns == turns:
             view.context, view.window = context.tokens, context.window
@@ -227,12 +228,9 @@ class Chat:
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run work in the background; its errors are shown."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        self._tasks.keep(work).add_done_callback(self._show_error)
 
-    def _done(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
+    def _show_error(self, task: "asyncio.Task[Any]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, HoldfastError):
             self.view.note(f"✗ {error}", "red")

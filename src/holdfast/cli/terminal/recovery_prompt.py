@@ -9,7 +9,7 @@ from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.slash_commands import SlashCommands
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import text_of
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.sessions.contract import InboxMessage
 
 LOOK_SECONDS = 1.0
@@ -53,14 +53,14 @@ class RecoveryPrompt:
             chat.view.note(
                 f"  {names} left no result and may have taken effect; nothing is run again unasked."
             )
-        if waiting := await chat.host.waiting(session_id):
+        if waiting := await chat.host.records.waiting(session_id):
             self._show(session_id, waiting)
         chosen = await chat.choose("[c]ontinue, [r]etry, [d]rop or [l]eave it", CUT_OFF)
         if chosen == "leave":
             return
         # Messages that wait behind the turn run after it, so the conversation is shown from here on.
         if session_id != chat.session_id:
-            SlashCommands(chat).show_end(await chat.host.messages(session_id))
+            SlashCommands(chat).show_end(await chat.host.records.messages(session_id))
         works: dict[str, Callable[[str], Coroutine[Any, Any, Any]]] = {
             "continue": chat.host.resume,
             "retry": chat.host.retry,
@@ -82,9 +82,9 @@ class RecoveryPrompt:
         # Those of the conversation on the screen are not from an earlier run.
         if session_id in (chat.session_id, *self._asked):
             return
-        if await chat.host.holder(session_id) is not None:
+        if await chat.host.records.holder(session_id) is not None:
             return
-        messages = await chat.host.waiting(session_id)
+        messages = await chat.host.records.waiting(session_id)
         if not messages:
             return
         self._asked.add(session_id)
@@ -95,7 +95,7 @@ class RecoveryPrompt:
             await chat.host.run_waiting(session_id)
         elif chosen == "withdraw":
             for message in messages:
-                await chat.host.withdraw(message.id)
+                await chat.host.records.withdraw(message.id)
             chat.view.note("Withdrawn; they are kept as withdrawn.")
             if session_id == self._wanted:
                 await chat.attach(session_id)
@@ -106,11 +106,11 @@ class RecoveryPrompt:
             self._chat.view.note(f"  “{one_line(text_of(message.message), 70)}”", "yellow")
 
 
-async def needs_decision(host: Host, session_id: str) -> bool:
+async def needs_decision(host: SessionHost, session_id: str) -> bool:
     """Whether something in this conversation must be asked about before it goes on."""
-    if await host.holder(session_id) is not None:
+    if await host.records.holder(session_id) is not None:
         return False
-    return bool(await host.waiting(session_id)) or await host.unfinished(session_id) is not None
+    return bool(await host.records.waiting(session_id)) or await host.unfinished(session_id) is not None
 
 
 def _count(number: int) -> str:

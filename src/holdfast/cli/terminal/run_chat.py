@@ -17,7 +17,7 @@ from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.slash_commands import ABOUT, SlashCommands
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.wiring import data_folder, environment
 from holdfast.wiring.graceful_stop import GracefulStop, open_host
 
@@ -44,7 +44,7 @@ async def run_chat(settings: Settings, wanted: str) -> None:
         session_id = None
         if wanted:
             session_id = await find_on_host(host, wanted)
-            SlashCommands(chat).show_end(await host.messages(session_id))
+            SlashCommands(chat).show_end(await host.records.messages(session_id))
             if not await needs_decision(host, session_id):
                 await chat.attach(session_id)
         await chat.screen.settle()
@@ -54,12 +54,12 @@ async def run_chat(settings: Settings, wanted: str) -> None:
     leaving.raise_signal()
 
 
-def greet(chat: Chat, host: Host) -> None:
+def greet(chat: Chat, host: SessionHost) -> None:
     name = host.model.name if host.model else "an unknown model"
     chat.view.note(f"Holdfast with {name}. /help lists the commands, Ctrl-D leaves.", "bold")
     if host.model and host.model.notice:
         chat.view.note(host.model.notice, "yellow")
-    for problem in host.problems:
+    for problem in host.overview.problems:
         chat.view.note(f"! {problem}", "yellow")
 
 

@@ -104,7 +104,7 @@ class SlashCommands:
         host = self._chat.host
         session_id = find_in_list(wanted, self._listed) if self._listed else await find_on_host(host, wanted)
         await self._chat.attach(session_id)
-        self.show_end(await self._chat.host.messages(session_id))
+        self.show_end(await self._chat.host.records.messages(session_id))
 
     def show_end(self, stored: list[StoredMessage]) -> None:
         """Print the last turn of a conversation."""
@@ -121,7 +121,7 @@ class SlashCommands:
         self._say("")
 
     async def _sessions(self, _: str) -> None:
-        self._listed = await self._chat.host.sessions(limit=SHOWN)
+        self._listed = await self._chat.host.records.sessions(limit=SHOWN)
         if not self._listed:
             self._say("There are no conversations yet.")
         width = self._chat.screen.width - 1
@@ -131,7 +131,7 @@ class SlashCommands:
     async def _search(self, words: str) -> None:
         if not words:
             raise InvalidInput("/search needs words to look for")
-        hits = await self._chat.host.search(words, limit=SHOWN)
+        hits = await self._chat.host.records.search(words, limit=SHOWN)
         width = self._chat.screen.width - 1
         for hit in hits:
             found = "".join(part.text for part in hit.snippet)
@@ -145,7 +145,7 @@ class SlashCommands:
         self._say(f"Taken back: {one_line(text_of(last.message), 60)}", style="dim")
 
     async def _last_said(self, session_id: str) -> StoredMessage:
-        stored = await self._chat.host.messages(session_id)
+        stored = await self._chat.host.records.messages(session_id)
         last = next((each for each in reversed(stored) if each.message["role"] == "user"), None)
         if last is None:
             raise InvalidInput("there is no message to go back to in this conversation")
@@ -163,7 +163,7 @@ class SlashCommands:
         await self._chat.host.send(branch, last.message)
 
     async def _branch(self, _: str) -> None:
-        branch = await self._chat.host.branch(self._here())
+        branch = await self._chat.host.records.branch(self._here())
         await self._chat.attach(branch)
         self._say(f"This goes on in a copy, …{branch[-8:]}; the original is kept.", style="dim")
 
@@ -246,13 +246,13 @@ class SlashCommands:
     async def _export(self, target: str) -> None:
         if not target:
             raise InvalidInput("/export needs a file to write")
-        lines = await self._chat.host.export(self._here())
+        lines = await self._chat.host.records.export(self._here())
         self._say(f"written to {write_lines(target, lines)}")
 
     async def _status(self, _: str) -> None:
         status = await self._chat.host.status()
         if self._chat.session_id is not None:
-            session = await self._chat.host.session_status(self._chat.session_id)
+            session = await self._chat.host.overview.session_status(self._chat.session_id)
             self._say(f"conversation {session.session_id}: {session.state}, {session.waiting} waiting")
             if session.trouble:
                 self._say(f"it can't go on: {session.trouble}")

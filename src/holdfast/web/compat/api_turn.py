@@ -118,7 +118,7 @@ class ApiTurn:
             self.session_id = new_id()  # it begins with the message
             return
         try:
-            self.session_id = (await host.session(request.session_id)).session.id
+            self.session_id = (await host.records.session(request.session_id)).session.id
         except SessionNotFound:
             if request.response_id:
                 raise ProblemRaised(
@@ -137,7 +137,7 @@ class ApiTurn:
         by_client = [text_of(each) for each in self.request.history if each["role"] == "user"]
         if not by_client:
             return False
-        stored = await self.web.host.messages(self.session_id, limit=COMPARED)
+        stored = await self.web.host.records.messages(self.session_id, limit=COMPARED)
         said = [text_of(each.message) for each in stored if each.message["role"] == "user"]
         rest = iter(said)
         return not all(text in rest for text in by_client[-len(said) :] if said)

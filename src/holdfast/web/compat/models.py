@@ -5,7 +5,7 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from holdfast.host import Host
+from holdfast.host import SessionHost
 from holdfast.web.contract import HostDep
 from holdfast.web.problems import ProblemRaised, openai_error_responses
 
@@ -41,6 +41,6 @@ async def read_model(host: HostDep, model: str) -> ApiModel:
     return ApiModel(id=model)
 
 
-def _names(host: Host) -> list[str]:
+def _names(host: SessionHost) -> list[str]:
     named = host.model.name if host.model else OWN
     return [OWN] if named == OWN else [OWN, named]

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from holdfast.web.background import start_or_refuse
 from holdfast.web.bodies import CompactBody, KeyBody
 from holdfast.web.contract import HostDep, WebDep
 from holdfast.web.problems import error_responses
@@ -21,26 +22,26 @@ async def retry(host: HostDep, session_id: str, body: KeyBody | None = None) -> 
 @router.post("/resume", status_code=202)
 async def resume(web: WebDep, session_id: str) -> CommandView:
     """Resume a turn that a crash cut off."""
-    await web.background.start(web.host.resume(session_id))
-    return CommandView(session_id=(await web.host.session(session_id)).session.id)
+    await start_or_refuse(web.background, web.host.resume(session_id))
+    return CommandView(session_id=(await web.host.records.session(session_id)).session.id)
 
 
 @router.post("/drop", status_code=202)
 async def drop(host: HostDep, session_id: str) -> CommandView:
     """End a turn that a crash cut off; its messages are kept."""
     await host.drop(session_id)
-    return CommandView(session_id=(await host.session(session_id)).session.id)
+    return CommandView(session_id=(await host.records.session(session_id)).session.id)
 
 
 @router.post("/compact", status_code=202)
 async def compact(web: WebDep, session_id: str, body: CompactBody | None = None) -> CommandView:
     """Summarise the conversation now."""
-    await web.background.start(web.host.compact(session_id, body.focus if body else ""))
-    return CommandView(session_id=(await web.host.session(session_id)).session.id)
+    await start_or_refuse(web.background, web.host.compact(session_id, body.focus if body else ""))
+    return CommandView(session_id=(await web.host.records.session(session_id)).session.id)
 
 
 @router.post("/run_waiting", status_code=202)
 async def run_waiting(host: HostDep, session_id: str) -> CommandView:
     """Run the messages that an earlier run of the program left waiting."""
     await host.run_waiting(session_id)
-    return CommandView(session_id=(await host.session(session_id)).session.id)
+    return CommandView(session_id=(await host.records.session(session_id)).session.id)

@@ -91,6 +91,6 @@ async def _events(
 
 async def _changes(web: WebParts) -> AsyncGenerator[bytes, None]:
     yield RETRY_HINT
-    async with aclosing(web.streams.read(web.host.changes())) as changes:
+    async with aclosing(web.streams.read(web.host.overview.changes())) as changes:
         async for change in changes:
             yield f"event: ConversationStatus\ndata: {json.dumps(asdict(change))}\n\n".encode()

@@ -79,7 +79,7 @@ async def readyz(web: WebDep) -> ReadyView:
     """The store can be written, and the server accepts requests."""
     if web.streams.closing:
         raise ProblemRaised(503, "Closing", "Holdfast is shutting down.", "Start it again.")
-    await web.host.require_store()
+    await web.host.records.require_store()
     return ReadyView()
 
 
@@ -112,7 +112,7 @@ async def status(web: WebDep) -> StatusView:
         workspace=now.workspace,
         approval=now.approval,
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
-        problems=list(web.host.problems),
+        problems=list(web.host.overview.problems),
     )
 
 

@@ -35,7 +35,7 @@ async def read_messages(
     exact: Annotated[bool, Query(description="of exactly this session, even if it has ended")] = False,
 ) -> MessagePage:
     """The messages, oldest first: the last ones, or those before or after a sequence number."""
-    found = await host.messages(session_id, before=before, after=after, limit=limit + 1, exact=exact)
+    found = await host.records.messages(session_id, before=before, after=after, limit=limit + 1, exact=exact)
     part = found[:limit] if after is not None else found[-limit:]
     return MessagePage(items=[MessageView.of(each) for each in part], has_more=len(found) > len(part))
 
@@ -43,14 +43,14 @@ async def read_messages(
 @router.get("/context")
 async def read_context(host: HostDep, session_id: str) -> ContextView:
     """How much of the model's window the conversation uses, and its compactions."""
-    return await host.context(session_id)
+    return await host.overview.context(session_id)
 
 
 @router.get("/turns/{turn_id}")
 async def read_turn(host: HostDep, session_id: str, turn_id: str) -> TurnDetails:
     """One turn as a timeline, with its recalled memories and the state of its deliveries."""
-    root_id = (await host.session(session_id)).root_id
-    turn = await host.turn(turn_id)
+    root_id = (await host.records.session(session_id)).root_id
+    turn = await host.overview.turn(turn_id)
     if turn.root_id != root_id:
         raise TurnNotFound(turn_id)
     return turn
@@ -70,7 +70,7 @@ async def interrupt(host: HostDep, session_id: str, body: InterruptBody | None =
 
     A second request with the same `key` stores nothing and stops no other turn.
     """
-    await host.session(session_id)  # an interrupt must not begin a conversation
+    await host.records.session(session_id)  # an interrupt must not begin a conversation
     asked = body or InterruptBody()
     stopped = await host.interrupt(session_id, asked.text, key=asked.key, turn_id=asked.turn_id)
     return InterruptedView(interrupted=stopped)
@@ -102,9 +102,9 @@ async def change_waiting(
 async def withdraw(host: HostDep, session_id: str, inbox_id: InboxId) -> None:
     """Take back a message that still waits; it stays on record."""
     await _waits_here(host, session_id, inbox_id)
-    await host.withdraw(inbox_id)
+    await host.records.withdraw(inbox_id)
 
 
 async def _waits_here(host: HostDep, session_id: str, inbox_id: int) -> None:
-    if all(each.id != inbox_id for each in await host.waiting(session_id)):
+    if all(each.id != inbox_id for each in await host.records.waiting(session_id)):
         raise NotWaiting(inbox_id, "taken or unknown")

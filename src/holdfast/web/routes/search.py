@@ -40,8 +40,8 @@ async def search(
     session: Annotated[str | None, Query(description="only in this conversation")] = None,
 ) -> HitsPage:
     """The messages that contain every word of the query, best first."""
-    found = await host.search(q, filters=Filters(session_id=session), limit=limit)
-    roots = {each: (await host.session(each)).root_id for each in {hit.session_id for hit in found}}
+    found = await host.records.search(q, filters=Filters(session_id=session), limit=limit)
+    roots = {each: (await host.records.session(each)).root_id for each in {hit.session_id for hit in found}}
     return HitsPage(items=[_view(hit, roots[hit.session_id]) for hit in found])
 
 

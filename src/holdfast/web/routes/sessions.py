@@ -31,7 +31,7 @@ async def list_sessions(
     pinned: bool | None = None,
 ) -> SessionPage:
     """The conversations, the most recent first."""
-    listed = await host.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
+    listed = await host.records.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
     return SessionPage(
         items=await views_of(host, listed[:limit]),
         next_offset=offset + limit if len(listed) > limit else None,
@@ -95,7 +95,7 @@ async def import_session(host: HostDep, request: Request) -> SessionView:
             f"an export is lines of JSON in UTF-8, and byte {cause.start} is none. Nothing was stored.",
             "Send a file that Holdfast exported, as it was exported.",
         ) from None
-    return await view_of(host, await host.import_session([line for line in lines if line.strip()]))
+    return await view_of(host, await host.records.import_session([line for line in lines if line.strip()]))
 
 
 @router.get("/{session_id}", responses=error_responses(404, 422))
@@ -108,11 +108,11 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
 async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
     """Rename, pin or archive a conversation; an empty title removes the title."""
     if "title" in body.model_fields_set:
-        await host.rename(session_id, body.title)
+        await host.records.rename(session_id, body.title)
     if body.pinned is not None:
-        await host.pin(session_id, body.pinned)
+        await host.records.pin(session_id, body.pinned)
     if body.archived is not None:
-        await host.archive(session_id, body.archived)
+        await host.records.archive(session_id, body.archived)
     return await view_of(host, session_id)
 
 
@@ -144,7 +144,7 @@ async def truncate(host: HostDep, session_id: str, body: TruncateBody) -> Sessio
 async def branch(host: HostDep, session_id: str, body: BranchBody | None = None) -> SessionView:
     """A new conversation with the messages before a given one, or with all."""
     place = body or BranchBody()
-    made = await host.branch(session_id, before=place.before, exact=place.exact, key=place.key)
+    made = await host.records.branch(session_id, before=place.before, exact=place.exact, key=place.key)
     return await view_of(host, made)
 
 
@@ -158,7 +158,7 @@ async def branch(host: HostDep, session_id: str, body: BranchBody | None = None)
 )
 async def export(host: HostDep, session_id: str) -> Response:
     """The conversation with its whole lineage, as lines of JSON."""
-    lines = await host.export(session_id)
+    lines = await host.records.export(session_id)
     name = "".join(each for each in session_id if each.isascii() and (each.isalnum() or each in "-_"))[:80]
     headers = {"Content-Disposition": f'attachment; filename="holdfast-{name or "session"}.ndjson"'}
     return Response("".join(f"{line}\n" for line in lines), headers=headers, media_type=LINES)

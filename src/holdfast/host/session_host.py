@@ -1,4 +1,6 @@
-"""`Host`: runs sessions for every surface. A surface makes one call here and renders the events.
+"""`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
+
+Lookups and small changes are in its parts `records`, `overview` and `memory`.
 
 Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
@@ -6,46 +8,38 @@ taking over from a dead process, remembering, recovering, stopping.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Never, Self
 
 from holdfast.agent import Agent, Unfinished
 from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import (
-    HostNotStarted,
-    InvalidInput,
-    SessionNotFound,
-)
+from holdfast.core.errors import HostNotStarted, InvalidInput, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.host.ask import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.asks import answer_ask
-from holdfast.host.contract import (
-    Accepted,
-    AvailableModels,
-    Beginning,
-    HostParts,
-    HostStatus,
-    Numbered,
-)
+from holdfast.host.contract import Accepted, AvailableModels, Beginning, HostParts, HostStatus, Numbered
 from holdfast.host.conversation import Conversation
+from holdfast.host.conversations import Conversations
 from holdfast.host.memory_admin import MemoryAdmin
 from holdfast.host.message_intake import accepted, read_event_batches, reading
 from holdfast.host.overview import Overview
+from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.runner_store import begin
 from holdfast.host.shutdown import shut_down
+from holdfast.host.store_calls import StoreCalls
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
-from holdfast.process import ShutdownBudget
+from holdfast.process import BackgroundTasks, ShutdownBudget
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Mode, SessionStart
@@ -60,29 +54,45 @@ PLAINLY = Beginning()
 ASK = AskOptions()
 
 
-class Host(Overview):
-    """The sessions of one process. An async context manager; every method on its loop."""
+class SessionHost:
+    """The sessions of one process. An async context manager; every method on its loop.
 
-    def __init__(self, parts: HostParts) -> None:
-        super().__init__(parts)
-        self._background: set[asyncio.Task[Any]] = set()
-        self._ending: asyncio.Task[list[str]] | None = None
-        self._recovery = Recovery(parts, self._conversations)
-        self.memory = MemoryAdmin(parts, self._call)
+    Everything it has is built on entering: used earlier it raises `HostNotStarted`, and `HostClosed` later.
+    """
+
+    def __init__(self, parts: HostParts | Callable[[], Awaitable[HostParts]]) -> None:
+        """`parts` may be a function that builds them when the host is entered, where they need its loop."""
+        self._given = parts
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Never:
-            # Some hosts get their parts when they are entered; until then none of them is there.
+            # Called only for what is not there: every attribute, until the host is entered.
             if "_parts" not in vars(self):
                 raise HostNotStarted
             raise AttributeError(f"a host has no {name!r}")
 
     async def __aenter__(self) -> Self:
+        if "_parts" in vars(self) and not self._call.closed:
+            raise InvalidInput("this host is started already")
+        self._assemble(self._given if isinstance(self._given, HostParts) else await self._given())
         await self._conversations.begin()
-        self._in_background(self._recovery.run())
-        self._in_background(self._conversations.sweep())
+        self._background.spawn(self._recovery.run())
+        self._background.spawn(self._conversations.sweep())
         return self
+
+    def _assemble(self, parts: HostParts) -> None:
+        self._parts, self._db = parts, parts.db
+        self._background = BackgroundTasks()
+        self._ending: asyncio.Task[list[str]] | None = None
+        self._call = StoreCalls(parts.db, parts.pools.store)
+        self._conversations = Conversations(parts, self._call)
+        self._notify = self._conversations.changes.touched
+        self._recovery = Recovery(parts, self._conversations)
+        self.records = Records(parts.db, self._call, self._notify)
+        self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
+        self.memory = MemoryAdmin(parts, self._call)
+        self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
 
     async def __aexit__(
         self,
@@ -111,7 +121,7 @@ class Host(Overview):
         self, session_id: str, text: str | Message | Checked, options: AskOptions = ASK
     ) -> TurnHandle:
         """Send a message as `ask` does, and follow its turn: the handle has the turn's events."""
-        return await start_turn(self, session_id, text, options, self._in_background)
+        return await start_turn(self, session_id, text, options, self._background.spawn)
 
     async def follow(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """What happens in a conversation: where it stands (`SessionSnapshot`), then each event as it comes.
@@ -190,12 +200,12 @@ class Host(Overview):
                 conversation.held(held)
             self._notify(session_id)
             if before is not None:
-                self._in_background(self._conversations.commit(before))
+                self._background.spawn(self._conversations.commit(before))
         return accepted(conversation, stored, None), read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        with reading(await self._readable(session_id)) as stream:
+        with reading(await self._conversations.readable(session_id)) as stream:
             while batch := await stream.next_batch(after):
                 after = batch[-1].number
                 for numbered in batch:
@@ -213,14 +223,8 @@ class Host(Overview):
             conversation = await self._conversations.opened_or_open(session_id)
             after = conversation.stream.number
         else:
-            conversation = await self._readable(session_id)
+            conversation = await self._conversations.readable(session_id)
         return read_event_batches(conversation, after)
-
-    async def _readable(self, session_id: str) -> Conversation:
-        here = self._conversations.opened.get(session_id)
-        if here is not None and here.is_wanted:
-            return here  # it is about to run here, or runs: so it is there
-        return await self._conversations.open(session_id)
 
     async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
         """How a turn ended, as the store has it; None while it goes on."""
@@ -283,7 +287,7 @@ class Host(Overview):
         The same `key` again begins no other: the answer is where the first one goes on.
         """
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
-        made_id, made = await self._made_by("new_session", "", key)
+        made_id, made = await self.records.made_by("new_session", "", key)
         if made is not None:
             return made
         fresh = session_id or made_id
@@ -291,12 +295,12 @@ class Host(Overview):
         self._conversations.begun(fresh)
         self._notify(fresh)
         if before is not None:
-            self._in_background(self._conversations.commit(before))
+            self._background.spawn(self._conversations.commit(before))
         return fresh
 
     async def clear(self, session_id: str, *, key: str | None = None) -> str:
         """End a conversation and begin an empty one. What was said stays on record; `key` as in `branch`."""
-        fresh_id, made = await self._made_by("clear", session_id, key)
+        fresh_id, made = await self.records.made_by("clear", session_id, key)
         if made is not None:
             return made
         conversation = await self._conversations.open(session_id)
@@ -309,7 +313,7 @@ class Host(Overview):
         await conversation.run_command(end)
         self._notify(conversation.root_id)
         fresh = await self.new_session(session_id=fresh_id)
-        self._in_background(self._conversations.part_with(conversation))
+        self._background.spawn(self._conversations.part_with(conversation))
         return fresh
 
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
@@ -320,8 +324,8 @@ class Host(Overview):
         conversation = await self._conversations.idle(session_id)
         # A key of a branch that was asked for as such is another one.
         own = None if key is None else id_for("truncate", key)
-        branch = await self.branch(session_id, before=before, key=own)
-        self._in_background(self._conversations.commit(conversation))
+        branch = await self.records.branch(session_id, before=before, key=own)
+        self._background.spawn(self._conversations.commit(conversation))
         return branch
 
     async def retry(self, session_id: str, *, key: str | None = None) -> str:
@@ -338,7 +342,7 @@ class Host(Overview):
             await conversation.run_command(conversation.publisher.drop)
             await self.send(session_id, unfinished.message, key=said_with)
             return conversation.session_id
-        stored = await self.messages(session_id)
+        stored = await self.records.messages(session_id)
         last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
         first = next((each for each in stored if each.turn_id == last and last is not None), None)
         if first is None or first.message["role"] != "user":
@@ -405,14 +409,13 @@ class Host(Overview):
         refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest.
         """
         conversation = await self._conversations.idle(session_id)
-        if not force:
-            await self._delivered(conversation.root_id)
         await self._conversations.delete(conversation, force=force)
 
     # knowing
 
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
+        self._call.require_open()
         where, names = await self._parts.models.names() if self._parts.models else ("", [])
         return AvailableModels(self.model, where, names)
 
@@ -422,6 +425,7 @@ class Host(Overview):
         `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
         the error says why, and the one before stays.
         """
+        self._call.require_open()
         if self._parts.models is None:
             raise InvalidInput("this host has one model; it can't be changed")
         self.model = await self._parts.models.switch(name)
@@ -429,26 +433,24 @@ class Host(Overview):
 
     async def status(self) -> HostStatus:
         """How the whole stands."""
+        opened = list(self._conversations.opened.values())
         return HostStatus(
             store=self._db.location,
-            running=[each.session_id for each in self._conversations.opened.values() if each.running_turn],
+            running=[each.session_id for each in opened if each.running_turn],
             waiting=await self._call(self._db.inbox.sessions),
-            unfinished=await self._call(self._cut_off),
+            unfinished=await self._call(self._recovery.cut_off_sessions),
             memory=await self._call(self._parts.memory.status),
             recovering=not self._recovery.done,
             sandbox=(await self._parts.sandbox()).text,
             workspace=self._parts.workspace,
             approval=self._parts.approval,
-            troubles={
-                each.session_id: each.trouble for each in self._conversations.opened.values() if each.trouble
-            },
+            troubles={each.session_id: each.trouble for each in opened if each.trouble},
         )
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Stop within one budget; returns what is still owed, in plain words. Idempotent."""
         if self._ending is None:
-            for task in self._background:
-                task.cancel()
+            self._background.cancel()
             spent = budget or ShutdownBudget(self._parts.options.shutdown_seconds, self._parts.clock)
             self._call.closed = True
             self._ending = asyncio.create_task(self._shut_down(spent))
@@ -458,30 +460,3 @@ class Host(Overview):
     async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
         await self._conversations.changes.close()
         return await shut_down(self._parts, list(self._conversations.opened.values()), budget)
-
-    # inside
-
-    async def _delivered(self, root_id: str) -> None:
-        """Give what is owed to memory a moment to be delivered."""
-        options = self._parts.options
-        with suppress(TimeoutError):
-            async with asyncio.timeout(options.patience_seconds):
-                while True:
-                    if not await self._call(self._db.outbox.open_in, root_id):
-                        return
-                    await asyncio.sleep(options.poll_seconds)
-
-    def _cut_off(self) -> list[str]:
-        """The sessions whose turn lost its process."""
-        sessions = [turn.session_id for turn in self._db.turns.unfinished()]
-        return [each for each in sessions if self._recovery.cut_off(each) is not None]
-
-    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._forget)
-
-    def _forget(self, task: "asyncio.Task[Any]") -> None:
-        self._background.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("host.background_failed", exc_info=task.exception())
