@@ -22,9 +22,8 @@ from holdfast.providers.client_loop import DRAIN_SECONDS, ClientLoop, ask_once, 
 from holdfast.providers.hindsight.api import NAME, HindsightApi
 from holdfast.providers.hindsight.local_server import LocalServer, find_program
 from holdfast.providers.hindsight.settings import SCHEMA, HindsightSettings, read_settings
-from holdfast.providers.hindsight.tools import TOOLS, run_tool
+from holdfast.providers.hindsight.tools import TOOLS
 from holdfast.providers.recall_text import one_line, recall_block_text
-from holdfast.providers.tool_arguments import function_schemas
 
 T = TypeVar("T")
 
@@ -35,6 +34,8 @@ MAX_LINE_LENGTH = 600
 
 class HindsightMemory(BatchProvider):
     """Retains each turn once, recalls and reflects. Thread-safe once initialised."""
+
+    tools = TOOLS
 
     def __init__(self, folder: Path, clock: Clock, *, environment: Mapping[str, str]) -> None:
         self._folder = folder
@@ -134,14 +135,6 @@ class HindsightMemory(BatchProvider):
         """Store a single fact."""
         settings = self._require_settings()
         self._run(lambda api: api.keep_note(content, tags), settings.settle_s + settings.timeout_s * 2)
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name not in TOOLS:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_tool(self, tool_name, args)
 
     def system_prompt_block(self) -> str:
         return (

@@ -18,13 +18,13 @@ from holdfast.core.contract import Clock, Message
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import ProviderInvalid, StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryItem, MemoryProvider, TextCompletion
+from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
+from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
 from holdfast.providers.holographic.facts import Fact, FactSource, Statement
 from holdfast.providers.holographic.facts_block import facts_block
 from holdfast.providers.holographic.statements import category_of, statements_in
-from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments, run_tool
-from holdfast.providers.tool_arguments import function_schemas
+from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments
 
 if TYPE_CHECKING:
     from holdfast.providers.holographic.extraction_queue import ExtractionQueue
@@ -59,12 +59,14 @@ class _OpenParts:
     extraction: "ExtractionQueue"
 
 
-class HolographicMemory(MemoryProvider):
+class HolographicMemory(BatchProvider):
     """A memory of facts on this machine. Thread-safe; several processes may share one file.
 
     A write is on disk when its call returns. All sessions share the facts of one file: it is the memory of
     one person. `complete` calls a language model; without it, rules find the facts.
     """
+
+    tools = TOOLS
 
     def __init__(
         self,
@@ -87,6 +89,10 @@ class HolographicMemory(MemoryProvider):
     @property
     def name(self) -> str:
         return NAME
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def is_available(self) -> bool:
         if find_spec("numpy") is None:
@@ -111,20 +117,6 @@ class HolographicMemory(MemoryProvider):
                 for turn in turns
                 for statement in statements_in(turn.user_content)
             )
-
-    def sync_turn(
-        self,
-        user_content: str,
-        assistant_content: str,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> None:
-        if self._closed:
-            return
-        self.sync_turns(
-            [CompletedTurn("", session_id, "", user_content, assistant_content, [], self._clock.now())]
-        )
 
     def on_session_end(self, messages: list[Message]) -> None:
         """Extract facts by rules, or queue the conversation for the model; on disk when this returns."""
@@ -179,17 +171,14 @@ class HolographicMemory(MemoryProvider):
         counts = self._opened().store.counts()
         return HolographicDescription(self._path, counts.facts, counts.entities, counts.waiting)
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name not in TOOLS:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_tool(self._opened().actions, tool_name, args)
+    @property
+    def actions(self) -> "FactActions":
+        """The actions of the tools."""
+        return self._opened().actions
 
     def run_action(self, **arguments: Any) -> dict[str, Any]:
         """One action of `fact_store`, for programs: `run_action(action="probe", entity="Ann")`."""
-        return self._opened().actions.run_action(FactStoreArguments.model_validate(arguments))
+        return self.actions.run_action(FactStoreArguments.model_validate(arguments))
 
     def system_prompt_block(self) -> str:
         return (

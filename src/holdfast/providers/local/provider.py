@@ -22,9 +22,8 @@ from holdfast.providers.local.passages import local_time
 from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
 from holdfast.providers.local.recall_block import recall_block
 from holdfast.providers.local.store import PassageStore, load_queries
-from holdfast.providers.local.tools import TOOLS, run_tool
+from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
-from holdfast.providers.tool_arguments import function_schemas
 
 MAX_FOUND = 20
 TOKEN_BUDGET = 1500
@@ -66,6 +65,8 @@ class LocalMemory(BatchProvider):
     A write is on disk when its call returns; at exit only the thread that makes missing vectors is stopped.
     A forked child can't use it: SQLite forbids to use the connections of the parent.
     """
+
+    tools = TOOLS
 
     def __init__(
         self,
@@ -163,14 +164,6 @@ class LocalMemory(BatchProvider):
 
     def dated(self, memory: FoundPassage) -> str:
         return local_time(memory.created, self._zone).isoformat(timespec="minutes")
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name not in TOOLS:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_tool(self, tool_name, args)
 
     def system_prompt_block(self) -> str:
         return (

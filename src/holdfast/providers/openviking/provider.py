@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import ProviderUnavailable
@@ -19,10 +19,9 @@ from holdfast.providers.client_loop import DRAIN_SECONDS, ClientLoop, ask_once, 
 from holdfast.providers.openviking.api import NAME, OpenVikingApi
 from holdfast.providers.openviking.ledger import Ledger, LedgerCounts
 from holdfast.providers.openviking.settings import SCHEMA, OpenVikingSettings, read_settings
-from holdfast.providers.openviking.tools import SEARCH, TOOLS, run_search
+from holdfast.providers.openviking.tools import OpenVikingSearchArguments
 from holdfast.providers.openviking.writer import OpenVikingWriter
 from holdfast.providers.recall_text import one_line, recall_block_text
-from holdfast.providers.tool_arguments import function_schemas
 
 T = TypeVar("T")
 
@@ -42,6 +41,8 @@ class _Parts:
 
 class OpenVikingMemory(BatchProvider):
     """Sends each turn once, commits sessions at their boundary and recalls. Thread-safe."""
+
+    tools: ClassVar = {"openviking_search": OpenVikingSearchArguments}
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._path = folder / "openviking.db"
@@ -135,14 +136,6 @@ class OpenVikingMemory(BatchProvider):
         """The memories for the query, best match first."""
         found = self._run(lambda parts: parts.api.find(query, limit), self._require_settings().timeout_s)
         return [text for each in found if (text := _text(each))]
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name != SEARCH:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_search(self, args)
 
     def system_prompt_block(self) -> str:
         return (
