@@ -28,6 +28,9 @@ from holdfast.sessions.sqlite.schema import split_statements
 
 T = TypeVar("T")
 
+# Shorter than a shutdown may take. The lane retries a write that waits for another process.
+BUSY_TIMEOUT_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
@@ -48,8 +51,10 @@ def load_queries(package: str) -> Any:  # noqa: ANN401 - aiosql's are dynamic
 class ProviderFile:
     """Two connections to one file. Each serves one thread at a time; a forked child can't use them."""
 
-    def __init__(self, path: str, kind: FileFormat, *, clock: Clock, patience: float = 30.0) -> None:
-        self._file = SqliteFile(path, clock, patience)
+    def __init__(self, path: str, kind: FileFormat, *, clock: Clock) -> None:
+        self.queries = load_queries(kind.package)
+        self._clock = clock
+        self._file = SqliteFile(path, clock, BUSY_TIMEOUT_SECONDS)
         self._writing = threading.Lock()  # guards _writer
         self._reading = threading.Lock()  # guards _reader
         self._pid = os.getpid()
@@ -61,7 +66,7 @@ class ProviderFile:
         except sqlite3.Error as error:
             self._writer.close()
             note_closed(self._opened)
-            raise translate(error, path, patience) from error
+            raise translate(error, path, BUSY_TIMEOUT_SECONDS) from error
 
     @property
     def path(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.providers.holographic.contradictions import Contradiction, all_contradictions, contradictions_of
 from holdfast.providers.holographic.facts import HELPFUL, UNHELPFUL, Fact, Statement
 from holdfast.providers.holographic.search import FactSearch, ProbeResult
-from holdfast.providers.holographic.store import FactStore, load_queries
+from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.holographic.tools import FactStoreArguments, fact_json, required
 
 Answer = dict[str, Any]
@@ -18,7 +18,7 @@ class FactActions:
     def __init__(self, store: FactStore, search: FactSearch) -> None:
         self._store = store
         self._search = search
-        self._queries = load_queries()
+        self._queries = store.queries
 
     def run_action(self, call: FactStoreArguments) -> Answer:
         actions: dict[str, Callable[[FactStoreArguments], Answer]] = {

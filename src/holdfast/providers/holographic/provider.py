@@ -212,11 +212,11 @@ class HolographicMemory(BatchProvider):
         from holdfast.providers.holographic.extraction_queue import ExtractionQueue
         from holdfast.providers.holographic.fact_actions import FactActions
         from holdfast.providers.holographic.search import FactSearch
-        from holdfast.providers.holographic.store import FactStore, load_queries
+        from holdfast.providers.holographic.store import FactStore
         from holdfast.providers.holographic.vectors import FactMatrix
 
         store = FactStore(self._path, clock=self._clock)
-        search = FactSearch(store, FactMatrix(load_queries()))
+        search = FactSearch(store, FactMatrix(store.queries))
         complete = self._complete
         extract = facts_by_rules if complete is None else partial(facts_by_model, complete)
         return _OpenParts(

@@ -14,7 +14,7 @@ from heapq import nlargest
 
 from holdfast.providers.holographic.contradictions import superseded_facts
 from holdfast.providers.holographic.facts import MIN_TRUST, Fact, fact_of
-from holdfast.providers.holographic.store import FactStore, load_queries
+from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.holographic.tokens import name_key, stems
 from holdfast.providers.holographic.vectors import FactMatrix, content_vector, entity_vector
 from holdfast.providers.local.passages import storable
@@ -63,7 +63,7 @@ class FactSearch:
     def __init__(self, store: FactStore, matrix: FactMatrix) -> None:
         self._store = store
         self._matrix = matrix
-        self._queries = load_queries()
+        self._queries = store.queries
 
     def warm_up(self) -> None:
         """Read the vectors now rather than in the first search."""

@@ -21,7 +21,7 @@ from holdfast.providers.local.embedding import Embedder, MiniLM, missing_package
 from holdfast.providers.local.passages import local_time
 from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
 from holdfast.providers.local.recall_block import recall_block
-from holdfast.providers.local.store import PassageStore, load_queries
+from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
 
@@ -29,8 +29,6 @@ MAX_FOUND = 20
 TOKEN_BUDGET = 1500
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
-# Shorter than a shutdown may take. The lane retries a write that waits for another process.
-BUSY_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class LocalMemory(BatchProvider):
         if embedder == "default":
             embedder = None if self._missing else MiniLM()
         self._embedder: Embedder | None = embedder
-        self._lock = threading.Lock()  # guards _store, _recall, _maker and _closed
+        self._lock = threading.Lock()  # guards _store, _builder, _recall and _closed
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
@@ -199,26 +197,21 @@ class LocalMemory(BatchProvider):
             if self._closed:
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
-                self._store = PassageStore(
-                    self._path, clock=self._clock, zone=self._zone, patience=BUSY_TIMEOUT_SECONDS
-                )
+                self._store = PassageStore(self._path, clock=self._clock, zone=self._zone)
+                matrix = None
                 if self._embedder is not None:
+                    from holdfast.providers.local.vectors import VectorMatrix
+
                     self._store.await_vectors(self._embedder.model)
                     self._builder = VectorBuilder(self._store, self._embedder)
-                self._recall = HybridRecall(self._store, self._embedder, self._new_matrix())
+                    matrix = VectorMatrix(self._store.queries, self._embedder.model)
+                self._recall = HybridRecall(self._store, self._embedder, matrix)
             return self._store, self._recall
 
     def _build_vectors(self, fresh: int) -> None:
         builder = self._builder
         if builder is not None:
             builder.build(fresh)
-
-    def _new_matrix(self) -> Any:
-        if self._embedder is None:
-            return None
-        from holdfast.providers.local.vectors import VectorMatrix
-
-        return VectorMatrix(load_queries(), self._embedder.model)
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:
