@@ -73,7 +73,7 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _names, _expected, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _pending, _store and _closed
         self._lanes: dict[str, ProviderLanes] = {}
         self._names: tuple[str, ...] = ()
         self._pending = PendingProviders()
@@ -257,9 +257,7 @@ class MemoryManager:
         """
         lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
         asked = {
-            name: browse.submit(
-                each.recalls, "a search", partial(browse.search, each.provider, query, limit), timeout
-            )
+            name: each.recalls.call("a search", partial(browse.search, each.provider, query, limit), timeout)
             for name, each in lanes.items()
         }
         wait_for_all(asked.values(), timeout)

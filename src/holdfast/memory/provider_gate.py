@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import ProviderLate, ProviderUnavailable
+from holdfast.core.errors import HoldfastError, ProviderLate, ProviderUnavailable
 from holdfast.memory.contract import MemoryProvider
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class ProviderGate:
         asked = _WaitingCall(RunningCall(what, now, now + seconds), call, Future())
         with self._lock:
             if problem := self._refusal(now):
-                return refused_answer(self.name, problem)
+                return refused_answer(ProviderUnavailable(self.name, problem=problem))
             self._waiting.append(asked)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name=f"memory-{self.name}", daemon=True)
@@ -208,14 +208,12 @@ class CachedAnswer(Generic[T]):
                 self._pending = self._gate.submit(self._what, self._call, seconds)
                 self._pending.add_done_callback(self._keep)
             elif problem := self._gate.refusal():
-                return refused_answer(self._gate.name, problem)
+                return refused_answer(ProviderUnavailable(self._gate.name, problem=problem))
             return self._pending
 
-    def latest(self, answer: "Future[T]") -> tuple[T, BaseException | None]:
-        """The newest answer, and the error when it is not from this call."""
-        if not answer.done():
-            return self.last, ProviderUnavailable(self._gate.name, problem="it did not answer in time")
-        return self.last, answer.exception()
+    def latest(self, answer: "Future[T]") -> tuple[T, bool]:
+        """The newest answer, and whether the provider is late with a new one."""
+        return self.last, not answer.done() or isinstance(answer.exception(), ProviderUnavailable)
 
     def _keep(self, answer: "Future[T]") -> None:
         if answer.cancelled():
@@ -236,8 +234,8 @@ def gate_provider(provider: MemoryProvider, clock: Clock, name: str | None = Non
     return GatedProvider(called, provider, ProviderGate(called, clock))
 
 
-def refused_answer(name: str, problem: str) -> "Future[Any]":
+def refused_answer(error: HoldfastError) -> "Future[Any]":
     """A future that has failed: the provider accepts no call."""
     answer: Future[Any] = Future()
-    answer.set_exception(ProviderUnavailable(name, problem=problem))
+    answer.set_exception(error)
     return answer

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import ProviderLate, ProviderUnavailable
+from holdfast.core.errors import ProviderLate
 from holdfast.core.events import RecalledFrom
 from holdfast.memory.bounds import (
     NOTES_CHARACTERS,
@@ -25,7 +25,6 @@ from holdfast.memory.bounds import (
 )
 from holdfast.memory.contract import MemoryProvider
 from holdfast.memory.delivery import accepts_argument
-from holdfast.memory.provider_gate import CachedAnswer
 from holdfast.memory.provider_lanes import ProviderLanes
 
 T = TypeVar("T")
@@ -94,7 +93,7 @@ def ask_blocks(
     asked = [(each, each.block.ask(seconds)) for each in lanes]
 
     def collect() -> PromptBlocks:
-        answered = {each.name: _latest(each.block, answer) for each, answer in asked}
+        answered = {each.name: each.block.latest(answer) for each, answer in asked}
         shares = share_budget({name: text for name, (text, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds) for name, (text, late) in answered.items() if late and not text.text
@@ -112,7 +111,7 @@ def ask_schemas(
     asked = [(each, each.schemas.ask(seconds)) for each in lanes]
 
     def collect() -> OfferedTools:
-        answered = {each.name: _latest(each.schemas, answer) for each, answer in asked}
+        answered = {each.name: each.schemas.latest(answer) for each, answer in asked}
         fitting = fit_schemas({name: offered for name, (offered, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds)
@@ -140,12 +139,11 @@ def ask_notes(
         answered = provider.on_pre_compress(deepcopy(list(messages)))
         return bound_text(answered or "", NOTES_CHARACTERS, "on_pre_compress")
 
-    hooks = {
+    calls = {
         each.name: each.hook(session_id, "on_pre_compress", notes)
         for each in lanes
         if each.writes.late_call is None
     }
-    calls = {name: each for name, each in hooks.items() if each is not None}
 
     def collect() -> str:
         answered = {name: _result(each) or BoundedText("") for name, each in calls.items()}
@@ -179,16 +177,13 @@ def ask_session_end(
     def collect() -> dict[str, str]:
         failures = {name: problem for name, call in calls.items() if (problem := _problem(call))}
         for call in calls.values():
-            if call is not None:
-                call.cancel()  # the next boundary calls it again, so a late call would run twice
+            call.cancel()  # the next boundary calls it again, so a late call would run twice
         return stuck | failures
 
-    return ProviderRequest([call for call in calls.values() if call is not None], seconds, collect)
+    return ProviderRequest(list(calls.values()), seconds, collect)
 
 
-def _problem(call: "Future[Any] | None") -> str | None:
-    if call is None:
-        return "it takes no more calls"
+def _problem(call: "Future[Any]") -> str | None:
     if not call.done() or call.cancelled():
         return "it did not answer in time"
     error = call.exception()
@@ -228,12 +223,6 @@ def _recalled(lanes: ProviderLanes, answer: "Future[Any] | None", session_id: st
     if answer is None or not answer.done() or answer.cancelled():
         return "missed", BoundedText("")
     return "answered" if answer.exception() is None else "failed", BoundedText("")
-
-
-def _latest(kept: CachedAnswer[T], answer: "Future[T]") -> tuple[T, bool]:
-    """The newest answer, and whether the provider is late with a new one."""
-    answered, why = kept.latest(answer)
-    return answered, isinstance(why, ProviderUnavailable)
 
 
 def _result(answer: "Future[Any] | None") -> Any:  # noqa: ANN401 - any result
