@@ -14,6 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from holdfast.core.errors import SchemaTooNew, StoreUnopenable
 from holdfast.providers.provider_file import load_queries
 from holdfast.sessions.sqlite.schema import split_statements
@@ -58,7 +60,10 @@ class LedgerCounts:
 
 
 class Ledger:
-    """Used by one thread. Each method is one transaction, on disk when it returns."""
+    """Used by one thread. Each method is one transaction, on disk when it returns.
+
+    A single statement is a transaction of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self._queries = load_queries(PACKAGE)
@@ -69,12 +74,12 @@ class Ledger:
 
     # sending
 
-    def add(self, key: str, session: str, entry: LedgerEntry) -> None:
+    def add(self, session: str, entry: LedgerEntry) -> None:
         """Record a turn before it is sent; a known turn is not changed."""
-        with self._transaction() as connection:
-            self._queries.add_turn(
-                connection, key=key, session=session, turn=entry.turn, payload=json.dumps(entry.messages)
-            )
+        payload = json.dumps(entry.messages)
+        self._queries.add_turn(
+            self._connection, key=entry.key, session=session, turn=entry.turn, payload=payload
+        )
 
     def unsent(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The turns that may be missing on the server."""
@@ -86,18 +91,15 @@ class Ledger:
 
     def mark_sending(self, keys: Sequence[str]) -> None:
         """The turns are being sent; until the answer, the server may or may not have them."""
-        with self._transaction() as connection:
-            self._queries.mark_sending(connection, keys=json.dumps(list(keys)))
+        self._queries.mark_sending(self._connection, keys=json.dumps(list(keys)))
 
     def mark_sent(self, keys: Sequence[str]) -> None:
         """The server has the turns."""
-        with self._transaction() as connection:
-            self._queries.mark_sent(connection, keys=json.dumps(list(keys)))
+        self._queries.mark_sent(self._connection, keys=json.dumps(list(keys)))
 
     def forget_unsent(self, keys: Sequence[str]) -> None:
         """Delete turns that were not sent; the outbox delivers them again."""
-        with self._transaction() as connection:
-            self._queries.forget_unsent(connection, keys=json.dumps(list(keys)))
+        self._queries.forget_unsent(self._connection, keys=json.dumps(list(keys)))
 
     # committing
 
@@ -114,8 +116,7 @@ class Ledger:
 
     def mark_extracting(self, batch: int, task: str, archive: str) -> None:
         """The server has accepted the commit."""
-        with self._transaction() as connection:
-            self._queries.mark_extracting(connection, batch=batch, task=task, archive=archive)
+        self._queries.mark_extracting(self._connection, batch=batch, task=task, archive=archive)
 
     def _gather(self, connection: sqlite3.Connection, session: str, attempt: int) -> int:
         self._queries.begin_batch(connection, session=session, attempt=attempt)
@@ -158,19 +159,16 @@ class Ledger:
 
     def hold(self, batch: int, *, now: float, seconds: float) -> bool:
         """Claim a batch for this process; False while another living process follows it."""
-        me = os.getpid()
+        me, until = os.getpid(), now + seconds
         holder = int(self._queries.holder_of(self._connection, batch=batch) or 0)
-        dead = holder if holder and not _is_alive(holder) else 0
-        with self._transaction() as connection:
-            taken = self._queries.hold(
-                connection, batch=batch, holder=me, dead=dead, now=now, until=now + seconds
-            )
-        return bool(taken)
+        dead = 0 if psutil.pid_exists(holder) else holder
+        return bool(
+            self._queries.hold(self._connection, batch=batch, holder=me, dead=dead, now=now, until=until)
+        )
 
     def release_all(self) -> None:
         """Release all batches of this process."""
-        with self._transaction() as connection:
-            self._queries.release(connection, holder=os.getpid())
+        self._queries.release(self._connection, holder=os.getpid())
 
     def counts(self) -> LedgerCounts:
         return LedgerCounts(*next(iter(self._queries.counts(self._connection))))
@@ -219,13 +217,3 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("commit")
     if version > SCHEMA:
         raise SchemaTooNew(str(path), str(version), str(SCHEMA))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -50,7 +50,7 @@ class OpenVikingWriter:
 
     async def _deliver_session(self, session: str, entries: Sequence[LedgerEntry]) -> None:
         for entry in entries:
-            self._ledger.add(entry.key, session, entry)
+            self._ledger.add(session, entry)
         keys = [entry.key for entry in entries]
         try:
             await self._resolve_doubtful(session, keys)
