@@ -6,12 +6,10 @@ thread, without a lock. With a store, a session is dirty when its `generation` i
 `committed_generation`, so the mark survives a crash. Read `segments.py` first.
 """
 
-import functools
 import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 
 from holdfast.core.clock import SystemClock
@@ -294,25 +292,28 @@ class SessionLifecycle:
         try:
             for sid, end in ends.items():
                 try:
-                    future = pool.submit(self._drain_session, sid, deadline, clean)
+                    pool.submit(self._drain_session, sid, deadline, clean, end)
                 except PoolSaturated:
                     # An interpreter that is exiting starts no threads, so the current thread does it.
-                    self._drain_session(sid, deadline, clean)
-                    end.set()
-                else:
-                    future.add_done_callback(functools.partial(report_drained, sid, end))
+                    self._drain_session(sid, deadline, clean, end)
             for end in ends.values():
                 self._wait(end, deadline)
         finally:
             pool.close(0)
         return clean
 
-    def _drain_session(self, sid: str, deadline: float, clean: set[str]) -> None:
+    def _drain_session(self, sid: str, deadline: float, clean: set[str], end: threading.Event) -> None:
         outcome = CommitOutcome.COMMITTED
-        while outcome is CommitOutcome.COMMITTED and not self._is_past(deadline):
-            outcome = self._commit_oldest(sid, None, deadline).outcome
-        if outcome is CommitOutcome.CLEAN:
-            clean.add(sid)
+        try:
+            while outcome is CommitOutcome.COMMITTED and not self._is_past(deadline):
+                outcome = self._commit_oldest(sid, None, deadline).outcome
+            if outcome is CommitOutcome.CLEAN:
+                clean.add(sid)
+        except BaseException:
+            logger.exception("lifecycle.commit_died", extra={"session": sid})
+            raise
+        finally:
+            end.set()
 
     # state
 
@@ -359,14 +360,6 @@ class SessionLifecycle:
     def _wait(self, event: threading.Event, deadline: float) -> bool:
         left = deadline - self._clock.monotonic()
         return self._clock.wait(event, left) if left > 0 else event.is_set()
-
-
-def report_drained(sid: str, end: threading.Event, drain: Future[None]) -> None:
-    """Signal the end of one session's drain, and log the error that ended its thread."""
-    error = None if drain.cancelled() else drain.exception()
-    if error is not None:
-        logger.error("lifecycle.commit_died", extra={"session": sid}, exc_info=error)
-    end.set()
 
 
 def checked_timeout(seconds: float) -> float:
