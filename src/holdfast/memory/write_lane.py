@@ -82,9 +82,7 @@ class WriteLane:
 
     def wake(self) -> None:
         """The outbox has a new delivery."""
-        # The lane clears the event before it reads the outbox, so an event that is set is enough.
-        if not self._wake.is_set():
-            self._wake.set()
+        self._wake.set()
 
     @property
     def circuit(self) -> str:
