@@ -122,7 +122,7 @@ class FactActions:
 def _probe_answer(probed: ProbeResult) -> Answer:
     answer: Answer = {"facts": [fact_json(fact) for fact in probed.facts]}
     if probed.neighbours:
-        answer["connected_with"] = {each.name: each.shared for each in probed.neighbours}
+        answer["connected_with"] = probed.neighbours
     if probed.unknown:
         answer["unknown"] = probed.unknown
         answer["note"] = f"nothing is known of {', '.join(probed.unknown)}"
