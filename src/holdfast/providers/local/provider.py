@@ -176,10 +176,10 @@ class LocalMemory(BatchProvider):
     def describe(self) -> LocalDescription:
         """The state of the memory, for `doctor`."""
         store, _ = self._opened()
-        counts = store.counts()
+        passages, notes = store.counts()
         model = None if self._embedder is None else self._embedder.model
         waiting = 0 if model is None else store.count_without_vector()
-        return LocalDescription(self._path, counts.turns, counts.notes, model, tuple(self._missing), waiting)
+        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting)
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""

@@ -6,7 +6,6 @@ reads and writes the file.
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from holdfast.core.contract import Clock
@@ -20,15 +19,6 @@ NOTES_SESSION = ""
 MAX_NOTE_LENGTH = 4000
 # Wider than any neighbourhood, so that no note has neighbours.
 NOTE_STRIDE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class PassageCounts:
-    """The number of passages and notes."""
-
-    turns: int
-    """Passages of turns; a turn has one or more."""
-    notes: int
 
 
 class PassageStore(ProviderFile):
@@ -108,8 +98,10 @@ class PassageStore(ProviderFile):
                 if added:
                     self.queries.mark_embedded(connection, passage_id=passage_id)
 
-    def counts(self) -> PassageCounts:
-        return PassageCounts(*self.read(self.queries.count_passages))
+    def counts(self) -> tuple[int, int]:
+        """The number of passages of turns, of which a turn has one or more, and of notes."""
+        passages, notes = self.read(self.queries.count_passages)
+        return passages, notes
 
     def count_without_vector(self) -> int:
         return int(self.read(self.queries.count_without_vector))
