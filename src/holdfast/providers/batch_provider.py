@@ -3,12 +3,14 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import InvalidInput
+from holdfast.core.distribution import install_command
+from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.memory.contract import CompletedTurn, MemoryProvider
 from holdfast.providers.tool_arguments import ToolArguments, function_schemas, validation_message
 
@@ -17,12 +19,21 @@ class BatchProvider(MemoryProvider):
     """Takes turns through `sync_turns`; `sync_turn` calls it with a batch of one."""
 
     tools: ClassVar[Mapping[str, type[ToolArguments]]] = {}
+    package: ClassVar[str] = ""
+    """The package that must be installed, if any; an extra with the name of the provider installs it."""
     _clock: Clock
+    _closed = False
 
     @property
-    @abstractmethod
     def closed(self) -> bool:
         """Whether `shutdown` has begun."""
+        return self._closed
+
+    def is_available(self) -> bool:
+        if self.package and find_spec(self.package) is None:
+            command = install_command(self.name)
+            raise ProviderInvalid(self.name, f"{self.package} is not installed; run: {command}")
+        return True
 
     @abstractmethod
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:

@@ -33,7 +33,6 @@ class KeylessProvider(BatchProvider):
         self._clock = clock or SystemClock()
         self._changed = threading.Condition()  # guards _busy and _closed
         self._busy = 0
-        self._closed = False
         self._keys = DeliveredKeys(folder / f"{self.name}.sent.db")
         self._loading = ExitBarrier()
 
@@ -94,7 +93,3 @@ class KeylessProvider(BatchProvider):
             with self._changed:
                 self._busy -= 1
                 self._changed.notify_all()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed

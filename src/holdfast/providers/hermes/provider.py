@@ -49,7 +49,6 @@ class HermesProvider(BatchProvider):
         self._plugin = self._loader.make()
         self._keys = DeliveredKeys(folder / "hermes" / f"{self._plugin.name}.sent.db")
         self._lock = threading.Lock()  # guards _closed
-        self._closed = False
         self._session = ""
         self._last_query = ""
         self._turns = 0
@@ -61,14 +60,6 @@ class HermesProvider(BatchProvider):
     @property
     def name(self) -> str:
         return f"{PREFIX}{self._plugin.name}"
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def is_available(self) -> bool:
-        # A plugin needs its configuration to answer this, and gets it in `initialize`.
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         schema: list[dict[str, Any]] = getattr(self._plugin, "get_config_schema", list)()
@@ -88,6 +79,7 @@ class HermesProvider(BatchProvider):
         raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
+        # `is_available` does not ask the plugin, which can't answer without its configuration.
         self._home.mkdir(parents=True, exist_ok=True)
         plugin = self._loader.configured(kwargs.get("config") or ProviderConfig(), save=True)
         if not plugin.is_available():

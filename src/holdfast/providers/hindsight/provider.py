@@ -4,13 +4,11 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, ProviderUnavailable
+from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.hindsight.api import NAME, HindsightApi
@@ -28,6 +26,8 @@ MAX_LINE_LENGTH = 600
 class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
     """Retains each turn once, recalls and reflects. Thread-safe once initialised."""
 
+    name = NAME
+    package = "hindsight_client"
     tools = TOOLS
     schema = SCHEMA
 
@@ -37,15 +37,6 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
         self._environment = environment
         self._server: LocalServer | None = None
         self._url = ""
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    def is_available(self) -> bool:
-        if find_spec("hindsight_client") is None:
-            raise ProviderInvalid(NAME, f"its client is not installed; run: {install_command(NAME)}")
-        return True
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Read the settings and, in local mode, start the server and wait until it answers."""

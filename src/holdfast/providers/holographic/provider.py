@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, StoreClosed
+from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
 from holdfast.providers.batch_provider import BatchProvider
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.providers.holographic.search import FactSearch
     from holdfast.providers.holographic.store import FactStore
 
-NAME = "holographic"
 MAX_FOUND = 12
 TOKEN_BUDGET = 800
 
@@ -66,6 +63,8 @@ class HolographicMemory(BatchProvider):
     one person. `complete` calls a language model; without it, rules find the facts.
     """
 
+    name = "holographic"
+    package = "numpy"
     tools = TOOLS
 
     def __init__(
@@ -84,20 +83,6 @@ class HolographicMemory(BatchProvider):
         self._zone = zone
         self._lock = threading.Lock()  # guards _parts, _complete and _closed
         self._parts: _OpenParts | None = None
-        self._closed = False
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def is_available(self) -> bool:
-        if find_spec("numpy") is None:
-            raise ProviderInvalid(NAME, f"numpy is not installed; run: {install_command(NAME)}")
-        return True
 
     def initialize(self, session_id: str, *, complete: TextCompletion | None = None, **kwargs: Any) -> None:
         """Open the file, read the vectors and continue the extraction of queued conversations."""

@@ -7,7 +7,6 @@ turn whose sending was interrupted is looked for before it is sent again.
 
 import hashlib
 import importlib
-import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from holdfast.core.contract import Clock
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, ProviderUnavailable, Undeliverable
+from holdfast.core.errors import ProviderUnavailable, Undeliverable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.keyless_provider import KeylessProvider
@@ -56,6 +54,7 @@ class HonchoSearchArguments(ToolArguments):
 class HonchoMemory(KeylessProvider):
     """Memory in Honcho. Its client is safe for calls from two lanes."""
 
+    name = package = "honcho"
     tools: ClassVar = {"honcho_ask": HonchoAskArguments, "honcho_search": HonchoSearchArguments}
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
@@ -64,15 +63,6 @@ class HonchoMemory(KeylessProvider):
         self._http: Any = None
         self._user: Any = None
         self._assistant: Any = None
-
-    @property
-    def name(self) -> str:
-        return "honcho"
-
-    def is_available(self) -> bool:
-        if importlib.util.find_spec("honcho") is None:
-            raise ProviderInvalid(self.name, f"its client is not installed; run: {install_command('honcho')}")
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [

@@ -64,6 +64,7 @@ class LocalMemory(BatchProvider):
     A forked child can't use it: SQLite forbids to use the connections of the parent.
     """
 
+    name = "local"
     tools = TOOLS
 
     def __init__(
@@ -90,18 +91,6 @@ class LocalMemory(BatchProvider):
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
-        self._closed = False
-
-    @property
-    def name(self) -> str:
-        return "local"
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def is_available(self) -> bool:
-        return True
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the file and load the vectors and the model, so that the first recall is fast."""

@@ -6,7 +6,6 @@ keeps nothing of a turn without facts: docs/providers.md describes the consequen
 """
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,8 +13,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from holdfast.core.contract import Clock
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, ProviderUnavailable
+from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.keyless_provider import KeylessProvider
@@ -41,20 +39,12 @@ class Mem0SearchArguments(ToolArguments):
 class Mem0Memory(KeylessProvider):
     """Memory in mem0. One process at a time can use the folder of the local library."""
 
+    name = package = "mem0"
     tools: ClassVar = {"mem0_search": Mem0SearchArguments}
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         super().__init__(folder / "mem0", clock)
         self._backend: Mem0Backend | None = None
-
-    @property
-    def name(self) -> str:
-        return "mem0"
-
-    def is_available(self) -> bool:
-        if importlib.util.find_spec("mem0") is None:
-            raise ProviderInvalid(self.name, f"its library is not installed; run: {install_command('mem0')}")
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [

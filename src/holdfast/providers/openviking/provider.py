@@ -39,19 +39,13 @@ class _Parts:
 class OpenVikingMemory(ServerProvider[OpenVikingSettings, _Parts]):
     """Sends each turn once, commits sessions at their boundary and recalls. Thread-safe."""
 
+    name = NAME
     tools: ClassVar = {"openviking_search": OpenVikingSearchArguments}
     schema = SCHEMA
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         super().__init__(clock)
         self._path = folder / "openviking.db"
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    def is_available(self) -> bool:
-        return True
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the ledger and follow the batches that an earlier run has left."""
