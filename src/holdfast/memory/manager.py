@@ -26,7 +26,7 @@ from holdfast.core.errors import (
 from holdfast.core.events import RecalledFrom
 from holdfast.core.ids import new_id
 from holdfast.memory import browse, provider_requests
-from holdfast.memory.bounds import BLOCK_TOKENS, RECALL_TOKENS, RESULT_CHARACTERS, TOOL_TOKENS
+from holdfast.memory.bounds import BLOCK_TOKENS, RECALL_TOKENS, TOOL_TOKENS
 from holdfast.memory.browse import MemorySearchResult
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
 from holdfast.memory.pending_providers import PendingProviders
@@ -245,7 +245,7 @@ class MemoryManager:
         """Start a tool of a provider without waiting."""
         for lanes in self._lanes.values():
             if tool_name in lanes.tool_names():
-                return provider_requests.ask_tool(lanes, tool_name, args, timeout, RESULT_CHARACTERS)
+                return provider_requests.ask_tool(lanes, tool_name, args, timeout)
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
     def search(

@@ -97,7 +97,7 @@ class ProviderLanes:
             oldest_owed_seconds=age,
             set_aside=backlog.set_aside,
             delivered=self.writes.delivered,
-            circuit="open" if self.writes.circuit == "open" else "closed",
+            circuit=self.writes.circuit,
             last_error=self.gate.late_call() or self.writes.last_error or self.recalls.last_error,
             recall_stuck=self.recalls.is_stuck,
         )

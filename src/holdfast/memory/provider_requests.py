@@ -17,6 +17,7 @@ from holdfast.core.errors import ProviderLate
 from holdfast.core.events import RecalledFrom
 from holdfast.memory.bounds import (
     NOTES_CHARACTERS,
+    RESULT_CHARACTERS,
     BoundedText,
     bound_text,
     fit_schemas,
@@ -191,10 +192,10 @@ def _problem(call: "Future[Any]") -> str | None:
 
 
 def ask_tool(
-    lanes: ProviderLanes, tool_name: str, args: dict[str, Any], seconds: float, most: int
+    lanes: ProviderLanes, tool_name: str, args: dict[str, Any], seconds: float
 ) -> ProviderRequest[str]:
     """Run a tool of a provider. `collect` raises the tool's error, or `ProviderLate`."""
-    call = partial(_tool_result, lanes.provider, tool_name, args, most)
+    call = partial(_tool_result, lanes.provider, tool_name, args)
     answer = lanes.recalls.call(f"the tool {tool_name}", call, seconds)
 
     def collect() -> str:
@@ -206,10 +207,9 @@ def ask_tool(
     return ProviderRequest([answer], seconds, collect)
 
 
-def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any], most: int) -> str:
-    answered: object = provider.handle_tool_call(tool_name, args)
+def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any]) -> str:
     return with_cut_note(
-        bound_text(answered if isinstance(answered, str) else str(answered), most, tool_name)
+        bound_text(str(provider.handle_tool_call(tool_name, args)), RESULT_CHARACTERS, tool_name)
     )
 
 

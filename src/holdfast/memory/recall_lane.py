@@ -45,7 +45,6 @@ class RecallLane:
     def __init__(self, gated: GatedProvider, clock: Clock, ready: threading.Event) -> None:
         self.name = gated.name
         self.last_error: str | None = None
-        self.finished = threading.Event()
         self._gate = gated.gate
         self._provider = gated.provider
         self._clock = clock
@@ -157,13 +156,12 @@ class RecallLane:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
                 if self._closed:
-                    break
+                    return
                 question = self._current = self._waiting.pop(0)
             self._answer(question)
             with self._changed:
                 self._current = None
                 self._changed.notify_all()
-        self.finished.set()
 
     def _answer(self, question: _RecallCall) -> None:
         if not question.answer.set_running_or_notify_cancel():

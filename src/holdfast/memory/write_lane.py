@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import LeaseLost, MemoryClosed, ProviderUnavailable, StoreClosed, Undeliverable
-from holdfast.memory.contract import CLOSED
+from holdfast.memory.contract import CLOSED, Circuit
 from holdfast.memory.delivery import TurnDelivery
 from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider, refused_answer
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
@@ -85,7 +85,7 @@ class WriteLane:
         self._wake.set()
 
     @property
-    def circuit(self) -> str:
+    def circuit(self) -> Circuit:
         return self._circuit.state
 
     def call(self, session_id: str, what: str, call: Callable[[], T]) -> "Future[T]":
