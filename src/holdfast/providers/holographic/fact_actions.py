@@ -111,7 +111,7 @@ class FactActions:
 
     def _list(self, call: FactStoreArguments) -> Answer:
         found = self._search.list_facts(call.limit, category=call.category or "", least_trust=call.min_trust)
-        return {"facts": [fact_json(fact) for fact in found], "kept": self._store.counts().facts}
+        return {"facts": [fact_json(fact) for fact in found], "kept": self._store.describe().facts}
 
     def _others(self, fact_id: int, pairs: list[Contradiction]) -> list[Answer]:
         others = {pair.older if pair.newer == fact_id else pair.newer: pair.reason for pair in pairs}

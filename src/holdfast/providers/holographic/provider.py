@@ -19,7 +19,7 @@ from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
 from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
-from holdfast.providers.holographic.facts import Fact, FactSource, Statement
+from holdfast.providers.holographic.facts import Fact, FactSource, HolographicDescription, Statement
 from holdfast.providers.holographic.facts_block import facts_block
 from holdfast.providers.holographic.statements import category_of, statements_in
 from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
 MAX_FOUND = 12
 TOKEN_BUDGET = 800
-
-
-@dataclass(frozen=True, slots=True)
-class HolographicDescription:
-    """The state of the memory, for `status` and `doctor`."""
-
-    path: str
-    facts: int
-    entities: int
-    waiting: int
-
-    def __str__(self) -> str:
-        waiting = f"; {self.waiting} conversations wait for extraction" if self.waiting else ""
-        return f"{self.path}: {self.facts} facts about {self.entities} entities{waiting}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +76,7 @@ class HolographicMemory(BatchProvider):
             self._complete = complete or self._complete
         opened = self._opened()
         opened.search.warm_up()
-        if opened.store.counts().waiting:
+        if opened.store.describe().waiting:
             opened.extraction.start()
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
@@ -153,8 +139,7 @@ class HolographicMemory(BatchProvider):
         return str(self.describe())
 
     def describe(self) -> HolographicDescription:
-        counts = self._opened().store.counts()
-        return HolographicDescription(self._path, counts.facts, counts.entities, counts.waiting)
+        return self._opened().store.describe()
 
     @property
     def actions(self) -> "FactActions":

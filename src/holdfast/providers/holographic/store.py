@@ -17,8 +17,8 @@ from holdfast.providers.holographic.facts import (
     MAX_FACT_LENGTH,
     MAX_NAME_LENGTH,
     Fact,
-    FactCounts,
     FactSource,
+    HolographicDescription,
     Statement,
     check_category,
     check_content,
@@ -137,8 +137,8 @@ class FactStore(ProviderFile):
         self.clean_log()
         return True
 
-    def counts(self) -> FactCounts:
-        return FactCounts(*self.read(self.queries.count_all))
+    def describe(self) -> HolographicDescription:
+        return HolographicDescription(self.path, *self.read(self.queries.count_all))
 
     def _insert(self, connection: sqlite3.Connection, content: str, statement: Statement) -> int:
         fact_id = int(
@@ -154,7 +154,7 @@ class FactStore(ProviderFile):
                 created=self.now(),
             )
         )
-        self._describe(connection, fact_id, content, statement.entities)
+        self._index(connection, fact_id, content, statement.entities)
         return fact_id
 
     def _rewrite(self, connection: sqlite3.Connection, before: Fact, text: str) -> None:
@@ -179,11 +179,11 @@ class FactStore(ProviderFile):
         self.queries.drop_entities_of(connection, fact_id=before.id)
         self.queries.drop_claims_of(connection, fact_id=before.id)
         self.queries.drop_vector_of(connection, fact_id=before.id)
-        self._describe(connection, before.id, text, ())
+        self._index(connection, before.id, text, ())
         self.queries.drop_lonely_entities(connection, ids=json.dumps(lonely))
         self.queries.merge_index(connection)
 
-    def _describe(
+    def _index(
         self, connection: sqlite3.Connection, fact_id: int, content: str, names: Sequence[str]
     ) -> None:
         """Link the entities of a fact and store its claims and its vector."""
