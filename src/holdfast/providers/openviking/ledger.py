@@ -10,15 +10,13 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from holdfast.core.errors import SchemaTooNew, StoreUnopenable
-from holdfast.providers.provider_file import load_queries
-from holdfast.sessions.sqlite.schema import split_statements
+from holdfast.providers.provider_file import create_tables, load_queries, prepare_file
 
 PACKAGE = "holdfast.providers.openviking"
 SCHEMA = 1
@@ -185,24 +183,18 @@ class Ledger:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
-    except (OSError, sqlite3.Error) as cause:
-        raise StoreUnopenable(str(path), str(cause)) from cause
-    try:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = full")
-        connection.execute("pragma foreign_keys = on")
-        _migrate(connection, path)
-    except sqlite3.Error as cause:
-        connection.close()
-        raise StoreUnopenable(str(path), str(cause)) from cause
-    except BaseException:
-        connection.close()
-        raise
+    prepare_file(path)
+    with contextlib.ExitStack() as on_failure:
+        try:
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+            on_failure.callback(connection.close)
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma foreign_keys = on")
+            _migrate(connection, path)
+        except sqlite3.Error as cause:
+            raise StoreUnopenable(str(path), str(cause)) from cause
+        on_failure.pop_all()
     return connection
 
 
@@ -210,9 +202,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("begin immediate")
     version = int(connection.execute("pragma user_version").fetchone()[0])
     if not version:
-        source = files(PACKAGE).joinpath("schema.sql")
-        for statement in split_statements(source.read_text(encoding="utf-8")):
-            connection.execute(statement)
+        create_tables(connection, PACKAGE)
         connection.execute(f"pragma user_version = {SCHEMA}")
     connection.execute("commit")
     if version > SCHEMA:
