@@ -79,10 +79,6 @@ class LoadResult:
     late: list[LateProvider] = field(default_factory=list)
 
     @property
-    def providers(self) -> list[MemoryProvider]:
-        return [each.gated.provider for each in self.ready]
-
-    @property
     def left_out(self) -> list[str]:
         """Messages for the user about the providers that are not used now."""
         return [*map(str, self.problems), *(each.problem for each in self.late)]
