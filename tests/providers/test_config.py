@@ -120,7 +120,7 @@ def test_a_provider_gets_its_configuration_when_it_is_initialised() -> None:
         return resolve_config(fields, {"key": f"for {name}"})
 
     loaded = load_providers([f"{__name__}:Configured"], None, configure)
-    assert loaded.configs["recording"].secret("key").reveal() == "for recording"
+    assert loaded.ready[0].config.secret("key").reveal() == "for recording"
     manager, provider = MemoryManager(), Configured()
     manager.add_provider(provider)
     until(lambda: any(call == "initialize" for call, _ in provider.calls))

@@ -19,7 +19,7 @@ class Good(MemoryProvider):
 
 def test_a_class_is_loaded_by_its_module_and_name() -> None:
     loaded = load_providers(["holdfast.testing.providers:RecordingProvider"])
-    assert [each.name for each in loaded.providers] == ["recording"]
+    assert [each.gated.name for each in loaded.ready] == ["recording"]
     assert loaded.problems == []
 
 
@@ -38,7 +38,7 @@ def test_a_class_is_loaded_by_its_module_and_name() -> None:
 )
 def test_what_is_no_provider_is_reported_by_name(name: str, problem: str) -> None:
     loaded = load_providers([name, "holdfast.testing.providers:RecordingProvider"])
-    assert [each.name for each in loaded.providers] == ["recording"]
+    assert [each.gated.name for each in loaded.ready] == ["recording"]
     [found] = loaded.problems
     assert found.provider == name
     assert problem in str(found)
@@ -58,7 +58,7 @@ def test_plugins_in_a_folder_are_loaded_and_broken_ones_reported(tmp_path: Path)
     (tmp_path / "_private.py").write_text("raise RuntimeError")
     (tmp_path / "notes.txt").write_text("not a plugin")
     loaded = load_providers([], tmp_path)
-    assert [each.name for each in loaded.providers] == ["in a folder", "good"]
+    assert [each.gated.name for each in loaded.ready] == ["in a folder", "good"]
     said = {each.provider: str(each) for each in loaded.problems}
     assert "SyntaxError" in said["broken"]
     assert "SystemExit" in said["leaves"]
@@ -72,7 +72,7 @@ def test_plugins_in_a_folder_are_loaded_and_broken_ones_reported(tmp_path: Path)
 
 def test_a_folder_that_is_not_there_holds_no_plugins(tmp_path: Path) -> None:
     loaded = load_providers([], tmp_path / "missing")
-    assert (loaded.providers, loaded.problems) == ([], [])
+    assert (loaded.ready, loaded.problems) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_a_package_imports_its_own_modules_in_every_way(
     (package / "deep/inner.py").write_text("from ..helper import NAME")
     loaded = load_providers([], tmp_path, folder=tmp_path / "data", environment={})
     assert loaded.left_out == []
-    assert [each.name for each in loaded.providers] == ["hermes-good" if for_hermes else "good"]
+    assert [each.gated.name for each in loaded.ready] == ["hermes-good" if for_hermes else "good"]

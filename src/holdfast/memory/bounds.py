@@ -6,7 +6,7 @@ fairly: the part that one provider does not need goes to the others. A text that
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +138,3 @@ def _fit(offered: ToolSchemas, room: int) -> ToolSchemas:
 
 def _size(function: Mapping[str, Any]) -> int:
     return len(json.dumps(function))
-
-
-def names_of(schemas: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [str(each["name"]) for each in schemas]

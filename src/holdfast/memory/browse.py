@@ -4,7 +4,7 @@ A provider that is not `Browsable` is searched with `prefetch`, as a turn does i
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,7 +12,6 @@ from typing import TypeVar
 from holdfast.core.errors import HoldfastError, InvalidInput, MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import FOUND_CHARACTERS, MAX_FOUND, RECALL_CHARACTERS, bound_text, with_cut_note
 from holdfast.memory.contract import Browsable, MemoryProvider
-from holdfast.memory.recall_lane import RecallLane
 
 T = TypeVar("T")
 
@@ -43,16 +42,6 @@ class MemorySearchResult:
 
     found: tuple[FoundMemory, ...]
     failed: Mapping[str, str]
-
-
-def submit(lane: RecallLane, what: str, call: Callable[[], T], timeout: float) -> "Future[T]":
-    """Submit a call to the recall lane; a refusal becomes the exception of the future."""
-    try:
-        return lane.call(what, call, timeout)
-    except HoldfastError as error:
-        refused: Future[T] = Future()
-        refused.set_exception(error)
-        return refused
 
 
 def collect(answers: Mapping[str, "Future[list[FoundMemory]]"]) -> MemorySearchResult:

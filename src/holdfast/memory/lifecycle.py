@@ -6,19 +6,15 @@ thread, without a lock. With a store, a session is dirty when its `generation` i
 `committed_generation`, so the mark survives a crash. Read `segments.py` first.
 """
 
-import functools
-import itertools
 import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import PoolSaturated, StoreClosed
-from holdfast.memory.agent_sessions import AgentSessions
 from holdfast.memory.contract import MemoryCommitter
 from holdfast.memory.segments import Segment, Segments
 from holdfast.memory.tracked_session import CommitOutcome, MemoryCommit, TrackedSession
@@ -50,15 +46,12 @@ class SessionLifecycle:
         self._store = store
         self._clock = clock or SystemClock()
         self._commit_timeout = checked_timeout(commit_timeout)
-        # Guards _sessions, all that is in it, _agent_sessions and _highest_count.
-        # Never held across the store or an agent.
+        # Guards _sessions, all that is in it, and _highest_count. Never held across the store or an agent.
         self._lock = threading.Lock()
         self._sessions: dict[str, TrackedSession] = {}
         """The sessions with an agent, uncommitted turns or a running commit; others are not tracked."""
-        self._agent_sessions = AgentSessions()
         self._highest_count = 0
         """The highest turn number of a dropped session that is not in the store; numbers never decrease."""
-        self._numbers = itertools.count()
 
     # agents
 
@@ -68,28 +61,20 @@ class SessionLifecycle:
             return
         with self._lock:
             self._tracked(sid).agent = agent
-            self._agent_sessions.add(agent, sid)
 
     def unregister_agent(self, sid: str | None) -> None:
         """Remove the session's agent. Dirty segments stay dirty and keep their owner."""
         if not sid:
             return
         with self._lock:
-            tracked = self._sessions.get(sid)
-            if tracked is None:
-                return
-            agent, tracked.agent = tracked.agent, None
-            if agent is not None and not tracked.knows(agent):
-                self._agent_sessions.discard(agent, sid)
+            self._tracked(sid).agent = None
             self._drop_if_settled(sid)
 
     def forget(self, *sids: str | None) -> None:
         """Stop tracking sessions that were deleted."""
         with self._lock:
             for sid in filter(None, sids):
-                tracked = self._sessions.pop(sid, None)
-                for agent in tracked.agents() if tracked else ():
-                    self._agent_sessions.discard(agent, sid)
+                self._sessions.pop(sid, None)
 
     # the dirty mark
 
@@ -110,8 +95,6 @@ class SessionLifecycle:
         with self._lock:
             tracked = self._refreshed(sid, row)
             owner = tracked.agent if agent is None else agent
-            if owner is not None:
-                self._agent_sessions.add(owner, sid)
             if row is None:
                 return tracked.dirty.count(owner)
             if owner is not None:
@@ -246,7 +229,6 @@ class SessionLifecycle:
                         self._drop_if_settled(sid)
                         return CommitOutcome.UNOWNED if len(tracked.dirty) else CommitOutcome.CLEAN
                     commit.segment, commit.owner = taken
-                    self._agent_sessions.add(commit.owner, sid)
                     commit.behind = len(tracked.dirty) - 1
                     tracked.in_flight = commit
                     return taken
@@ -268,8 +250,6 @@ class SessionLifecycle:
             if tracked is not None and tracked.in_flight is commit and commit.segment is not None:
                 tracked.dirty.settle(commit.segment, committed=commit.outcome is CommitOutcome.COMMITTED)
                 tracked.in_flight = None
-                if commit.owner is not None and not tracked.knows(commit.owner):
-                    self._agent_sessions.discard(commit.owner, sid)
                 self._drop_if_settled(sid)
             commit.done.set()
 
@@ -283,20 +263,14 @@ class SessionLifecycle:
         with self._lock:
             if self._tracked(sid).dirty.is_unowned():
                 return sid
-            tracked_sessions = [
-                (each, self._sessions[each])
-                for each in self._agent_sessions.of(agent)
-                if each in self._sessions
-            ]
-            for each, tracked in sorted(tracked_sessions, key=lambda one: one[1].number):
+            for each, tracked in self._sessions.items():
                 if tracked.needs(agent):
                     return each
-            for each, tracked in tracked_sessions:
+            for each, tracked in list(self._sessions.items()):
                 if tracked.agent is agent:
                     tracked.agent = None
-                self._drop_if_settled(each)
+                    self._drop_if_settled(each)
             self._drop_if_settled(sid)
-            self._agent_sessions.forget(agent)
             return None
 
     def _busy(self) -> list[str]:
@@ -318,25 +292,28 @@ class SessionLifecycle:
         try:
             for sid, end in ends.items():
                 try:
-                    future = pool.submit(self._drain_session, sid, deadline, clean)
+                    pool.submit(self._drain_session, sid, deadline, clean, end)
                 except PoolSaturated:
                     # An interpreter that is exiting starts no threads, so the current thread does it.
-                    self._drain_session(sid, deadline, clean)
-                    end.set()
-                else:
-                    future.add_done_callback(functools.partial(report_drained, sid, end))
+                    self._drain_session(sid, deadline, clean, end)
             for end in ends.values():
                 self._wait(end, deadline)
         finally:
             pool.close(0)
         return clean
 
-    def _drain_session(self, sid: str, deadline: float, clean: set[str]) -> None:
+    def _drain_session(self, sid: str, deadline: float, clean: set[str], end: threading.Event) -> None:
         outcome = CommitOutcome.COMMITTED
-        while outcome is CommitOutcome.COMMITTED and not self._is_past(deadline):
-            outcome = self._commit_oldest(sid, None, deadline).outcome
-        if outcome is CommitOutcome.CLEAN:
-            clean.add(sid)
+        try:
+            while outcome is CommitOutcome.COMMITTED and not self._is_past(deadline):
+                outcome = self._commit_oldest(sid, None, deadline).outcome
+            if outcome is CommitOutcome.CLEAN:
+                clean.add(sid)
+        except BaseException:
+            logger.exception("lifecycle.commit_died", extra={"session": sid})
+            raise
+        finally:
+            end.set()
 
     # state
 
@@ -358,9 +335,7 @@ class SessionLifecycle:
     def _tracked(self, sid: str) -> TrackedSession:
         tracked = self._sessions.get(sid)
         if tracked is None:
-            tracked = self._sessions[sid] = TrackedSession(
-                next(self._numbers), dirty=Segments(self._highest_count)
-            )
+            tracked = self._sessions[sid] = TrackedSession(dirty=Segments(self._highest_count))
         return tracked
 
     def _drop_if_settled(self, sid: str) -> None:
@@ -385,14 +360,6 @@ class SessionLifecycle:
     def _wait(self, event: threading.Event, deadline: float) -> bool:
         left = deadline - self._clock.monotonic()
         return self._clock.wait(event, left) if left > 0 else event.is_set()
-
-
-def report_drained(sid: str, end: threading.Event, drain: Future[None]) -> None:
-    """Signal the end of one session's drain, and log the error that ended its thread."""
-    error = None if drain.cancelled() else drain.exception()
-    if error is not None:
-        logger.error("lifecycle.commit_died", extra={"session": sid}, exc_info=error)
-    end.set()
 
 
 def checked_timeout(seconds: float) -> float:

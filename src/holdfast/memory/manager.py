@@ -26,7 +26,6 @@ from holdfast.core.errors import (
 from holdfast.core.events import RecalledFrom, join_recalled
 from holdfast.core.ids import new_id
 from holdfast.memory import browse, provider_requests
-from holdfast.memory.bounds import RESULT_CHARACTERS
 from holdfast.memory.browse import MemorySearchResult
 from holdfast.memory.contract import (
     BLOCK_TOKENS,
@@ -257,7 +256,7 @@ class MemoryManager:
         """Start a tool of a provider without waiting."""
         for lanes in self._lanes.values():
             if tool_name in lanes.tool_names():
-                return provider_requests.ask_tool(lanes, tool_name, args, timeout, RESULT_CHARACTERS)
+                return provider_requests.ask_tool(lanes, tool_name, args, timeout)
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
     def search(
@@ -269,9 +268,7 @@ class MemoryManager:
         """
         lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
         asked = {
-            name: browse.submit(
-                each.recalls, "a search", partial(browse.search, each.provider, query, limit), timeout
-            )
+            name: each.recalls.call("a search", partial(browse.search, each.provider, query, limit), timeout)
             for name, each in lanes.items()
         }
         wait_for_all(asked.values(), timeout)

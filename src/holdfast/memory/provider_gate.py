@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import ProviderLate, ProviderUnavailable
+from holdfast.core.errors import HoldfastError, ProviderLate, ProviderUnavailable
 from holdfast.memory.contract import MemoryProvider
 
 logger = logging.getLogger(__name__)
@@ -41,13 +42,6 @@ class RunningCall:
     is_logged: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class _WaitingCall:
-    out: RunningCall
-    call: Callable[[], Any]
-    answer: "Future[Any]"
-
-
 class ProviderGate:
     """Runs the calls into one provider and knows which of them are late."""
 
@@ -56,7 +50,7 @@ class ProviderGate:
         self._clock = clock
         self._lock = threading.Lock()  # guards the fields below
         self._running: list[RunningCall] = []
-        self._waiting: deque[_WaitingCall] = deque()
+        self._waiting: deque[tuple[RunningCall, Callable[[], None]]] = deque()
         self._current: RunningCall | None = None
         self._worker: threading.Thread | None = None
 
@@ -68,15 +62,15 @@ class ProviderGate:
         While an earlier call is late, the future fails with `ProviderUnavailable`.
         """
         now = self._clock.monotonic()
-        asked = _WaitingCall(RunningCall(what, now, now + seconds), call, Future())
+        asked, answer = RunningCall(what, now, now + seconds), Future[T]()
         with self._lock:
             if problem := self._refusal(now):
-                return refused_answer(self.name, problem)
-            self._waiting.append(asked)
+                return refused_answer(ProviderUnavailable(self.name, problem=problem))
+            self._waiting.append((asked, partial(self._answer, asked, call, answer)))
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name=f"memory-{self.name}", daemon=True)
                 self._worker.start()
-        return asked.answer
+        return answer
 
     def answer(self, what: str, call: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
         """Run a call on the gate's own thread and wait for it; raises `ProviderLate` after the deadline."""
@@ -101,29 +95,28 @@ class ProviderGate:
 
     def _work(self) -> None:
         # The thread ends when the queue is empty, so an idle provider has no thread.
-        while (asked := self._next()) is not None:
-            self._answer(asked)
-            del asked
+        while (step := self._next()) is not None:
+            step()
+            del step  # it holds the provider's answer
 
-    def _next(self) -> _WaitingCall | None:
+    def _next(self) -> Callable[[], None] | None:
         with self._lock:
             self._current = None
             if not self._waiting:
                 self._worker = None
                 return None
-            asked = self._waiting.popleft()
-            self._current = asked.out
-            return asked
+            self._current, step = self._waiting.popleft()
+            return step
 
-    def _answer(self, asked: _WaitingCall) -> None:
-        if not asked.answer.set_running_or_notify_cancel():
+    def _answer(self, asked: RunningCall, call: Callable[[], T], answer: "Future[T]") -> None:
+        if not answer.set_running_or_notify_cancel():
             return
         try:
-            result = self._run(asked.out, asked.call)
+            result = self._run(asked, call)
         except BaseException as error:  # noqa: BLE001 - passed on to the caller
-            asked.answer.set_exception(error)
+            answer.set_exception(error)
         else:
-            asked.answer.set_result(result)
+            answer.set_result(result)
 
     # on a lane
 
@@ -208,14 +201,12 @@ class CachedAnswer(Generic[T]):
                 self._pending = self._gate.submit(self._what, self._call, seconds)
                 self._pending.add_done_callback(self._keep)
             elif problem := self._gate.refusal():
-                return refused_answer(self._gate.name, problem)
+                return refused_answer(ProviderUnavailable(self._gate.name, problem=problem))
             return self._pending
 
-    def latest(self, answer: "Future[T]") -> tuple[T, BaseException | None]:
-        """The newest answer, and the error when it is not from this call."""
-        if not answer.done():
-            return self.last, ProviderUnavailable(self._gate.name, problem="it did not answer in time")
-        return self.last, answer.exception()
+    def latest(self, answer: "Future[T]") -> tuple[T, bool]:
+        """The newest answer, and whether the provider is late with a new one."""
+        return self.last, not answer.done() or isinstance(answer.exception(), ProviderUnavailable)
 
     def _keep(self, answer: "Future[T]") -> None:
         if answer.cancelled():
@@ -230,14 +221,13 @@ class CachedAnswer(Generic[T]):
             )
 
 
-def gate_provider(provider: MemoryProvider, clock: Clock, name: str | None = None) -> GatedProvider:
+def gate_provider(provider: MemoryProvider, clock: Clock) -> GatedProvider:
     """Give a provider object a gate of its own."""
-    called = provider.name if name is None else name
-    return GatedProvider(called, provider, ProviderGate(called, clock))
+    return GatedProvider(provider.name, provider, ProviderGate(provider.name, clock))
 
 
-def refused_answer(name: str, problem: str) -> "Future[Any]":
+def refused_answer(error: HoldfastError) -> "Future[Any]":
     """A future that has failed: the provider accepts no call."""
     answer: Future[Any] = Future()
-    answer.set_exception(ProviderUnavailable(name, problem=problem))
+    answer.set_exception(error)
     return answer

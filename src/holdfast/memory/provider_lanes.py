@@ -1,6 +1,5 @@
 """One provider with its write lane, its recall lane and its gate, as the manager uses them."""
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -8,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import MemoryClosed, ProviderUnavailable, StoreClosed
+from holdfast.core.errors import StoreClosed
 from holdfast.memory.bounds import BLOCK_CHARACTERS, BoundedText, ToolSchemas, bound_text, check_schemas
 from holdfast.memory.config import declared_fields, resolve_config
 from holdfast.memory.contract import MemoryProvider, ProviderStatus
@@ -19,8 +18,6 @@ from holdfast.memory.write_lane import WriteLane
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import SECOND, Backlog
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -65,15 +62,9 @@ class ProviderLanes:
     def _schemas(self) -> ToolSchemas:
         return check_schemas(self.provider.get_tool_schemas())
 
-    def hook(self, session_id: str, what: str, call: Callable[[MemoryProvider], T]) -> "Future[T] | None":
-        """Queue a hook behind the session's deliveries; None when the lane is closed or its queue is full."""
-        try:
-            return self.writes.call(session_id, what, lambda: call(self.provider))
-        except MemoryClosed:
-            return None
-        except ProviderUnavailable as full:
-            logger.warning("memory.hook_refused", extra={"provider": self.name, "cause": str(full)})
-            return None
+    def hook(self, session_id: str, what: str, call: Callable[[MemoryProvider], T]) -> "Future[T]":
+        """Queue a hook behind the deliveries of its session."""
+        return self.writes.call(session_id, what, lambda: call(self.provider))
 
     def tool_names(self) -> set[str]:
         """The tools from the provider's newest schemas."""
@@ -106,7 +97,7 @@ class ProviderLanes:
             oldest_owed_seconds=age,
             set_aside=backlog.set_aside,
             delivered=self.writes.delivered,
-            circuit="open" if self.writes.circuit == "open" else "closed",
+            circuit=self.writes.circuit,
             last_error=self.gate.late_call() or self.writes.last_error or self.recalls.last_error,
             recall_stuck=self.recalls.is_stuck,
         )

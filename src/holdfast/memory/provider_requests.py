@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import ProviderLate, ProviderUnavailable
+from holdfast.core.errors import ProviderLate
 from holdfast.core.events import RecalledFrom
 from holdfast.memory.bounds import (
     NOTES_CHARACTERS,
+    RESULT_CHARACTERS,
     BoundedText,
     bound_text,
     fit_schemas,
@@ -25,7 +26,6 @@ from holdfast.memory.bounds import (
 )
 from holdfast.memory.contract import MemoryProvider
 from holdfast.memory.delivery import accepts_argument
-from holdfast.memory.provider_gate import CachedAnswer
 from holdfast.memory.provider_lanes import ProviderLanes
 from holdfast.process import all_done
 
@@ -100,7 +100,7 @@ def ask_blocks(
     asked = [(each, each.block.ask(seconds)) for each in lanes]
 
     def collect() -> PromptBlocks:
-        answered = {each.name: _latest(each.block, answer) for each, answer in asked}
+        answered = {each.name: each.block.latest(answer) for each, answer in asked}
         shares = share_budget({name: text for name, (text, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds) for name, (text, late) in answered.items() if late and not text.text
@@ -118,7 +118,7 @@ def ask_schemas(
     asked = [(each, each.schemas.ask(seconds)) for each in lanes]
 
     def collect() -> OfferedTools:
-        answered = {each.name: _latest(each.schemas, answer) for each, answer in asked}
+        answered = {each.name: each.schemas.latest(answer) for each, answer in asked}
         fitting = fit_schemas({name: offered for name, (offered, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds)
@@ -146,12 +146,11 @@ def ask_notes(
         answered = provider.on_pre_compress(deepcopy(list(messages)))
         return bound_text(answered or "", NOTES_CHARACTERS, "on_pre_compress")
 
-    hooks = {
+    calls = {
         each.name: each.hook(session_id, "on_pre_compress", notes)
         for each in lanes
         if each.writes.late_call is None
     }
-    calls = {name: each for name, each in hooks.items() if each is not None}
 
     def collect() -> str:
         answered = {name: _result(each) or BoundedText("") for name, each in calls.items()}
@@ -185,16 +184,13 @@ def ask_session_end(
     def collect() -> dict[str, str]:
         failures = {name: problem for name, call in calls.items() if (problem := _problem(call))}
         for call in calls.values():
-            if call is not None:
-                call.cancel()  # the next boundary calls it again, so a late call would run twice
+            call.cancel()  # the next boundary calls it again, so a late call would run twice
         return stuck | failures
 
-    return ProviderRequest([call for call in calls.values() if call is not None], seconds, collect)
+    return ProviderRequest(list(calls.values()), seconds, collect)
 
 
-def _problem(call: "Future[Any] | None") -> str | None:
-    if call is None:
-        return "it takes no more calls"
+def _problem(call: "Future[Any]") -> str | None:
     if not call.done() or call.cancelled():
         return "it did not answer in time"
     error = call.exception()
@@ -202,10 +198,10 @@ def _problem(call: "Future[Any] | None") -> str | None:
 
 
 def ask_tool(
-    lanes: ProviderLanes, tool_name: str, args: dict[str, Any], seconds: float, most: int
+    lanes: ProviderLanes, tool_name: str, args: dict[str, Any], seconds: float
 ) -> ProviderRequest[str]:
     """Run a tool of a provider. `collect` raises the tool's error, or `ProviderLate`."""
-    call = partial(_tool_result, lanes.provider, tool_name, args, most)
+    call = partial(_tool_result, lanes.provider, tool_name, args)
     answer = lanes.recalls.call(f"the tool {tool_name}", call, seconds)
 
     def collect() -> str:
@@ -217,10 +213,9 @@ def ask_tool(
     return ProviderRequest([answer], seconds, collect)
 
 
-def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any], most: int) -> str:
-    answered: object = provider.handle_tool_call(tool_name, args)
+def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any]) -> str:
     return with_cut_note(
-        bound_text(answered if isinstance(answered, str) else str(answered), most, tool_name)
+        bound_text(str(provider.handle_tool_call(tool_name, args)), RESULT_CHARACTERS, tool_name)
     )
 
 
@@ -234,12 +229,6 @@ def _recalled(lanes: ProviderLanes, answer: "Future[Any] | None", session_id: st
     if answer is None or not answer.done() or answer.cancelled():
         return "missed", BoundedText("")
     return "answered" if answer.exception() is None else "failed", BoundedText("")
-
-
-def _latest(kept: CachedAnswer[T], answer: "Future[T]") -> tuple[T, bool]:
-    """The newest answer, and whether the provider is late with a new one."""
-    answered, why = kept.latest(answer)
-    return answered, isinstance(why, ProviderUnavailable)
 
 
 def _result(answer: "Future[Any] | None") -> Any:  # noqa: ANN401 - any result

@@ -10,42 +10,33 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import RECALL_CHARACTERS, BoundedText, bound_text
 from holdfast.memory.contract import CLOSED
-from holdfast.memory.provider_gate import GatedProvider
+from holdfast.memory.provider_gate import GatedProvider, refused_answer
 
 logger = logging.getLogger(__name__)
 
 MAX_ANSWERS = 256
 MAX_WAITING = 64
-RECALLS = ("prefetch", "queue_prefetch")
-"""Calls whose answer is kept for the session; other answers go to the caller only."""
 
 
 @dataclass(slots=True, eq=False)
 class _RecallCall:
     """One call into the provider and its answer."""
 
-    session_id: str
-    query: str
     what: str
     call: Callable[[], Any]
     deadline: float
-    answer: "Future[Any] | None"
-    """None for a hint: no caller waits for it, and creating a future takes a lock."""
-
-    @property
-    def recalls(self) -> bool:
-        return self.what in RECALLS
-
-    @property
-    def for_next_turn(self) -> bool:
-        return self.answer is None
+    session_id: str = ""
+    """The session of a recall, whose answer is kept for it; other answers go to the caller only."""
+    query: str = ""
+    for_next_turn: bool = False
+    answer: "Future[Any]" = field(default_factory=Future)
 
 
 class RecallLane:
@@ -54,7 +45,6 @@ class RecallLane:
     def __init__(self, gated: GatedProvider, clock: Clock, ready: threading.Event) -> None:
         self.name = gated.name
         self.last_error: str | None = None
-        self.finished = threading.Event()
         self._gate = gated.gate
         self._provider = gated.provider
         self._clock = clock
@@ -84,7 +74,7 @@ class RecallLane:
             return self._prefetched(query, session_id)
 
         deadline = self._clock.monotonic() + timeout
-        self._enqueue(_RecallCall(session_id, query, "queue_prefetch", call, deadline, None))
+        self._enqueue(_RecallCall("queue_prefetch", call, deadline, session_id, query, for_next_turn=True))
 
     def ask(self, query: str, session_id: str, timeout: float) -> "Future[Any] | None":
         """Start a recall; None when the provider is stuck or the queue is full."""
@@ -98,7 +88,8 @@ class RecallLane:
                 return None
         deadline = self._clock.monotonic() + timeout
         call = functools.partial(self._prefetched, query, session_id)
-        return self._enqueue(_RecallCall(session_id, query, "prefetch", call, deadline, Future()))
+        question = _RecallCall("prefetch", call, deadline, session_id, query)
+        return question.answer if self._enqueue(question) else None
 
     def _prefetched(self, query: str, session_id: str) -> BoundedText:
         return bound_text(
@@ -111,17 +102,18 @@ class RecallLane:
             return self._late.pop(session_id, BoundedText(""))
 
     def call(self, what: str, call: Callable[[], Any], timeout: float) -> "Future[Any]":
-        """Queue any other call; raises `ProviderUnavailable` while the lane is stuck."""
+        """Queue any other call; its answer is an error when the lane is stuck, full or closed."""
         with self._changed:
             if self._closed:
-                raise MemoryClosed(self.name)
+                return refused_answer(MemoryClosed(self.name))
             if self._is_stuck():
-                raise ProviderUnavailable(self.name, problem="it has not answered an earlier call yet")
-        question = _RecallCall("", "", what, call, self._clock.monotonic() + timeout, Future())
-        answer = self._enqueue(question)
-        if answer is None:
-            raise ProviderUnavailable(self.name, problem="too many calls wait for it already")
-        return answer
+                problem = "it has not answered an earlier call yet"
+                return refused_answer(ProviderUnavailable(self.name, problem=problem))
+        question = _RecallCall(what, call, self._clock.monotonic() + timeout)
+        if not self._enqueue(question):
+            problem = "too many calls wait for it already"
+            return refused_answer(ProviderUnavailable(self.name, problem=problem))
+        return question.answer
 
     def forget(self, session_id: str) -> None:
         """Drop the answers of a session that has ended."""
@@ -141,22 +133,22 @@ class RecallLane:
             dropped, self._waiting = self._waiting, []
             self._changed.notify_all()
         for question in dropped:
-            if question.answer is not None and question.answer.cancel():
+            if question.answer.cancel():
                 question.answer.set_running_or_notify_cancel()  # wakes the thread that waits for it
 
     def _is_stuck(self) -> bool:
         oldest = self._current or (self._waiting[0] if self._waiting else None)
         return oldest is not None and self._clock.monotonic() > oldest.deadline
 
-    def _enqueue(self, question: _RecallCall) -> "Future[Any] | None":
+    def _enqueue(self, question: _RecallCall) -> bool:
         with self._changed:
             if len(self._waiting) >= MAX_WAITING:
-                self._waiting = [each for each in self._waiting if not _is_given_up(each)]
+                self._waiting = [each for each in self._waiting if not each.answer.cancelled()]
             if self._closed or len(self._waiting) >= MAX_WAITING:
-                return None
+                return False
             self._waiting.append(question)
             self._changed.notify_all()
-        return question.answer
+        return True
 
     def _run(self) -> None:
         self._ready.wait()
@@ -164,17 +156,15 @@ class RecallLane:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting) or self._closed)
                 if self._closed:
-                    break
+                    return
                 question = self._current = self._waiting.pop(0)
             self._answer(question)
             with self._changed:
                 self._current = None
                 self._changed.notify_all()
-        self.finished.set()
 
     def _answer(self, question: _RecallCall) -> None:
-        answer = question.answer
-        if answer is not None and not answer.set_running_or_notify_cancel():
+        if not question.answer.set_running_or_notify_cancel():
             return
         try:
             left = question.deadline - self._clock.monotonic()
@@ -183,25 +173,19 @@ class RecallLane:
             if not isinstance(error, CLOSED):
                 logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = f"{type(error).__name__}: {error}"
-            if answer is not None:
-                answer.set_exception(error)
+            question.answer.set_exception(error)
             return
-        if question.recalls:
+        if question.session_id:
             self._cache(question, result)
-        if answer is not None:
-            answer.set_result(result)
+        question.answer.set_result(result)
 
     def _cache(self, question: _RecallCall, result: BoundedText) -> None:
         with self._changed:
             late = self._clock.monotonic() > question.deadline
-            if result.text and (late or question.for_next_turn):
-                self._late[question.session_id] = result
             if late or question.for_next_turn:
                 self._answers[question.session_id, question.query] = result
+                if result.text:
+                    self._late[question.session_id] = result
             for kept in (self._answers, self._late):
                 while len(kept) > MAX_ANSWERS:
                     kept.popitem(last=False)
-
-
-def _is_given_up(question: _RecallCall) -> bool:
-    return question.answer is not None and question.answer.cancelled()

@@ -39,10 +39,6 @@ class Segments:
         """Whether a segment belongs to this agent."""
         return any(segment.owner is agent for segment in self._segments)
 
-    def owners(self) -> list[MemoryCommitter | None]:
-        """The owners of the segments, oldest first."""
-        return [segment.owner for segment in self._segments]
-
     def is_unowned(self) -> bool:
         """Whether a segment has no owner, so that any agent of the session may commit it."""
         return any(segment.owner is None for segment in self._segments)

@@ -38,8 +38,6 @@ class MemoryCommit:
 class TrackedSession:
     """One session, tracked while it has an agent or uncommitted turns."""
 
-    number: int
-    """Sessions are numbered in the order in which they were first tracked."""
     agent: MemoryCommitter | None = None
     dirty: Segments = field(default_factory=Segments)
     in_flight: MemoryCommit | None = None
@@ -55,12 +53,3 @@ class TrackedSession:
         """Whether the running commit or a dirty segment belongs to this agent."""
         running = self.in_flight is not None and self.in_flight.owner is agent
         return running or self.dirty.belongs_to(agent)
-
-    def agents(self) -> list[MemoryCommitter]:
-        """All agents of the session: the registered one, the committing one and the owners of segments."""
-        running = self.in_flight.owner if self.in_flight is not None else None
-        return [each for each in (self.agent, running, *self.dirty.owners()) if each is not None]
-
-    def knows(self, agent: MemoryCommitter) -> bool:
-        """Whether this is one of the agents of the session."""
-        return any(each is agent for each in self.agents())

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import LeaseLost, MemoryClosed, ProviderUnavailable, StoreClosed, Undeliverable
-from holdfast.memory.contract import CLOSED
+from holdfast.memory.contract import CLOSED, Circuit
 from holdfast.memory.delivery import TurnDelivery
-from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider
+from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider, refused_answer
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import Delivery, SessionDB
@@ -82,25 +82,25 @@ class WriteLane:
 
     def wake(self) -> None:
         """The outbox has a new delivery."""
-        # The lane clears the event before it reads the outbox, so an event that is set is enough.
-        if not self._wake.is_set():
-            self._wake.set()
+        self._wake.set()
 
     @property
-    def circuit(self) -> str:
+    def circuit(self) -> Circuit:
         return self._circuit.state
 
     def call(self, session_id: str, what: str, call: Callable[[], T]) -> "Future[T]":
-        """Queue a hook behind the deliveries that the session has now."""
+        """Queue a hook behind the deliveries of its session; its answer is an error when it is refused."""
         hook = _Hook(session_id, what, call, Future())
         with self._progress:
             if self._budget is not None:
-                raise MemoryClosed(self.name)
+                return refused_answer(MemoryClosed(self.name))
             if len(self._arrived) + len(self._waiting) >= MAX_HOOKS:
                 # A hook whose caller has cancelled it needs no room in the queue.
                 self._arrived = [each for each in self._arrived if not each.outcome.cancelled()]
             if len(self._arrived) + len(self._waiting) >= MAX_HOOKS:
-                raise ProviderUnavailable(self.name, problem="too many calls wait for it already")
+                logger.warning("memory.hook_refused", extra={"provider": self.name, "call": what})
+                problem = "too many calls wait for it already"
+                return refused_answer(ProviderUnavailable(self.name, problem=problem))
             self._arrived.append(hook)
         self._wake.set()
         return hook.outcome

@@ -26,18 +26,13 @@ create table if not exists sent (
 
 
 class DeliveredKeys:
-    """The keys of one provider in a small SQLite file. Thread-safe."""
+    """The keys of one provider in a small SQLite file, opened when first used. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._lock = threading.Lock()  # guards _connection, which serves one thread at a time
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._connection: sqlite3.Connection | None = sqlite3.connect(
-            file, timeout=5.0, isolation_level=None, check_same_thread=False
-        )
-        self._connection.execute("pragma journal_mode = wal")
-        self._connection.execute("pragma synchronous = full")
-        self._connection.execute(SCHEMA)
+        self._lock = threading.Lock()  # guards the fields below; a connection serves one thread at a time
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
 
     def begin(self, key: str) -> KeyState:
         """Record that a turn is about to be sent; returns its state before."""
@@ -57,13 +52,21 @@ class DeliveredKeys:
             )
 
     def close(self) -> None:
-        """Close the file. May be called again."""
+        """Close the file for good. May be called again."""
         with self._lock:
+            self._closed = True
             if self._connection is not None:
                 self._connection.close()
-                self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
+        if self._closed:
             raise StoreClosed(str(self._file))
+        if self._connection is None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._file, timeout=5.0, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("pragma journal_mode = wal")
+            self._connection.execute("pragma synchronous = full")
+            self._connection.execute(SCHEMA)
         return self._connection

@@ -1,6 +1,7 @@
-"""Shared by providers with an HTTP server: text that servers accept, and HTTP failures as our errors."""
+"""Shared by providers with an HTTP server: a turn as text, and the failures of HTTP as our errors."""
 
 from holdfast.core.errors import HoldfastError, ProviderUnavailable, Undeliverable
+from holdfast.core.messages import storable
 from holdfast.memory.contract import CompletedTurn
 
 # The server will never accept the request, so a person has to decide.
@@ -10,15 +11,10 @@ CONFLICT = 409
 MAX_EXCERPT_LENGTH = 300
 
 
-def sendable(text: str) -> str:
-    """The text without lone surrogates and NUL, as every server can store it."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
-
-
 def transcript(turn: CompletedTurn) -> str:
     """A turn as one text; empty when both sides are empty."""
     texts = (("user", turn.user_content), ("assistant", turn.assistant_content))
-    return "\n\n".join(f"{role}: {sendable(text).strip()}" for role, text in texts if sendable(text).strip())
+    return "\n\n".join(f"{role}: {storable(text).strip()}" for role, text in texts if storable(text).strip())
 
 
 def http_failure(
@@ -37,6 +33,16 @@ def http_failure(
     return ProviderUnavailable(
         provider, retry_after_seconds(retry_after), f"the server answered {status}: {excerpt}"
     )
+
+
+def client_failure(provider: str, error: Exception, *network_errors: type[Exception]) -> HoldfastError:
+    """The error for an exception of a client; `network_errors` are the client's own for the network."""
+    if isinstance(error, HoldfastError):
+        return error
+    problem = f"{type(error).__name__}: {str(error) or 'no answer in time'}"
+    if not isinstance(error, (OSError, *network_errors)):
+        problem = f"its answer can't be understood ({problem})"
+    return ProviderUnavailable(provider, problem=problem)
 
 
 def retry_after_seconds(retry_after: str | None) -> float | None:

@@ -31,10 +31,9 @@ class KeylessProvider(BatchProvider):
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         self.folder = folder
         self._clock = clock or SystemClock()
-        self._changed = threading.Condition()  # guards _busy, _closed and _keys
+        self._changed = threading.Condition()  # guards _busy and _closed
         self._busy = 0
-        self._closed = False
-        self._keys: DeliveredKeys | None = None
+        self._keys = DeliveredKeys(folder / f"{self.name}.sent.db")
         self._loading = ExitBarrier()
 
     @abstractmethod
@@ -66,41 +65,31 @@ class KeylessProvider(BatchProvider):
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Send the turns in order, without those that were sent before."""
         for turn in turns:
-            with self.client_use() as keys:
-                known = keys.begin(turn.key)
+            with self.client_use():
+                known = self._keys.begin(turn.key)
                 if known == "new" or (known == "begun" and not self.has_turn(turn)):
                     self.send(turn)
-                keys.settle(turn.key)
+                self._keys.settle(turn.key)
 
     def shutdown(self) -> None:
         with self._changed:
             first, self._closed = not self._closed, True
             self._changed.wait_for(lambda: not self._busy, FINISH_SECONDS)
-            keys, self._keys = self._keys, None
-        if not first:
-            return
-        self._loading.close()
-        self.close_client()
-        if keys is not None:
-            keys.close()
+        if first:
+            self._loading.close()
+            self.close_client()
+            self._keys.close()
 
     @contextmanager
-    def client_use(self) -> Iterator[DeliveredKeys]:
+    def client_use(self) -> Iterator[None]:
         """A context for each use of the client. `shutdown` waits for it, then it raises `MemoryClosed`."""
         with self._changed:
             if self._closed:
                 raise MemoryClosed(self.name)
             self._busy += 1
-            if self._keys is None:
-                self._keys = DeliveredKeys(self.folder / f"{self.name}.sent.db")
-            keys = self._keys
         try:
-            yield keys
+            yield
         finally:
             with self._changed:
                 self._busy -= 1
                 self._changed.notify_all()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed

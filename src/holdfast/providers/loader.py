@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ProviderInvalid
+from holdfast.core.errors import ProviderInvalid, ProviderLate
 from holdfast.memory.bounds import check_schemas
 from holdfast.memory.config import (
     ConfigField,
@@ -79,14 +79,6 @@ class LoadResult:
     late: list[LateProvider] = field(default_factory=list)
 
     @property
-    def providers(self) -> list[MemoryProvider]:
-        return [each.gated.provider for each in self.ready]
-
-    @property
-    def configs(self) -> dict[str, ProviderConfig]:
-        return {each.gated.name: each.config for each in self.ready}
-
-    @property
     def left_out(self) -> list[str]:
         """Messages for the user about the providers that are not used now."""
         return [*map(str, self.problems), *(each.problem for each in self.late)]
@@ -123,13 +115,12 @@ def make_provider(
         provider = check_shape(name, _made(factory, offered))
         return GatedProvider(provider.name, provider, gate)
 
-    making = gate.submit("its construction", make, seconds)
-    wait_for_all([making], seconds)
-    if not making.done():
-        raise ProviderInvalid(name, f"it did not answer in {seconds:g} s")
-    if (error := making.exception()) is not None:
+    try:
+        return gate.answer("its construction", make, seconds)
+    except ProviderLate as late:
+        raise ProviderInvalid(name, f"it did not answer in {seconds:g} s") from late
+    except BaseException as error:
         raise _why(name, error) from error
-    return making.result()
 
 
 def _made(factory: Factory, offered: dict[str, object]) -> object:
@@ -199,10 +190,10 @@ def check_provider(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 
     """Check also its tool schemas and that it is available, and return the provider."""
     usable = check_shape(name, provider)
     try:
-        check_schemas(provider.get_tool_schemas())
+        check_schemas(usable.get_tool_schemas())
     except TypeError as problem:
         raise ProviderInvalid(name, str(problem)) from problem
-    if provider.is_available() is not True:
+    if usable.is_available() is not True:
         raise ProviderInvalid(name, "it says that it is not available here")
     return usable
 
@@ -247,7 +238,9 @@ def _hermes_plugin(plugin: Path) -> Factory:
 
 def _plugin_class(name: str, file: Path) -> Factory:
     """The one provider class of a plugin, or the factory for a plugin of hermes-agent."""
-    if file.name == "__init__.py" and _looks_hermes(file.parent):
+    from holdfast.providers.hermes import is_hermes_plugin
+
+    if file.name == "__init__.py" and is_hermes_plugin(file.parent):
         return _hermes_plugin(file.parent)
     module = _import_file(f"holdfast_plugins.{name}", file)
     classes = [
@@ -259,12 +252,6 @@ def _plugin_class(name: str, file: Path) -> Factory:
         found = ", ".join(each.__name__ for each in classes) or "none"
         raise ProviderInvalid(name, f"it should define one MemoryProvider class, and has {found}")
     return classes[0]
-
-
-def _looks_hermes(folder: Path) -> bool:
-    from holdfast.providers.hermes import is_hermes_plugin
-
-    return is_hermes_plugin(folder)
 
 
 def _import_file(name: str, file: Path) -> ModuleType:

@@ -28,6 +28,9 @@ from holdfast.sessions.sqlite.schema import split_statements
 
 T = TypeVar("T")
 
+# Shorter than a shutdown may take. The lane retries a write that waits for another process.
+BUSY_TIMEOUT_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
@@ -48,8 +51,10 @@ def load_queries(package: str) -> Any:  # noqa: ANN401 - aiosql's are dynamic
 class ProviderFile:
     """Two connections to one file. Each serves one thread at a time; a forked child can't use them."""
 
-    def __init__(self, path: str, kind: FileFormat, *, clock: Clock, patience: float = 30.0) -> None:
-        self._file = SqliteFile(path, clock, patience)
+    def __init__(self, path: str, kind: FileFormat, *, clock: Clock) -> None:
+        self.queries = load_queries(kind.package)
+        self._clock = clock
+        self._file = SqliteFile(path, clock, BUSY_TIMEOUT_SECONDS)
         self._writing = threading.Lock()  # guards _writer
         self._reading = threading.Lock()  # guards _reader
         self._pid = os.getpid()
@@ -61,7 +66,7 @@ class ProviderFile:
         except sqlite3.Error as error:
             self._writer.close()
             note_closed(self._opened)
-            raise translate(error, path, patience) from error
+            raise translate(error, path, BUSY_TIMEOUT_SECONDS) from error
 
     @property
     def path(self) -> str:
@@ -135,7 +140,7 @@ def _open(file: SqliteFile, kind: FileFormat) -> sqlite3.Connection:
     """Open the writing connection; refuse a foreign file and create the schema."""
     if file.path == MEMORY:
         raise StoreUnopenable(file.path, "memory reads and writes on two connections, so it needs a file")
-    _prepare(Path(file.path))
+    prepare_file(Path(file.path))
     refuse_forked(file.path)
     try:
         connection = file.connect()
@@ -156,7 +161,7 @@ def _open(file: SqliteFile, kind: FileFormat) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(path: Path) -> None:
+def prepare_file(path: Path) -> None:
     """Create the folder and an empty file that only its owner can read."""
     try:
         if path.is_dir():
@@ -187,14 +192,19 @@ def _refuse_newer(connection: sqlite3.Connection, path: str, kind: FileFormat) -
         raise SchemaTooNew(path, str(row[0]), str(kind.schema))
 
 
+def create_tables(connection: sqlite3.Connection, package: str) -> None:
+    """Run the `schema.sql` of a provider."""
+    source = files(package).joinpath("schema.sql")
+    for statement in split_statements(source.read_text(encoding="utf-8")):
+        connection.execute(statement)
+
+
 def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> None:
     """Create the tables in one transaction, unless another process has done it."""
     connection.execute("begin immediate")
     try:
         if not connection.execute("select 1 from sqlite_schema").fetchone():
-            source = files(kind.package).joinpath("schema.sql")
-            for statement in split_statements(source.read_text(encoding="utf-8")):
-                connection.execute(statement)
+            create_tables(connection, kind.package)
             connection.execute("insert into meta (key, value) values ('schema', ?)", (str(kind.schema),))
         _refuse_foreign(connection, path, kind)
         connection.execute("commit")

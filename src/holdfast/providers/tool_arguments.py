@@ -1,15 +1,22 @@
-"""Shared by the tools of providers: arguments as pydantic models, their schemas and validation errors."""
+"""`ToolArguments`: the tools of providers, each a pydantic model of its arguments that runs the call."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+RequiredText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class ToolArguments(BaseModel):
-    """The arguments of a tool. The docstring of a subclass is the description that the model reads."""
+    """The arguments of a tool call. The docstring of a subclass is the description that the model reads."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @abstractmethod
+    def run(self, memory: Any) -> dict[str, Any] | str:  # noqa: ANN401 - the provider of the tool
+        """Run the call on its provider; returns the answer as JSON or as text."""
 
 
 def function_schemas(tools: Mapping[str, type[ToolArguments]]) -> list[dict[str, Any]]:

@@ -216,7 +216,7 @@ class LanesMachine(RuleBasedStateMachine):
             backend.script = []
         for lane in life.lanes.values():
             try:
-                lane.call("s1", "a hook", lambda: None)
+                lane.call("s1", "a hook", lambda: None).result(0)
             except MemoryClosed:
                 continue
             raise AssertionError("a lane that was shut down took a hook")

@@ -205,8 +205,8 @@ def test_one_in_the_plugins_folder_is_found_by_itself(tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "jotter").symlink_to(JOTTER)
     loaded = load_providers([], tmp_path / "plugins", folder=tmp_path, environment={})
-    assert [each.name for each in loaded.providers] == ["hermes-jotter"]
-    loaded.providers[0].shutdown()
+    assert [each.gated.name for each in loaded.ready] == ["hermes-jotter"]
+    loaded.ready[0].gated.provider.shutdown()
 
 
 @pytest.mark.clause("D4", "D6")

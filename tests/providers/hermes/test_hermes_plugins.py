@@ -41,7 +41,8 @@ def test_each_is_loaded_with_its_settings_and_tools(plugins: Path, tmp_path: Pat
     environment = {"HOME": str(tmp_path)}
     loaded = load_providers([f"hermes:{plugins / name}"], folder=tmp_path, environment=environment)
     assert loaded.problems == []
-    [provider] = loaded.providers
+    [ready] = loaded.ready
+    provider = ready.gated.provider
     assert provider.name == f"hermes-{name}"
     assert declared_fields(provider)
     assert all(schema["function"]["name"] for schema in provider.get_tool_schemas())

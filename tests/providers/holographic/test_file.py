@@ -22,7 +22,7 @@ def bytes_on_disk(path: Path) -> bytes:
 
 def test_it_is_found_by_its_name(tmp_path: Path) -> None:
     loaded = load_providers(["holographic"], folder=tmp_path, clock=FakeClock())
-    assert [provider.name for provider in loaded.providers] == ["holographic"]
+    assert [each.gated.name for each in loaded.ready] == ["holographic"]
     assert list(tmp_path.iterdir()) == [], "nothing is opened before it is used"
 
 

@@ -13,7 +13,7 @@ from tests.providers.holographic.conftest import OpenMemory
 np = pytest.importorskip("numpy")
 
 from holdfast.providers.holographic.facts import Statement  # noqa: E402 - needs numpy
-from holdfast.providers.holographic.store import FactStore, load_queries  # noqa: E402
+from holdfast.providers.holographic.store import FactStore  # noqa: E402
 from holdfast.providers.holographic.vectors import (  # noqa: E402
     FactMatrix,
     atom,
@@ -68,8 +68,8 @@ def test_a_fact_is_like_its_text_and_its_names_each_in_its_place() -> None:
 class Counting:
     """The queries, with a count of the vectors that were read."""
 
-    def __init__(self) -> None:
-        self._queries = load_queries()
+    def __init__(self, store: FactStore) -> None:
+        self._queries = store.queries
         self.read = 0
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - aiosql's are dynamic
@@ -82,7 +82,8 @@ class Counting:
 
 
 def test_the_matrix_reads_only_what_is_new(path: Path, clock: FakeClock) -> None:
-    store, queries = FactStore(str(path), clock=clock), Counting()
+    store = FactStore(str(path), clock=clock)
+    queries = Counting(store)
     matrix = FactMatrix(queries)
     store.add_extracted([(Statement(f"Ann owns house number {number}"), None) for number in range(600)])
     store.read(matrix.refresh)
@@ -99,7 +100,8 @@ def test_the_matrix_reads_only_what_is_new(path: Path, clock: FakeClock) -> None
 
 
 def test_a_row_that_became_free_is_used_again(path: Path, clock: FakeClock) -> None:
-    store, matrix = FactStore(str(path), clock=clock), FactMatrix(load_queries())
+    store = FactStore(str(path), clock=clock)
+    matrix = FactMatrix(store.queries)
     first = [store.add(Statement(f"Ann owns house number {number}"))[0] for number in range(5)]
     store.read(matrix.refresh)
     for fact_id in first[:3]:

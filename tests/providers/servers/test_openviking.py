@@ -234,7 +234,7 @@ def test_two_sessions_never_share_a_name_on_the_server() -> None:
 def test_a_stretch_is_followed_by_one_process_alone(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "openviking.db")
     entry = LedgerEntry("k", "t", [{"role": "user", "content": "x"}])
-    ledger.add("k", "s1", entry)
+    ledger.add("s1", entry)
     ledger.mark_sending(["k"])
     ledger.mark_sent(["k"])
     batch = ledger.begin_commit("s1")

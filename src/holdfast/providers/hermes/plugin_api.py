@@ -18,13 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from holdfast.memory.config import YES
 from holdfast.memory.contract import MemoryProvider
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-YES = ("1", "true", "yes", "on")
 RECALLED = re.compile(r"<\s*memory-context\s*>.*?</\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
 FENCE = re.compile(r"</?\s*memory-context\s*>", re.IGNORECASE)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
-from holdfast.core.errors import MemoryClosed, ProviderNotWorking
+from holdfast.core.errors import ProviderNotWorking
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.delivery import accepts_argument
@@ -47,10 +47,8 @@ class HermesProvider(BatchProvider):
         self._loader = PluginLoader(self._folder, self._home, self._variables)
         self._swallowed_errors = SwallowedErrors(self._loader.package)
         self._plugin = self._loader.make()
-        self._keys_file = folder / "hermes" / f"{self._plugin.name}.sent.db"
-        self._lock = threading.Lock()  # guards _closed, _keys and _session
-        self._keys: DeliveredKeys | None = None
-        self._closed = False
+        self._keys = DeliveredKeys(folder / "hermes" / f"{self._plugin.name}.sent.db")
+        self._lock = threading.Lock()  # guards _closed
         self._session = ""
         self._last_query = ""
         self._turns = 0
@@ -62,14 +60,6 @@ class HermesProvider(BatchProvider):
     @property
     def name(self) -> str:
         return f"{PREFIX}{self._plugin.name}"
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def is_available(self) -> bool:
-        # A plugin needs its configuration to answer this, and gets it in `initialize`.
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         schema: list[dict[str, Any]] = getattr(self._plugin, "get_config_schema", list)()
@@ -89,6 +79,7 @@ class HermesProvider(BatchProvider):
         raise ProviderNotWorking(self.name, "the plugin says that it is not configured")
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
+        # `is_available` does not ask the plugin, which can't answer without its configuration.
         self._home.mkdir(parents=True, exist_ok=True)
         plugin = self._loader.configured(kwargs.get("config") or ProviderConfig(), save=True)
         if not plugin.is_available():
@@ -109,12 +100,11 @@ class HermesProvider(BatchProvider):
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Deliver each turn that the plugin has not received, one at a time."""
-        keys = self._open_keys()
         for turn in turns:
-            if keys.begin(turn.key) != "sent":
+            if self._keys.begin(turn.key) != "sent":
                 self._switch_session(turn.session_id)
                 self._sync(turn)
-                keys.settle(turn.key)
+                self._keys.settle(turn.key)
 
     def _sync(self, turn: CompletedTurn) -> None:
         arguments: dict[str, Any] = {"session_id": turn.session_id}
@@ -179,12 +169,10 @@ class HermesProvider(BatchProvider):
             if self._closed:
                 return
             self._closed = True
-            keys, self._keys = self._keys, None
+        self._keys.close()
         try:
             self._plugin.shutdown()
         finally:
-            if keys is not None:
-                keys.close()
             self._swallowed_errors.close()
             self._loader.close()
 
@@ -219,11 +207,3 @@ class HermesProvider(BatchProvider):
                 return
             self._swallowed_counts[what] = times
         raise ProviderNotWorking(self.name, f"{type(swallowed).__name__}: {swallowed}") from swallowed
-
-    def _open_keys(self) -> DeliveredKeys:
-        with self._lock:
-            if self._closed:
-                raise MemoryClosed(self.name)
-            if self._keys is None:
-                self._keys = DeliveredKeys(self._keys_file)
-            return self._keys

@@ -18,7 +18,7 @@ class SwallowedErrors(logging.Handler):
         self._logger.setLevel(logging.DEBUG)
         self._logger.propagate = False
         self._logger.addHandler(self)
-        self._lock = threading.Lock()  # guards _heard
+        self._lock = threading.Lock()  # guards _errors
         self._errors: list[tuple[int, BaseException]] = []
 
     def emit(self, record: logging.LogRecord) -> None:

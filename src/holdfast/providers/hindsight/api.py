@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, MemoryClosed, ProviderUnavailable, Undeliverable
+from holdfast.core.messages import storable
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.hindsight.settings import HindsightSettings
-from holdfast.providers.http_backend import CONFLICT, NEVER, http_failure, sendable, transcript
+from holdfast.providers.http_backend import CONFLICT, NEVER, client_failure, http_failure, transcript
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ class HindsightApi:
         note = uuid.uuid5(NAMESPACE, f"{self._settings.bank}\x00{text}")
         await self._retain(
             str(note),
-            sendable(text),
+            storable(text),
             document_id=f"note-{note}",
             context="a note that the assistant decided to keep",
             tags=[*self._settings.tags, *tags] or None,
@@ -147,7 +148,7 @@ class HindsightApi:
         try:
             found = await self._client.arecall(
                 self._settings.bank,
-                sendable(query),
+                storable(query),
                 budget=budget,
                 max_tokens=tokens,
                 tags=list(tags) or None,
@@ -164,7 +165,7 @@ class HindsightApi:
         answer = await self._request(
             self._client.areflect(
                 self._settings.bank,
-                sendable(query),
+                storable(query),
                 budget=budget,
                 tags=list(tags) or None,
                 tags_match="any_strict" if tags else "any",
@@ -192,16 +193,9 @@ def translated(error: Exception) -> HoldfastError:
     from aiohttp import ClientError
     from hindsight_client_api.exceptions import ApiException
 
-    if isinstance(error, HoldfastError):
-        return error
     if isinstance(error, ApiException):
         headers = error.headers or {}
         never = NEVER | {CONFLICT}  # an operation id that belongs to something else
         reason_text = str(error.body or error.reason)
         return http_failure(NAME, error.status or 0, reason_text, headers.get("Retry-After"), never)
-    if isinstance(error, (TimeoutError, ClientError, OSError)):
-        reason = str(error) or "no answer in time"
-        return ProviderUnavailable(NAME, problem=f"{type(error).__name__}: {reason}")
-    return ProviderUnavailable(
-        NAME, problem=f"its answer can't be understood ({type(error).__name__}: {error})"
-    )
+    return client_failure(NAME, error, ClientError)

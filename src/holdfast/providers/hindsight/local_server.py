@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.core.errors import InvalidInput, MemoryClosed, ProviderUnavailable
-from holdfast.providers.hindsight.settings import LocalServerSettings
+from holdfast.memory.config import ProviderConfig
 
 NAME = "hindsight"
 INSTALL = "uv tool install 'hindsight-api-slim[embedded-db]==1.1.0'"
@@ -43,8 +43,8 @@ PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "SSL_CERT_FILE
 class LocalServer:
     """Used by one thread; another may call `stop`. `address` starts the server when no process runs it."""
 
-    def __init__(self, settings: LocalServerSettings, folder: Path, environment: Mapping[str, str]) -> None:
-        self._settings = settings
+    def __init__(self, config: ProviderConfig, folder: Path, environment: Mapping[str, str]) -> None:
+        self._config = config
         self._folder = folder / "hindsight"
         self._environment = environment
         self._lock: IO[str] | None = None
@@ -87,7 +87,7 @@ class LocalServer:
     def log_tail(self) -> str:
         """The end of the server's log, for an error message."""
         try:
-            lines = (self._folder / "server.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return ""
         return " / ".join(line.strip() for line in lines[-3:] if line.strip())
@@ -114,7 +114,7 @@ class LocalServer:
             lock.close()
 
     def _start(self) -> None:
-        program = find_program(self._settings.command, self._environment)
+        program = find_program(self._config, self._environment)
         port = _free_port()
         with self.log.open("wb") as log:
             self._guard = subprocess.Popen(  # noqa: S603 - the command is the user's own setting
@@ -123,7 +123,7 @@ class LocalServer:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                env=server_environment(self._settings, self._environment, port),
+                env=server_environment(self._config, self._environment, port),
                 start_new_session=True,  # Ctrl-C is for the program, not for its server
             )
         (self._folder / "server.json").write_text(
@@ -131,8 +131,9 @@ class LocalServer:
         )
 
 
-def find_program(command: str, environment: Mapping[str, str]) -> str:
+def find_program(config: ProviderConfig, environment: Mapping[str, str]) -> str:
     """The path of the server's program; raises `InvalidInput` with the command that installs it."""
+    command = config.text("command", "hindsight-api")
     found = shutil.which(command, path=environment.get("PATH", os.defpath))
     if found is None:
         raise InvalidInput(
@@ -142,24 +143,25 @@ def find_program(command: str, environment: Mapping[str, str]) -> str:
     return found
 
 
-def server_environment(settings: LocalServerSettings, ours: Mapping[str, str], port: int) -> dict[str, str]:
+def server_environment(config: ProviderConfig, ours: Mapping[str, str], port: int) -> dict[str, str]:
     """The environment of the server, which is its only configuration."""
-    kind, address, model = settings.llm
-    embeddings_address, embeddings_model = settings.embeddings
+    kind, address = config.text("llm_provider", "openai"), config.text("llm_base_url")
+    embeddings_address = config.text("embeddings_base_url")
     # The slim server has no embedding model, so without an address the model's server makes the embeddings.
     shared = kind == "openai" and not embeddings_address
-    embeddings_key = settings.embeddings_key or (settings.llm_key if shared else settings.embeddings_key)
+    own_key = config.secret("embeddings_key")
+    embeddings_key = config.secret("llm_key") if shared and not own_key else own_key
     own = {
         "HINDSIGHT_API_HOST": "127.0.0.1",
         "HINDSIGHT_API_PORT": str(port),
-        "HINDSIGHT_API_DATABASE_URL": settings.database_url or "pg0://holdfast",
+        "HINDSIGHT_API_DATABASE_URL": config.text("database_url", "pg0://holdfast"),
         "HINDSIGHT_API_LLM_PROVIDER": kind,
         "HINDSIGHT_API_LLM_BASE_URL": address,
-        "HINDSIGHT_API_LLM_MODEL": model,
-        "HINDSIGHT_API_LLM_API_KEY": settings.llm_key.reveal(),
+        "HINDSIGHT_API_LLM_MODEL": config.text("llm_model"),
+        "HINDSIGHT_API_LLM_API_KEY": config.secret("llm_key").reveal(),
         "HINDSIGHT_API_EMBEDDINGS_PROVIDER": "openai" if embeddings_address or shared else "",
         "HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL": address if shared else embeddings_address,
-        "HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL": embeddings_model,
+        "HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL": config.text("embeddings_model"),
         "HINDSIGHT_API_EMBEDDINGS_OPENAI_API_KEY": embeddings_key.reveal(),
         # The only reranker of the slim server, because it needs no model.
         "HINDSIGHT_API_RERANKER_PROVIDER": "rrf",

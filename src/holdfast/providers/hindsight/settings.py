@@ -120,20 +120,6 @@ SCHEMA: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True, slots=True)
-class LocalServerSettings:
-    """The settings of the local server."""
-
-    command: str
-    llm: tuple[str, str, str]
-    """Provider, address and model."""
-    llm_key: Secret
-    embeddings: tuple[str, str]
-    """Address and model."""
-    embeddings_key: Secret
-    database_url: str
-
-
-@dataclass(frozen=True, slots=True)
 class HindsightSettings:
     """The checked values."""
 
@@ -147,8 +133,8 @@ class HindsightSettings:
     reflect_budget: str
     timeout_s: float
     settle_s: float
-    local: LocalServerSettings | None = None
-    """None unless Holdfast runs the server itself."""
+    local: ProviderConfig | None = None
+    """The values for the server that Holdfast runs itself, if it does."""
 
 
 def read_settings(config: ProviderConfig, project: Path) -> HindsightSettings:
@@ -175,7 +161,7 @@ def read_settings(config: ProviderConfig, project: Path) -> HindsightSettings:
         reflect_budget=config.text("reflect_budget", "mid"),
         timeout_s=numbers["timeout_s"],
         settle_s=numbers["settle_s"],
-        local=_local(config) if mode == "local" else None,
+        local=config if mode == "local" else None,
     )
 
 
@@ -185,21 +171,6 @@ def bank_name(name: str, project: Path | None) -> str:
         digest = hashlib.sha256(str(project).encode("utf-8", "replace")).hexdigest()[:8]
         name = f"{name}-{project.name}-{digest}"
     return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.") or "holdfast"
-
-
-def _local(config: ProviderConfig) -> LocalServerSettings:
-    return LocalServerSettings(
-        command=config.text("command", "hindsight-api"),
-        llm=(
-            config.text("llm_provider", "openai"),
-            config.text("llm_base_url"),
-            config.text("llm_model"),
-        ),
-        llm_key=config.secret("llm_key"),
-        embeddings=(config.text("embeddings_base_url"), config.text("embeddings_model")),
-        embeddings_key=config.secret("embeddings_key"),
-        database_url=config.text("database_url"),
-    )
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import StoreClosed, StoreFailure
 from holdfast.providers.holographic.extraction import Utterance, facts_by_rules
 from holdfast.providers.holographic.facts import Statement
-from holdfast.providers.holographic.store import FactStore, load_queries
+from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.local.passages import MICRO, storable
 
 logger = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ class ExtractionQueue:
         self._store = store
         self._extract = extract
         self._clock = clock
-        self._queries = load_queries()
+        self._queries = store.queries
         self._wake = threading.Event()
         self._stop = threading.Event()
-        self._lock = threading.Lock()  # guards _thread and _at_work
+        self._lock = threading.Lock()  # guards _thread and _current
         self._thread: threading.Thread | None = None
         self._current: int | None = None
 
@@ -50,8 +50,8 @@ class ExtractionQueue:
         """Store a conversation until its facts are extracted. A known conversation is not added again."""
         text = storable(json.dumps(list(conversation), ensure_ascii=False))
         key = hashlib.sha256(text.encode()).hexdigest()
-        with self._store.file.write() as connection:
-            self._queries.add_conversation(connection, key=key, text=text, created=self._now())
+        with self._store.write() as connection:
+            self._queries.add_conversation(connection, key=key, text=text, created=self._store.now())
         self.start()
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class ExtractionQueue:
             statements = facts_by_rules(conversation)
         finally:
             self._set_current(None)
-        with self._store.file.write() as connection:
+        with self._store.write() as connection:
             # Another process may have finished it, if this one took longer than its lease.
             if self._queries.finish_conversation(connection, id=conversation_id):
                 self._store.add_extracted_in(connection, [(each, None) for each in statements])
@@ -123,8 +123,8 @@ class ExtractionQueue:
                 self._clock.wait(self._wake, pause)
 
     def _claim(self) -> tuple[int, list[Utterance], int] | None:
-        now = self._now()
-        with self._store.file.write() as connection:
+        now = self._store.now()
+        with self._store.write() as connection:
             found = self._queries.due_conversation(connection, now=now)
             if found is None:
                 return None
@@ -138,9 +138,9 @@ class ExtractionQueue:
             self._current = conversation_id
 
     def _defer(self, conversation_id: int, seconds: float) -> None:
-        with self._store.file.write() as connection:
+        with self._store.write() as connection:
             self._queries.defer_conversation(
-                connection, id=conversation_id, due=self._now() + int(seconds * MICRO)
+                connection, id=conversation_id, due=self._store.now() + int(seconds * MICRO)
             )
 
     def _pause(self) -> float:
@@ -148,6 +148,3 @@ class ExtractionQueue:
         if due is None:
             return MAX_WAIT_SECONDS
         return max(0.01, min(MAX_WAIT_SECONDS, float(due) / MICRO - self._clock.now()))
-
-    def _now(self) -> int:
-        return int(self._clock.now() * MICRO)

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.providers.holographic.contradictions import Contradiction, all_contradictions, contradictions_of
 from holdfast.providers.holographic.facts import HELPFUL, UNHELPFUL, Fact, Statement
 from holdfast.providers.holographic.search import FactSearch, ProbeResult
-from holdfast.providers.holographic.store import FactStore, load_queries
+from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.holographic.tools import FactStoreArguments, fact_json, required
 
 Answer = dict[str, Any]
@@ -18,7 +18,7 @@ class FactActions:
     def __init__(self, store: FactStore, search: FactSearch) -> None:
         self._store = store
         self._search = search
-        self._queries = load_queries()
+        self._queries = store.queries
 
     def run_action(self, call: FactStoreArguments) -> Answer:
         actions: dict[str, Callable[[FactStoreArguments], Answer]] = {
@@ -111,7 +111,7 @@ class FactActions:
 
     def _list(self, call: FactStoreArguments) -> Answer:
         found = self._search.list_facts(call.limit, category=call.category or "", least_trust=call.min_trust)
-        return {"facts": [fact_json(fact) for fact in found], "kept": self._store.counts().facts}
+        return {"facts": [fact_json(fact) for fact in found], "kept": self._store.describe().facts}
 
     def _others(self, fact_id: int, pairs: list[Contradiction]) -> list[Answer]:
         others = {pair.older if pair.newer == fact_id else pair.newer: pair.reason for pair in pairs}
@@ -122,7 +122,7 @@ class FactActions:
 def _probe_answer(probed: ProbeResult) -> Answer:
     answer: Answer = {"facts": [fact_json(fact) for fact in probed.facts]}
     if probed.neighbours:
-        answer["connected_with"] = {each.name: each.shared for each in probed.neighbours}
+        answer["connected_with"] = probed.neighbours
     if probed.unknown:
         answer["unknown"] = probed.unknown
         answer["note"] = f"nothing is known of {', '.join(probed.unknown)}"

@@ -55,13 +55,18 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class FactCounts:
-    """The size of the memory."""
+class HolographicDescription:
+    """The state of the memory, for `status` and `doctor`."""
 
+    path: str
     facts: int
     entities: int
     waiting: int
     """Conversations whose facts have not been extracted yet."""
+
+    def __str__(self) -> str:
+        waiting = f"; {self.waiting} conversations wait for extraction" if self.waiting else ""
+        return f"{self.path}: {self.facts} facts about {self.entities} entities{waiting}"
 
 
 def fact_of(row: Sequence[Any], score: float = 0.0) -> Fact:

@@ -10,21 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, StoreClosed
+from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryItem, MemoryProvider, TextCompletion
+from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
+from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
-from holdfast.providers.holographic.facts import Fact, FactSource, Statement
+from holdfast.providers.holographic.facts import Fact, FactSource, HolographicDescription, Statement
 from holdfast.providers.holographic.facts_block import facts_block
 from holdfast.providers.holographic.statements import category_of, statements_in
-from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments, run_tool
-from holdfast.providers.tool_arguments import function_schemas
+from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments
 
 if TYPE_CHECKING:
     from holdfast.providers.holographic.extraction_queue import ExtractionQueue
@@ -32,23 +30,8 @@ if TYPE_CHECKING:
     from holdfast.providers.holographic.search import FactSearch
     from holdfast.providers.holographic.store import FactStore
 
-NAME = "holographic"
 MAX_FOUND = 12
 TOKEN_BUDGET = 800
-
-
-@dataclass(frozen=True, slots=True)
-class HolographicDescription:
-    """The state of the memory, for `status` and `doctor`."""
-
-    path: str
-    facts: int
-    entities: int
-    waiting: int
-
-    def __str__(self) -> str:
-        waiting = f"; {self.waiting} conversations wait for extraction" if self.waiting else ""
-        return f"{self.path}: {self.facts} facts about {self.entities} entities{waiting}"
 
 
 @dataclass(frozen=True)
@@ -59,12 +42,16 @@ class _OpenParts:
     extraction: "ExtractionQueue"
 
 
-class HolographicMemory(MemoryProvider):
+class HolographicMemory(BatchProvider):
     """A memory of facts on this machine. Thread-safe; several processes may share one file.
 
     A write is on disk when its call returns. All sessions share the facts of one file: it is the memory of
     one person. `complete` calls a language model; without it, rules find the facts.
     """
+
+    name = "holographic"
+    package = "numpy"
+    tools = TOOLS
 
     def __init__(
         self,
@@ -82,16 +69,6 @@ class HolographicMemory(MemoryProvider):
         self._zone = zone
         self._lock = threading.Lock()  # guards _parts, _complete and _closed
         self._parts: _OpenParts | None = None
-        self._closed = False
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    def is_available(self) -> bool:
-        if find_spec("numpy") is None:
-            raise ProviderInvalid(NAME, f"numpy is not installed; run: {install_command(NAME)}")
-        return True
 
     def initialize(self, session_id: str, *, complete: TextCompletion | None = None, **kwargs: Any) -> None:
         """Open the file, read the vectors and continue the extraction of queued conversations."""
@@ -99,7 +76,7 @@ class HolographicMemory(MemoryProvider):
             self._complete = complete or self._complete
         opened = self._opened()
         opened.search.warm_up()
-        if opened.store.counts().waiting:
+        if opened.store.describe().waiting:
             opened.extraction.start()
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
@@ -111,20 +88,6 @@ class HolographicMemory(MemoryProvider):
                 for turn in turns
                 for statement in statements_in(turn.user_content)
             )
-
-    def sync_turn(
-        self,
-        user_content: str,
-        assistant_content: str,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> None:
-        if self._closed:
-            return
-        self.sync_turns(
-            [CompletedTurn("", session_id, "", user_content, assistant_content, [], self._clock.now())]
-        )
 
     def on_session_end(self, messages: list[Message]) -> None:
         """Extract facts by rules, or queue the conversation for the model; on disk when this returns."""
@@ -176,20 +139,16 @@ class HolographicMemory(MemoryProvider):
         return str(self.describe())
 
     def describe(self) -> HolographicDescription:
-        counts = self._opened().store.counts()
-        return HolographicDescription(self._path, counts.facts, counts.entities, counts.waiting)
+        return self._opened().store.describe()
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name not in TOOLS:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_tool(self._opened().actions, tool_name, args)
+    @property
+    def actions(self) -> "FactActions":
+        """The actions of the tools."""
+        return self._opened().actions
 
     def run_action(self, **arguments: Any) -> dict[str, Any]:
         """One action of `fact_store`, for programs: `run_action(action="probe", entity="Ann")`."""
-        return self._opened().actions.run_action(FactStoreArguments.model_validate(arguments))
+        return self.actions.run_action(FactStoreArguments.model_validate(arguments))
 
     def system_prompt_block(self) -> str:
         return (
@@ -223,11 +182,11 @@ class HolographicMemory(MemoryProvider):
         from holdfast.providers.holographic.extraction_queue import ExtractionQueue
         from holdfast.providers.holographic.fact_actions import FactActions
         from holdfast.providers.holographic.search import FactSearch
-        from holdfast.providers.holographic.store import FactStore, load_queries
+        from holdfast.providers.holographic.store import FactStore
         from holdfast.providers.holographic.vectors import FactMatrix
 
         store = FactStore(self._path, clock=self._clock)
-        search = FactSearch(store, FactMatrix(load_queries()))
+        search = FactSearch(store, FactMatrix(store.queries))
         complete = self._complete
         extract = facts_by_rules if complete is None else partial(facts_by_model, complete)
         return _OpenParts(

@@ -82,9 +82,6 @@ select stamp, fact_id, vector from vectors where stamp > :stamp order by stamp l
 -- name: removals_after(stamp)
 select stamp, fact_id from removals where stamp > :stamp order by stamp
 
--- name: last_stamp()$
-select coalesce((select seq from sqlite_sequence where name = 'vectors'), 0)
-
 -- name: facts_with(ids)
 select f.id, f.content, f.category, f.tags, f.trust, f.helpful, f.unhelpful, f.created, f.updated
   from json_each(:ids) j join facts f on f.id = j.value

@@ -9,12 +9,12 @@ results: it prefers short facts.
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from holdfast.providers.holographic.contradictions import superseded_facts
 from holdfast.providers.holographic.facts import MIN_TRUST, Fact, fact_of
-from holdfast.providers.holographic.store import FactStore, load_queries
+from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.holographic.tokens import name_key, stems
 from holdfast.providers.holographic.vectors import FactMatrix, content_vector, entity_vector
 from holdfast.providers.local.passages import storable
@@ -31,20 +31,13 @@ OUTDATED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """Another entity that shares facts with the given one."""
-
-    name: str
-    shared: int
-
-
-@dataclass(frozen=True, slots=True)
 class ProbeResult:
     """The facts about some entities. `unknown` has the names without any fact."""
 
     facts: list[Fact]
     unknown: list[str]
-    neighbours: list[Neighbour]
+    neighbours: dict[str, int] = field(default_factory=dict)
+    """The entities that share facts with the given one, and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class FactSearch:
     def __init__(self, store: FactStore, matrix: FactMatrix) -> None:
         self._store = store
         self._matrix = matrix
-        self._queries = load_queries()
+        self._queries = store.queries
 
     def warm_up(self) -> None:
         """Read the vectors now rather than in the first search."""
@@ -98,7 +91,7 @@ class FactSearch:
                 common.intersection_update(each.fact_ids)
             facts = self._about(connection, entities, common)
             kept = [fact for fact in facts if fact.trust >= least_trust]
-            return ProbeResult(self._best(connection, kept, limit), unknown, [])
+            return ProbeResult(self._best(connection, kept, limit), unknown)
 
         return self._store.read(work)
 
@@ -108,7 +101,7 @@ class FactSearch:
         def work(connection: sqlite3.Connection) -> ProbeResult:
             entity = self._entity(connection, name)
             if entity.id is None:
-                return ProbeResult([], [] if entity.fact_ids else [name], [])
+                return ProbeResult([], [] if entity.fact_ids else [name])
             rows = list(self._queries.neighbours(connection, entity_id=entity.id, most=NEIGHBOURS))
             near = [self._entity(connection, key) for key, _, _ in rows]
             own = set(entity.fact_ids)
@@ -118,7 +111,7 @@ class FactSearch:
                 for fact in self._about(connection, [each], others[: MIN_CANDIDATES * limit]):
                     facts[fact.id] = max(fact, facts.get(fact.id, fact), key=lambda each: each.score)
             kept = [fact for fact in facts.values() if fact.trust >= least_trust]
-            neighbours = [Neighbour(called, shared) for _, called, shared in rows]
+            neighbours = {called: shared for _, called, shared in rows}
             return ProbeResult(self._best(connection, kept, limit), [], neighbours)
 
         return self._store.read(work)

@@ -6,7 +6,6 @@ only the attributes listed here, and those with a number or a day as value, excl
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from holdfast.providers.holographic.tokens import stem_of
 from holdfast.providers.local.words import STOP_WORDS
@@ -19,13 +18,8 @@ CLAUSE = re.compile(
 )
 
 
-class Rule(NamedTuple):
-    attribute: str
-    pattern: re.Pattern[str]
-
-
-def _rule(attribute: str, verb: str) -> Rule:
-    return Rule(attribute, re.compile(rf"(?P<subject>[^|]+?) (?:{verb}) (?P<value>.+)"))
+def _rule(attribute: str, verb: str) -> tuple[str, re.Pattern[str]]:
+    return attribute, re.compile(rf"(?P<subject>[^|]+?) (?:{verb}) (?P<value>.+)")
 
 
 RULES = (
@@ -86,10 +80,10 @@ def slot_of(tokens: list[str]) -> Slot | None:
     uses = USES_FOR.fullmatch(text)
     if uses:
         return _slot(uses["subject"], f"uses for {uses['attribute']}", uses["value"])
-    for rule in RULES:
-        found = rule.pattern.fullmatch(text)
+    for attribute, pattern in RULES:
+        found = pattern.fullmatch(text)
         if found:
-            return _slot(found["subject"], rule.attribute, found["value"])
+            return _slot(found["subject"], attribute, found["value"])
     return _copula(text)
 
 

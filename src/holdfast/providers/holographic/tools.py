@@ -1,9 +1,8 @@
 """The agent's tools: `fact_store`, which keeps and finds facts, and `fact_feedback`, which rates them."""
 
-import json
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from holdfast.core.errors import InvalidInput
 from holdfast.providers.holographic.facts import (
@@ -13,7 +12,10 @@ from holdfast.providers.holographic.facts import (
     Category,
     Fact,
 )
-from holdfast.providers.tool_arguments import ToolArguments, validation_message
+from holdfast.providers.tool_arguments import ToolArguments
+
+if TYPE_CHECKING:
+    from holdfast.providers.holographic.provider import HolographicMemory
 
 MAX_LIMIT = 50
 
@@ -45,6 +47,9 @@ class FactStoreArguments(ToolArguments):
     min_trust: float = Field(default=MIN_TRUST, ge=0, le=1, description="least trust of what is found")
     limit: int = Field(default=10, ge=1, le=MAX_LIMIT, description="how many at most")
 
+    def run(self, memory: "HolographicMemory") -> dict[str, Any]:
+        return memory.actions.run_action(self)
+
 
 class FactFeedbackArguments(ToolArguments):
     """Rate a fact after using it: helpful when it was right, unhelpful when it was wrong or out of date."""
@@ -52,30 +57,17 @@ class FactFeedbackArguments(ToolArguments):
     action: Literal["helpful", "unhelpful"]
     fact_id: int = Field(description="the fact's id")
 
+    def run(self, memory: "HolographicMemory") -> dict[str, Any]:
+        fact = memory.actions.feedback(self.fact_id, helpful=self.action == "helpful")
+        if fact is None:
+            return {"error": f"there is no fact {self.fact_id}"}
+        return {"rated": fact.id, "trust": round(fact.trust, 3)}
+
 
 TOOLS: dict[str, type[ToolArguments]] = {
     "fact_store": FactStoreArguments,
     "fact_feedback": FactFeedbackArguments,
 }
-
-
-class SupportsFactTools(Protocol):
-    """The methods that the tools call."""
-
-    def run_action(self, call: FactStoreArguments) -> dict[str, Any]: ...
-    def feedback(self, fact_id: int, *, helpful: bool) -> Fact | None: ...
-
-
-def run_tool(target: SupportsFactTools, name: str, args: dict[str, Any]) -> str:
-    """Run one tool. Invalid arguments are returned as an error text for the model."""
-    try:
-        call = TOOLS[name].model_validate(args)
-        answer = _rate(target, call) if isinstance(call, FactFeedbackArguments) else _run_action(target, call)
-    except ValidationError as cause:
-        answer = {"error": validation_message(cause)}
-    except InvalidInput as cause:
-        answer = {"error": str(cause)}
-    return json.dumps(answer, ensure_ascii=False)
 
 
 def required(call: FactStoreArguments, name: str) -> Any:  # noqa: ANN401 - as the field has it
@@ -90,16 +82,3 @@ def fact_json(fact: Fact) -> dict[str, Any]:
     """A fact as the model sees it."""
     shown = {"id": fact.id, "content": fact.content, "category": fact.category, "trust": round(fact.trust, 3)}
     return shown | ({"tags": fact.tags} if fact.tags else {})
-
-
-def _run_action(target: SupportsFactTools, call: ToolArguments) -> dict[str, Any]:
-    if not isinstance(call, FactStoreArguments):
-        raise InvalidInput(f"no tool takes {type(call).__name__}")
-    return target.run_action(call)
-
-
-def _rate(target: SupportsFactTools, call: FactFeedbackArguments) -> dict[str, Any]:
-    fact = target.feedback(call.fact_id, helpful=call.action == "helpful")
-    if fact is None:
-        return {"error": f"there is no fact {call.fact_id}"}
-    return {"rated": fact.id, "trust": round(fact.trust, 3)}

@@ -7,21 +7,21 @@ turn whose sending was interrupted is looked for before it is sent again.
 
 import hashlib
 import importlib
-import importlib.util
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from holdfast.core.contract import Clock
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, ProviderUnavailable, Undeliverable
+from holdfast.core.errors import ProviderUnavailable, Undeliverable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.keyless_provider import KeylessProvider
+from holdfast.providers.tool_arguments import RequiredText, ToolArguments
 
 KEY = "holdfast_key"
 # Honcho refuses longer messages, and more of them in one request.
@@ -32,28 +32,30 @@ MAX_FOUND = 8
 SECONDS = 8.0
 NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 
-ASK = {
-    "name": "honcho_ask",
-    "description": "Ask Honcho about the user; it reasons over everything said so far. Takes some seconds.",
-    "parameters": {
-        "type": "object",
-        "properties": {"question": {"type": "string", "description": "What to know about the user"}},
-        "required": ["question"],
-    },
-}
-SEARCH = {
-    "name": "honcho_search",
-    "description": "Find messages of earlier conversations.",
-    "parameters": {
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "What to look for"}},
-        "required": ["query"],
-    },
-}
+
+class HonchoAskArguments(ToolArguments):
+    """Ask Honcho about the user; it reasons over everything said so far. Takes some seconds."""
+
+    question: RequiredText = Field(description="What to know about the user")
+
+    def run(self, memory: "HonchoMemory") -> str:
+        return memory.ask(self.question) or "Honcho knows nothing about that."
+
+
+class HonchoSearchArguments(ToolArguments):
+    """Find messages of earlier conversations."""
+
+    query: RequiredText = Field(description="What to look for")
+
+    def run(self, memory: "HonchoMemory") -> str:
+        return "\n".join(memory.search(self.query)) or "Nothing was found."
 
 
 class HonchoMemory(KeylessProvider):
     """Memory in Honcho. Its client is safe for calls from two lanes."""
+
+    name = package = "honcho"
+    tools: ClassVar = {"honcho_ask": HonchoAskArguments, "honcho_search": HonchoSearchArguments}
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         super().__init__(folder / "honcho", clock)
@@ -61,15 +63,6 @@ class HonchoMemory(KeylessProvider):
         self._http: Any = None
         self._user: Any = None
         self._assistant: Any = None
-
-    @property
-    def name(self) -> str:
-        return "honcho"
-
-    def is_available(self) -> bool:
-        if importlib.util.find_spec("honcho") is None:
-            raise ProviderInvalid(self.name, f"its client is not installed; run: {install_command('honcho')}")
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [
@@ -143,34 +136,26 @@ class HonchoMemory(KeylessProvider):
             return ""
         with self.client_use(), translated(self.name):
             context = self._user.context(search_query=query[:MAX_MESSAGE_LENGTH], search_top_k=MAX_FOUND)
-            messages_found = self._found(query)
-        lines = [*(context.peer_card or ()), *((context.representation or "").splitlines()), *messages_found]
+            messages = self.search(query)
+        lines = [*(context.peer_card or ()), *((context.representation or "").splitlines()), *messages]
         return "\n".join(dict.fromkeys(line.strip() for line in lines if line.strip()))
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return [{"type": "function", "function": each} for each in (ASK, SEARCH)]
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        wanted = {"honcho_ask": "question", "honcho_search": "query"}.get(tool_name)
-        if wanted is None:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        text = str(args.get(wanted) or "").strip()
-        if not text:
-            return json.dumps({"error": f"{wanted} is missing"})
+    def ask(self, question: str) -> str:
+        """Honcho's answer to a question about the user."""
         with self.client_use(), translated(self.name):
-            if tool_name == "honcho_ask":
-                return str(self._user.chat(text) or "Honcho knows nothing about that.")
-            return "\n".join(self._found(text)) or "Nothing was found."
+            return self._user.chat(question) or ""
+
+    def search(self, query: str) -> list[str]:
+        """The earlier messages that match the query, each with its speaker."""
+        with self.client_use(), translated(self.name):
+            found = self._client.search(query[:MAX_MESSAGE_LENGTH], limit=MAX_FOUND)
+            return [f"{each.peer_id}: {each.content}" for each in found]
 
     def system_prompt_block(self) -> str:
         return (
             "Honcho remembers the user across conversations. What fits a message is recalled by itself;"
             " honcho_ask answers questions about the user, honcho_search finds what was said."
         )
-
-    def _found(self, query: str) -> list[str]:
-        found = self._client.search(query[:MAX_MESSAGE_LENGTH], limit=MAX_FOUND)
-        return [f"{each.peer_id}: {each.content}" for each in found]
 
 
 def _client(config: ProviderConfig) -> tuple[Any, Any]:

@@ -21,17 +21,14 @@ from holdfast.providers.local.embedding import Embedder, MiniLM, missing_package
 from holdfast.providers.local.passages import local_time
 from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
 from holdfast.providers.local.recall_block import recall_block
-from holdfast.providers.local.store import PassageStore, load_queries
-from holdfast.providers.local.tools import TOOLS, run_tool
+from holdfast.providers.local.store import PassageStore
+from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
-from holdfast.providers.tool_arguments import function_schemas
 
 MAX_FOUND = 20
 TOKEN_BUDGET = 1500
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
-# Shorter than a shutdown may take. The lane retries a write that waits for another process.
-BUSY_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,9 @@ class LocalMemory(BatchProvider):
     A forked child can't use it: SQLite forbids to use the connections of the parent.
     """
 
+    name = "local"
+    tools = TOOLS
+
     def __init__(
         self,
         path: str | Path,
@@ -87,22 +87,10 @@ class LocalMemory(BatchProvider):
         if embedder == "default":
             embedder = None if self._missing else MiniLM()
         self._embedder: Embedder | None = embedder
-        self._lock = threading.Lock()  # guards _store, _recall, _maker and _closed
+        self._lock = threading.Lock()  # guards _store, _builder, _recall and _closed
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
-        self._closed = False
-
-    @property
-    def name(self) -> str:
-        return "local"
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def is_available(self) -> bool:
-        return True
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the file and load the vectors and the model, so that the first recall is fast."""
@@ -164,14 +152,6 @@ class LocalMemory(BatchProvider):
     def dated(self, memory: FoundPassage) -> str:
         return local_time(memory.created, self._zone).isoformat(timespec="minutes")
 
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name not in TOOLS:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_tool(self, tool_name, args)
-
     def system_prompt_block(self) -> str:
         return (
             "You have a long-term memory. What fits a message is recalled by itself. Use memory_search"
@@ -185,10 +165,10 @@ class LocalMemory(BatchProvider):
     def describe(self) -> LocalDescription:
         """The state of the memory, for `doctor`."""
         store, _ = self._opened()
-        counts = store.counts()
+        passages, notes = store.counts()
         model = None if self._embedder is None else self._embedder.model
         waiting = 0 if model is None else store.count_without_vector()
-        return LocalDescription(self._path, counts.turns, counts.notes, model, tuple(self._missing), waiting)
+        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting)
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""
@@ -206,26 +186,21 @@ class LocalMemory(BatchProvider):
             if self._closed:
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
-                self._store = PassageStore(
-                    self._path, clock=self._clock, zone=self._zone, patience=BUSY_TIMEOUT_SECONDS
-                )
+                self._store = PassageStore(self._path, clock=self._clock, zone=self._zone)
+                matrix = None
                 if self._embedder is not None:
+                    from holdfast.providers.local.vectors import VectorMatrix
+
                     self._store.await_vectors(self._embedder.model)
                     self._builder = VectorBuilder(self._store, self._embedder)
-                self._recall = HybridRecall(self._store, self._embedder, self._new_matrix())
+                    matrix = VectorMatrix(self._store.queries, self._embedder.model)
+                self._recall = HybridRecall(self._store, self._embedder, matrix)
             return self._store, self._recall
 
     def _build_vectors(self, fresh: int) -> None:
         builder = self._builder
         if builder is not None:
             builder.build(fresh)
-
-    def _new_matrix(self) -> Any:
-        if self._embedder is None:
-            return None
-        from holdfast.providers.local.vectors import VectorMatrix
-
-        return VectorMatrix(load_queries(), self._embedder.model)
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.providers.local.full_text import FullText, Position
 from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable
-from holdfast.providers.local.store import PassageStore, load_queries
+from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class HybridRecall:
         self._store = store
         self._embedder = embedder
         self._matrix = matrix
-        self._queries = load_queries()
+        self._queries = store.queries
 
     def search(
         self,

@@ -5,78 +5,51 @@ reads and writes the file.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import tzinfo
-from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import InvalidInput
 from holdfast.memory.contract import CompletedTurn
-from holdfast.providers import provider_file
 from holdfast.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
 from holdfast.providers.provider_file import FileFormat, ProviderFile
 
-T = TypeVar("T")
-
-PACKAGE = "holdfast.providers.local"
-FORMAT = FileFormat(application_id=0x484F4C4D, schema=1, package=PACKAGE)
+FORMAT = FileFormat(application_id=0x484F4C4D, schema=1, package="holdfast.providers.local")
 NOTES_SESSION = ""
 MAX_NOTE_LENGTH = 4000
 # Wider than any neighbourhood, so that no note has neighbours.
 NOTE_STRIDE = 10
 
 
-def load_queries() -> Any:  # noqa: ANN401 - aiosql's are dynamic
-    return provider_file.load_queries(PACKAGE)
-
-
-@dataclass(frozen=True, slots=True)
-class PassageCounts:
-    """The number of passages and notes."""
-
-    turns: int
-    """Passages of turns; a turn has one or more."""
-    notes: int
-
-
-class PassageStore:
+class PassageStore(ProviderFile):
     """Reads and writes the file."""
 
-    def __init__(
-        self, path: str, *, clock: Clock, zone: tzinfo | None = None, patience: float = 30.0
-    ) -> None:
-        self._clock = clock
+    def __init__(self, path: str, *, clock: Clock, zone: tzinfo | None = None) -> None:
+        super().__init__(path, FORMAT, clock=clock)
         self._zone = zone
-        self._queries = load_queries()
-        self._file = ProviderFile(path, FORMAT, clock=clock, patience=patience)
-
-    @property
-    def path(self) -> str:
-        return self._file.path
 
     def add_turns(self, turns: Sequence[CompletedTurn]) -> int:
         """Store the turns in one transaction; returns the number of their passages.
 
         A turn with a known key is overwritten.
         """
-        with self._file.write() as connection:
+        with self.write() as connection:
             return sum(self._add_turn(connection, turn) for turn in turns)
 
     def add_note(self, text: str) -> int:
         """Store a note and return its id."""
         note = self._note(text)
-        with self._file.write() as connection:
+        with self.write() as connection:
             session = self._session_no(connection, NOTES_SESSION)
-            number = int(self._queries.next_note(connection))
+            number = int(self.queries.next_note(connection))
             self._insert(connection, note, session_no=session, place=number * NOTE_STRIDE)
             return number
 
     def change_note(self, note_id: int, text: str) -> bool:
         """Change the text of a note; False when it does not exist."""
         note = self._note(text)
-        with self._file.write() as connection:
-            changed = self._queries.change_note(
+        with self.write() as connection:
+            changed = self.queries.change_note(
                 connection,
                 id=note_id,
                 text=note.text,
@@ -85,72 +58,66 @@ class PassageStore:
                 created=note.created,
             )
             if changed:
-                self._queries.merge_index(connection)
+                self.queries.merge_index(connection)
         if changed:
-            self._file.clean_log()
+            self.clean_log()
         return bool(changed)
 
     def forget(self, passage_id: int) -> bool:
         """Delete a note, or the whole turn of a passage, with its vectors; False when it does not exist."""
-        with self._file.write() as connection:
-            found = self._queries.turn_key_of(connection, id=passage_id)
+        with self.write() as connection:
+            found = self.queries.turn_key_of(connection, id=passage_id)
             if found is None:
                 return False
             if found[1] is None:
-                self._queries.drop_passage(connection, id=passage_id)
+                self.queries.drop_passage(connection, id=passage_id)
             else:
-                self._queries.drop_turn(connection, turn_key=found[1])
-                self._queries.mark_forgotten(connection, turn_key=found[1])
-            self._queries.merge_index(connection)
-        self._file.clean_log()
+                self.queries.drop_turn(connection, turn_key=found[1])
+                self.queries.mark_forgotten(connection, turn_key=found[1])
+            self.queries.merge_index(connection)
+        self.clean_log()
         return True
 
     def await_vectors(self, model: str) -> None:
         """Queue the passages with vectors of another model for new ones."""
-        with self._file.write() as connection:
-            self._queries.await_vectors(connection, model=model)
+        with self.write() as connection:
+            self.queries.await_vectors(connection, model=model)
 
     def without_vector(self, most: int) -> list[tuple[int, str, str]]:
         """The newest passages that have no vector yet: id, speaker and text."""
-        return self.read(lambda connection: list(self._queries.without_vector(connection, most=most)))
+        return self.read(lambda connection: list(self.queries.without_vector(connection, most=most)))
 
     def add_vectors(self, model: str, made: Sequence[tuple[int, str, bytes]]) -> None:
         """Store vectors, each with its passage and the text that was embedded."""
-        with self._file.write() as connection:
+        with self.write() as connection:
             for passage_id, text, vector in made:
-                self._queries.drop_vector(connection, passage_id=passage_id)
-                added = self._queries.add_vector(
+                self.queries.drop_vector(connection, passage_id=passage_id)
+                added = self.queries.add_vector(
                     connection, passage_id=passage_id, text=text, model=model, vector=vector
                 )
                 if added:
-                    self._queries.mark_embedded(connection, passage_id=passage_id)
+                    self.queries.mark_embedded(connection, passage_id=passage_id)
 
-    def counts(self) -> PassageCounts:
-        return PassageCounts(*self.read(self._queries.count_passages))
+    def counts(self) -> tuple[int, int]:
+        """The number of passages of turns, of which a turn has one or more, and of notes."""
+        passages, notes = self.read(self.queries.count_passages)
+        return passages, notes
 
     def count_without_vector(self) -> int:
-        return int(self.read(self._queries.count_without_vector))
-
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a read on one snapshot."""
-        return self._file.read(work)
-
-    def close(self) -> None:
-        """Close the file after the running calls. May be called again."""
-        self._file.close()
+        return int(self.read(self.queries.count_without_vector))
 
     def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
-        if self._queries.is_forgotten(connection, turn_key=turn.key):
+        if self.queries.is_forgotten(connection, turn_key=turn.key):
             return 0
         fresh = turn_passages(turn, self._zone)
-        stored = list(self._queries.turn_parts(connection, turn_key=turn.key))
+        stored = list(self.queries.turn_parts(connection, turn_key=turn.key))
         session = self._session_no(connection, turn.session_id)
         for part, each in enumerate(fresh):
             if part >= len(stored):
-                place = int(self._queries.next_place(connection, session_no=session))
+                place = int(self.queries.next_place(connection, session_no=session))
                 self._insert(connection, each, session_no=session, place=place, turn=turn, part=part)
             elif stored[part][2:] != (each.speaker, each.text):
-                self._queries.change_passage(
+                self.queries.change_passage(
                     connection,
                     id=stored[part][0],
                     speaker=each.speaker,
@@ -160,7 +127,7 @@ class PassageStore:
                     created=each.created,
                 )
         for passage_id, *_ in stored[len(fresh) :]:
-            self._queries.drop_passage(connection, id=passage_id)
+            self.queries.drop_passage(connection, id=passage_id)
         return len(fresh)
 
     def _insert(
@@ -173,7 +140,7 @@ class PassageStore:
         turn: CompletedTurn | None = None,
         part: int = 0,
     ) -> None:
-        self._queries.add_passage(
+        self.queries.add_passage(
             connection,
             kind="note" if turn is None else "turn",
             session_no=session_no,
@@ -189,8 +156,8 @@ class PassageStore:
         )
 
     def _session_no(self, connection: sqlite3.Connection, session_id: str) -> int:
-        self._queries.add_session(connection, id=session_id)
-        return int(self._queries.session_no(connection, id=session_id))
+        self.queries.add_session(connection, id=session_id)
+        return int(self.queries.session_no(connection, id=session_id))
 
     def _note(self, text: str) -> Passage:
         kept = storable(text)

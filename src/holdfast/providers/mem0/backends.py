@@ -4,6 +4,7 @@ Read `provider.py` first. Neither client retries, and each has a timeout: the la
 """
 
 import fcntl
+import importlib
 import logging
 import threading
 from collections.abc import Callable
@@ -41,9 +42,9 @@ class Mem0Platform:
         import httpx
 
         mem0 = import_mem0(folder)
+        self._errors = importlib.import_module("mem0.exceptions")
         self._user = config.text("user", "holdfast")
         self._infer = config.flag("infer", default=True)
-        self._errors = _errors()
         self._http = httpx.Client(timeout=SECONDS)
         try:
             self._client = mem0.MemoryClient(
@@ -96,9 +97,10 @@ class Mem0Library:
         except BaseException:
             self._folder_lock.close()
             raise
-        self._memory.llm.client = _with_timeout(self._memory.llm.client, MODEL_SECONDS)
-        embeddings = self._memory.embedding_model
-        embeddings.client = _with_timeout(embeddings.client, SECONDS)
+        # The lanes retry, so the clients do not.
+        model, embeddings = self._memory.llm, self._memory.embedding_model
+        model.client = model.client.with_options(timeout=MODEL_SECONDS, max_retries=0)
+        embeddings.client = embeddings.client.with_options(timeout=SECONDS, max_retries=0)
         self._qdrant = self._memory.vector_store.client
         self._memory.vector_store.client = SerialClient(self._qdrant)
         self._logged_errors = LoggedErrors()
@@ -182,11 +184,6 @@ def _lock_folder(file: Path) -> IO[bytes]:
     return hold
 
 
-def _with_timeout(client: Any, seconds: float) -> Any:  # noqa: ANN401 - an OpenAI client
-    """The client with a timeout and without retries."""
-    return client.with_options(timeout=seconds, max_retries=0)
-
-
 def _share_qdrant_between_threads() -> None:
     """Allow calls from two lanes. Otherwise Qdrant opens a database to test this and never closes it."""
     from qdrant_client.local.persistence import CollectionPersistence
@@ -222,12 +219,6 @@ def _local_config(config: ProviderConfig, folder: Path) -> dict[str, Any]:
         },
         "history_db_path": str(folder / "history.db"),
     }
-
-
-def _errors() -> Any:  # noqa: ANN401 - a library without types
-    from mem0 import exceptions
-
-    return exceptions
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -6,51 +6,45 @@ keeps nothing of a turn without facts: docs/providers.md describes the consequen
 """
 
 import importlib
-import importlib.util
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from holdfast.core.contract import Clock
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import ProviderInvalid, ProviderUnavailable
+from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.keyless_provider import KeylessProvider
 from holdfast.providers.mem0.backends import Mem0Backend, Mem0Library, Mem0Platform
 from holdfast.providers.mem0.library import import_mem0
+from holdfast.providers.tool_arguments import RequiredText, ToolArguments
 
 MAX_FOUND = 10
 MAX_QUERY_LENGTH = 8_000
 
-SEARCH = {
-    "name": "mem0_search",
-    "description": "Find facts that were kept from earlier conversations.",
-    "parameters": {
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "What to look for"}},
-        "required": ["query"],
-    },
-}
 LOCAL, PLATFORM = {"mode": "local"}, {"mode": "platform"}
+
+
+class Mem0SearchArguments(ToolArguments):
+    """Find facts that were kept from earlier conversations."""
+
+    query: RequiredText = Field(description="What to look for")
+
+    def run(self, memory: "Mem0Memory") -> str:
+        return memory.prefetch(self.query) or "Nothing was found."
 
 
 class Mem0Memory(KeylessProvider):
     """Memory in mem0. One process at a time can use the folder of the local library."""
 
+    name = package = "mem0"
+    tools: ClassVar = {"mem0_search": Mem0SearchArguments}
+
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         super().__init__(folder / "mem0", clock)
         self._backend: Mem0Backend | None = None
-
-    @property
-    def name(self) -> str:
-        return "mem0"
-
-    def is_available(self) -> bool:
-        if importlib.util.find_spec("mem0") is None:
-            raise ProviderInvalid(self.name, f"its library is not installed; run: {install_command('mem0')}")
-        return True
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [
@@ -152,17 +146,6 @@ class Mem0Memory(KeylessProvider):
             return ""
         with self.client_use():
             return "\n".join(self._opened().search(query[:MAX_QUERY_LENGTH], MAX_FOUND))
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return [{"type": "function", "function": SEARCH}]
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name != SEARCH["name"]:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        query = str(args.get("query") or "").strip()
-        if not query:
-            return json.dumps({"error": "query is missing"})
-        return self.prefetch(query) or "Nothing was found."
 
     def system_prompt_block(self) -> str:
         return (

@@ -7,8 +7,9 @@ from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import quote
 
-from holdfast.core.errors import HoldfastError, ProviderUnavailable
-from holdfast.providers.http_backend import http_failure, sendable
+from holdfast.core.errors import HoldfastError
+from holdfast.core.messages import storable
+from holdfast.providers.http_backend import client_failure, http_failure
 from holdfast.providers.openviking.settings import OpenVikingSettings
 
 NAME = "openviking"
@@ -103,7 +104,7 @@ class OpenVikingApi:
     async def find(self, query: str, limit: int) -> list[dict[str, Any]]:
         """The memories for the query, best match first."""
         asked = {
-            "query": sendable(query),
+            "query": storable(query),
             "limit": limit,
             "context_type": "memory",
             "level": 2,  # the memories themselves, not the overviews of their folders
@@ -145,13 +146,7 @@ def translated(error: Exception) -> HoldfastError:
     """The client's exception as one of our errors."""
     import httpx2
 
-    if isinstance(error, HoldfastError):
-        return error
-    if isinstance(error, httpx2.HTTPError | OSError):
-        return ProviderUnavailable(NAME, problem=f"{type(error).__name__}: {error}")
-    return ProviderUnavailable(
-        NAME, problem=f"its answer can't be understood ({type(error).__name__}: {error})"
-    )
+    return client_failure(NAME, error, httpx2.HTTPError)
 
 
 def _server_commit(task: object, archive: object) -> ServerCommit | None:

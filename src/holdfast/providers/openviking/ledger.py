@@ -10,13 +10,13 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from holdfast.core.errors import SchemaTooNew, StoreUnopenable
-from holdfast.providers.provider_file import load_queries
-from holdfast.sessions.sqlite.schema import split_statements
+from holdfast.providers.provider_file import create_tables, load_queries, prepare_file
 
 PACKAGE = "holdfast.providers.openviking"
 SCHEMA = 1
@@ -58,7 +58,10 @@ class LedgerCounts:
 
 
 class Ledger:
-    """Used by one thread. Each method is one transaction, on disk when it returns."""
+    """Used by one thread. Each method is one transaction, on disk when it returns.
+
+    A single statement is a transaction of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self._queries = load_queries(PACKAGE)
@@ -69,12 +72,12 @@ class Ledger:
 
     # sending
 
-    def add(self, key: str, session: str, entry: LedgerEntry) -> None:
+    def add(self, session: str, entry: LedgerEntry) -> None:
         """Record a turn before it is sent; a known turn is not changed."""
-        with self._transaction() as connection:
-            self._queries.add_turn(
-                connection, key=key, session=session, turn=entry.turn, payload=json.dumps(entry.messages)
-            )
+        payload = json.dumps(entry.messages)
+        self._queries.add_turn(
+            self._connection, key=entry.key, session=session, turn=entry.turn, payload=payload
+        )
 
     def unsent(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The turns that may be missing on the server."""
@@ -86,18 +89,15 @@ class Ledger:
 
     def mark_sending(self, keys: Sequence[str]) -> None:
         """The turns are being sent; until the answer, the server may or may not have them."""
-        with self._transaction() as connection:
-            self._queries.mark_sending(connection, keys=json.dumps(list(keys)))
+        self._queries.mark_sending(self._connection, keys=json.dumps(list(keys)))
 
     def mark_sent(self, keys: Sequence[str]) -> None:
         """The server has the turns."""
-        with self._transaction() as connection:
-            self._queries.mark_sent(connection, keys=json.dumps(list(keys)))
+        self._queries.mark_sent(self._connection, keys=json.dumps(list(keys)))
 
     def forget_unsent(self, keys: Sequence[str]) -> None:
         """Delete turns that were not sent; the outbox delivers them again."""
-        with self._transaction() as connection:
-            self._queries.forget_unsent(connection, keys=json.dumps(list(keys)))
+        self._queries.forget_unsent(self._connection, keys=json.dumps(list(keys)))
 
     # committing
 
@@ -114,8 +114,7 @@ class Ledger:
 
     def mark_extracting(self, batch: int, task: str, archive: str) -> None:
         """The server has accepted the commit."""
-        with self._transaction() as connection:
-            self._queries.mark_extracting(connection, batch=batch, task=task, archive=archive)
+        self._queries.mark_extracting(self._connection, batch=batch, task=task, archive=archive)
 
     def _gather(self, connection: sqlite3.Connection, session: str, attempt: int) -> int:
         self._queries.begin_batch(connection, session=session, attempt=attempt)
@@ -158,19 +157,16 @@ class Ledger:
 
     def hold(self, batch: int, *, now: float, seconds: float) -> bool:
         """Claim a batch for this process; False while another living process follows it."""
-        me = os.getpid()
+        me, until = os.getpid(), now + seconds
         holder = int(self._queries.holder_of(self._connection, batch=batch) or 0)
-        dead = holder if holder and not _is_alive(holder) else 0
-        with self._transaction() as connection:
-            taken = self._queries.hold(
-                connection, batch=batch, holder=me, dead=dead, now=now, until=now + seconds
-            )
-        return bool(taken)
+        dead = 0 if psutil.pid_exists(holder) else holder
+        return bool(
+            self._queries.hold(self._connection, batch=batch, holder=me, dead=dead, now=now, until=until)
+        )
 
     def release_all(self) -> None:
         """Release all batches of this process."""
-        with self._transaction() as connection:
-            self._queries.release(connection, holder=os.getpid())
+        self._queries.release(self._connection, holder=os.getpid())
 
     def counts(self) -> LedgerCounts:
         return LedgerCounts(*next(iter(self._queries.counts(self._connection))))
@@ -187,24 +183,18 @@ class Ledger:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
-    except (OSError, sqlite3.Error) as cause:
-        raise StoreUnopenable(str(path), str(cause)) from cause
-    try:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = full")
-        connection.execute("pragma foreign_keys = on")
-        _migrate(connection, path)
-    except sqlite3.Error as cause:
-        connection.close()
-        raise StoreUnopenable(str(path), str(cause)) from cause
-    except BaseException:
-        connection.close()
-        raise
+    prepare_file(path)
+    with contextlib.ExitStack() as on_failure:
+        try:
+            connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+            on_failure.callback(connection.close)
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma foreign_keys = on")
+            _migrate(connection, path)
+        except sqlite3.Error as cause:
+            raise StoreUnopenable(str(path), str(cause)) from cause
+        on_failure.pop_all()
     return connection
 
 
@@ -212,20 +202,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("begin immediate")
     version = int(connection.execute("pragma user_version").fetchone()[0])
     if not version:
-        source = files(PACKAGE).joinpath("schema.sql")
-        for statement in split_statements(source.read_text(encoding="utf-8")):
-            connection.execute(statement)
+        create_tables(connection, PACKAGE)
         connection.execute(f"pragma user_version = {SCHEMA}")
     connection.execute("commit")
     if version > SCHEMA:
         raise SchemaTooNew(str(path), str(version), str(SCHEMA))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,30 +1,21 @@
-"""`OpenVikingMemory`: long-term memory on an OpenViking server. Read `writer.py` for how turns get there.
-
-The client and the ledger live on an event loop of their own thread, which is the provider's one writer: the
-lanes wait there for answers, and `shutdown` closes both on that same thread.
-"""
+"""`OpenVikingMemory`: long-term memory on an OpenViking server. Read `writer.py` for how turns get there."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
-from holdfast.providers.batch_provider import BatchProvider
-from holdfast.providers.client_loop import DRAIN_SECONDS, ClientLoop, ask_once, close_at_exit
 from holdfast.providers.openviking.api import NAME, OpenVikingApi
 from holdfast.providers.openviking.ledger import Ledger, LedgerCounts
 from holdfast.providers.openviking.settings import SCHEMA, OpenVikingSettings, read_settings
-from holdfast.providers.openviking.tools import SEARCH, TOOLS, run_search
+from holdfast.providers.openviking.tools import OpenVikingSearchArguments
 from holdfast.providers.openviking.writer import OpenVikingWriter
 from holdfast.providers.recall_text import one_line, recall_block_text
-from holdfast.providers.tool_arguments import function_schemas
-
-T = TypeVar("T")
+from holdfast.providers.server_provider import ServerProvider, ask_once
 
 # Shorter than a boundary may take. A batch that is not extracted by then is followed in the background.
 COMMIT_SECONDS = 2.0
@@ -33,67 +24,55 @@ MAX_MEMORY_LENGTH = 1200
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The objects that belong to the event loop."""
+    """The objects that belong to the event loop: the client, and the ledger, which serves one thread."""
 
     api: OpenVikingApi
     ledger: Ledger
     writer: OpenVikingWriter
 
+    async def aclose(self) -> None:
+        await self.api.aclose()
+        self.ledger.release_all()
+        self.ledger.close()
 
-class OpenVikingMemory(BatchProvider):
+
+class OpenVikingMemory(ServerProvider[OpenVikingSettings, _Parts]):
     """Sends each turn once, commits sessions at their boundary and recalls. Thread-safe."""
 
+    name = NAME
+    tools: ClassVar = {"openviking_search": OpenVikingSearchArguments}
+    schema = SCHEMA
+
     def __init__(self, folder: Path, clock: Clock) -> None:
+        super().__init__(clock)
         self._path = folder / "openviking.db"
-        self._clock = clock
-        self._loop = ClientLoop(NAME)
-        self._settings: OpenVikingSettings | None = None
-        self._parts: _Parts | None = None
-        close_at_exit(self)
-
-    @property
-    def name(self) -> str:
-        return NAME
-
-    @property
-    def closed(self) -> bool:
-        return self._loop.closing.is_set()
-
-    def is_available(self) -> bool:
-        return True
-
-    def get_config_schema(self) -> list[dict[str, Any]]:
-        return [dict(field) for field in SCHEMA]
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the ledger and follow the batches that an earlier run has left."""
         self._settings = read_settings(kwargs.get("config") or ProviderConfig())
-        self._run(self._resume_batches, self._settings.timeout_s)
+        self.ask(self._resume_batches)
 
     def check(self, config: ProviderConfig) -> str:
         """Make a request that needs the key, and ask for the version."""
         settings = read_settings(config)
-
-        async def ask(_: ClientLoop) -> str:
-            api = OpenVikingApi(settings)
-            try:
-                return await api.version()
-            finally:
-                await api.aclose()
-
-        version = ask_once(NAME, ask, settings.timeout_s * 2)
+        version = ask_once(
+            NAME, lambda _: OpenVikingApi(settings), lambda api: api.version(), settings.timeout_s * 2
+        )
         return f"OpenViking {version} at {settings.url}"
+
+    def open_client(self) -> _Parts:
+        ledger, api = Ledger(self._path), OpenVikingApi(self.settings)
+        return _Parts(api, ledger, OpenVikingWriter(api, ledger, self._clock))
 
     # writing
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Return when the server has every turn; raises otherwise."""
-        limit = self._require_settings().timeout_s * (2 + len(turns))
-        self._run(lambda parts: parts.writer.deliver(turns), limit)
+        self.ask(lambda parts: parts.writer.deliver(turns), self.settings.timeout_s * (2 + len(turns)))
 
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         """Commit the sent turns of the session, or of all sessions when none is given."""
-        self._run(lambda parts: self._commit(parts, session_id), self._require_settings().timeout_s * 3)
+        self.ask(lambda parts: self._commit(parts, session_id), self.settings.timeout_s * 3)
 
     def on_session_switch(
         self,
@@ -106,9 +85,7 @@ class OpenVikingMemory(BatchProvider):
     ) -> None:
         """Commit the sent turns of the session that has ended."""
         if parent_session_id and not rewound:
-            self._run(
-                lambda parts: self._commit(parts, parent_session_id), self._require_settings().timeout_s * 3
-            )
+            self.on_session_end([], session_id=parent_session_id)
 
     async def _resume_batches(self, parts: _Parts) -> None:
         for batch in parts.ledger.batches():
@@ -127,22 +104,12 @@ class OpenVikingMemory(BatchProvider):
     # reading
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
-        return recall_block_text(
-            [f"- {text}" for text in self.search(query, self._require_settings().recall_limit)]
-        )
+        return recall_block_text([f"- {text}" for text in self.search(query, self.settings.recall_limit)])
 
     def search(self, query: str, limit: int) -> list[str]:
         """The memories for the query, best match first."""
-        found = self._run(lambda parts: parts.api.find(query, limit), self._require_settings().timeout_s)
+        found = self.ask(lambda parts: parts.api.find(query, limit))
         return [text for each in found if (text := _text(each))]
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return function_schemas(TOOLS)
-
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
-        if tool_name != SEARCH:
-            return super().handle_tool_call(tool_name, args, **kwargs)
-        return run_search(self, args)
 
     def system_prompt_block(self) -> str:
         return (
@@ -156,37 +123,7 @@ class OpenVikingMemory(BatchProvider):
         async def count(parts: _Parts) -> LedgerCounts:
             return parts.ledger.counts()
 
-        return self._run(count, self._require_settings().timeout_s)
-
-    # ending
-
-    def shutdown(self, patience: float = DRAIN_SECONDS) -> None:
-        """Refuse further calls, let a running request finish, close client and ledger. May be repeated."""
-        self._loop.close(self._aclose, patience)
-
-    async def _aclose(self) -> None:
-        parts, self._parts = self._parts, None
-        if parts is not None:
-            await parts.api.aclose()
-            parts.ledger.release_all()
-            parts.ledger.close()
-
-    def _require_settings(self) -> OpenVikingSettings:
-        if self._settings is None:
-            raise ProviderUnavailable(NAME, problem="it is not initialised")
-        return self._settings
-
-    def _run(self, call: Callable[[_Parts], Coroutine[Any, Any, T]], limit: float) -> T:
-        settings = self._require_settings()
-
-        async def on_loop() -> T:
-            if self._parts is None:
-                # Created here: the client belongs to the loop, and the ledger to its thread.
-                ledger, api = Ledger(self._path), OpenVikingApi(settings)
-                self._parts = _Parts(api, ledger, OpenVikingWriter(api, ledger, self._clock))
-            return await call(self._parts)
-
-        return self._loop.run(on_loop, limit)
+        return self.ask(count)
 
 
 def _text(memory: dict[str, Any]) -> str:

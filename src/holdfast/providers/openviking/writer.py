@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
+from holdfast.core.messages import storable
 from holdfast.memory.contract import CompletedTurn
-from holdfast.providers.http_backend import sendable
 from holdfast.providers.openviking.api import MESSAGES_PER_REQUEST, OpenVikingApi, ServerCommit
 from holdfast.providers.openviking.ledger import CommitBatch, Ledger, LedgerEntry
 
@@ -50,7 +50,7 @@ class OpenVikingWriter:
 
     async def _deliver_session(self, session: str, entries: Sequence[LedgerEntry]) -> None:
         for entry in entries:
-            self._ledger.add(entry.key, session, entry)
+            self._ledger.add(session, entry)
         keys = [entry.key for entry in entries]
         try:
             await self._resolve_doubtful(session, keys)
@@ -161,7 +161,7 @@ def _chunks(entries: Sequence[LedgerEntry]) -> list[list[LedgerEntry]]:
 
 def _messages(turn: CompletedTurn) -> list[dict[str, Any]]:
     when = datetime.fromtimestamp(turn.completed, UTC).isoformat()
-    parts = (("user", sendable(turn.user_content)), ("assistant", sendable(turn.assistant_content)))
+    parts = (("user", storable(turn.user_content)), ("assistant", storable(turn.assistant_content)))
     return [
         {"role": role, "content": text, "turn_id": turn.turn_id, "created_at": when}
         for role, text in parts
