@@ -14,8 +14,7 @@ from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import RequestRejected
 from holdfast.models.client_model import ClientModel
 from holdfast.models.completeness import Completeness
-from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.encoded_functions import EncodedFunctions
+from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits, ToolSchema
 from holdfast.models.failures import (
     ServerError,
     connection_failure,
@@ -53,7 +52,6 @@ class OpenAICompatible(ClientModel["PostClient"]):
     ) -> None:
         super().__init__(server, traits, clock=clock)
         self._read_interval = read_interval or ReadInterval()
-        self._functions = EncodedFunctions()
         self._streaming = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
@@ -122,8 +120,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
         return read_server_error(status, body, headers or {}, now=self._clock.now(), key=self._server.key)
 
     def _content(self, request: ModelRequest) -> bytes:
-        body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
-        return body[:-1] + b',"tools":' + self._functions.of(request.tools) + b"}" if request.tools else body
+        return json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -138,6 +135,8 @@ class OpenAICompatible(ClientModel["PostClient"]):
             body["max_completion_tokens" if official else "max_tokens"] = request.max_output_tokens
         if official and request.conversation:
             body["prompt_cache_key"] = request.conversation
+        if request.tools:
+            body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
         return body
 
     def _new_client(self) -> "PostClient":
@@ -184,6 +183,10 @@ def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
     """The system text and the transcript, as a server takes them."""
     system: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     return system + [_sendable(message) for message in request.messages]
+
+
+def _function(tool: ToolSchema) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
 def _sendable(message: Message) -> dict[str, Any]:
