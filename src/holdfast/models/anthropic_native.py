@@ -102,9 +102,6 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
             ),
         )
 
-    async def _end(self, client: "AsyncAnthropic") -> None:
-        await client.close()
-
     def _named(self, cause: Exception, *, began: bool) -> ModelFailure:
         """The named error for what the SDK raised."""
         import anthropic

@@ -1,19 +1,23 @@
-"""`ClientModel`.
-
-The base of adapters to servers. It makes one HTTP client at first use and closes it once.
-"""
+"""`ClientModel`: the base of adapters to servers. It makes one client at first use and closes it once."""
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
 from holdfast.models.server import Server, load_off_loop
 
-C = TypeVar("C")
+
+class Client(Protocol):
+    """The connections to a server."""
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
 
 
 class ClientModel(ABC, Generic[C]):
@@ -38,7 +42,7 @@ class ClientModel(ABC, Generic[C]):
         """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
-            await self._end(client)
+            await client.close()
 
     async def _opened(self) -> C:
         if self._client is not None:
@@ -51,7 +55,3 @@ class ClientModel(ABC, Generic[C]):
     @abstractmethod
     def _new_client(self) -> C:
         """Make the client. This imports its library, so it runs on a thread."""
-
-    @abstractmethod
-    async def _end(self, client: C) -> None:
-        """Close the client."""

@@ -167,9 +167,6 @@ class OpenAICompatible(ClientModel["PostClient"]):
 
         return PostClient(client, self._address, transport)
 
-    async def _end(self, client: "PostClient") -> None:
-        await client.close()
-
 
 def _parsed(body: str) -> object:
     """The body of an error: parsed if it is JSON, or else its text."""
