@@ -6,7 +6,6 @@ most.
 """
 
 import asyncio
-import ipaddress
 import socket
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
+from holdfast.core.server_url import is_address
 
 MAX_THREADS = 64
 MAX_PER_NAME = 3
@@ -158,12 +158,3 @@ class NameLookup:
             lookup.answer.set_result(found)
         else:
             lookup.answer.set_exception(failure)
-
-
-def is_address(host: str) -> bool:
-    """Whether the host is an IP address, which needs no lookup."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
