@@ -151,7 +151,7 @@ class PageFetcher:
             "GET",
             url.copy_with(host=address, fragment=None),
             headers={**HEADERS, "Host": url.netloc.decode("ascii")},
-            extensions={**client_timeouts(self._seconds), "sni_hostname": host},
+            extensions={"sni_hostname": host},
         )
         answer = await client.send(request, stream=True)
         try:
@@ -187,10 +187,6 @@ class PageFetcher:
         notes = f"\n\n[only the first {self._largest} bytes of the page were read]" if page.cut else ""
         head = f"{page.url}\n{title}\n" if title else f"{page.url}\n"
         return storable(f"{head}\n{text or '(no text)'}{notes}")
-
-
-def client_timeouts(seconds: float) -> dict[str, dict[str, float]]:
-    return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
 
 
 async def unpacked(answer: "httpx2.Response") -> AsyncIterator[bytes]:
