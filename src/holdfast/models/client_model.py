@@ -8,7 +8,8 @@ from typing import Generic, Protocol, TypeVar
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.server import Server, load_off_loop
+from holdfast.models.server import Server
+from holdfast.process import DaemonPool, off_loop
 
 
 class Client(Protocol):
@@ -49,9 +50,16 @@ class ClientModel(ABC, Generic[C]):
             return self._client
         async with self._opening:
             if self._client is None:
-                self._client = await load_off_loop(self._traits.name, self._new_client)
+                pool = DaemonPool(f"loading {self._traits.name}", workers=1, backlog=0)
+                try:
+                    self._client = await off_loop(pool, self._new_client)
+                finally:
+                    pool.close(0)
             return self._client
 
     @abstractmethod
     def _new_client(self) -> C:
-        """Make the client. This imports its library, so it runs on a thread."""
+        """Make the client.
+
+        It runs on a thread: to import a library takes a second, and interrupts must not wait.
+        """
