@@ -1,6 +1,6 @@
 """Reads what Holdfast needs from the head of a GGUF file, and refuses what isn't one.
 
-Only the leading key-value pairs are read; the weights are the runtime's business.
+Only the key-value pairs at the beginning are read, not the weights.
 """
 
 import struct
