@@ -98,10 +98,6 @@ class OpenAICompatible(ClientModel["PostClient"]):
         if pause and reader.began and not reader.ended:
             incoming.pause_reading(pause)
 
-    @property
-    def _address(self) -> str:
-        return f"{self._server.base_url.rstrip('/')}/chat/completions"
-
     def _refusal(self, answer: "httpx2.Response") -> ModelFailure:
         """The named error for an answer that is not a stream of events."""
         status = None if answer.is_success else answer.status_code
@@ -166,7 +162,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
             limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_KEPT),
         )
 
-        return PostClient(client, self._address)
+        return PostClient(client, f"{server.base_url.rstrip('/')}/chat/completions")
 
 
 def _parsed(body: str) -> object:
