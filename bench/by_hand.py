@@ -139,7 +139,7 @@ async def read_answers(
     async with httpx2.AsyncClient(
         transport=transport, verify=certificates, timeout=60, limits=limits
     ) as client:
-        poster = PostClient(client, f"http://127.0.0.1:{port}/", transport)
+        poster = PostClient(client, f"http://127.0.0.1:{port}/")
 
         async def one() -> None:
             events = EventData()

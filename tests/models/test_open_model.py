@@ -109,7 +109,7 @@ def test_a_model_that_no_local_server_has_is_not_asked_of_it() -> None:
 def test_an_address_without_a_key_or_a_name_is_enough() -> None:
     async def ask() -> None:
         async with ScriptedServer(["hello"], name="served", context_window=5000) as server:
-            opened = await found(keys=Keys(openai_url=server.base_url))
+            opened = await found(keys=Keys.of({"OPENAI_BASE_URL": server.base_url}))
             assert (opened.model.traits.name, opened.model.traits.context_window) == ("served", 5000)
             assert text_of(await collect(opened.model)) == "hello"
             assert all("authorization" not in each.headers for each in server.requests)
@@ -153,7 +153,7 @@ def test_a_local_server_is_asked_for_the_window_it_runs_with(
 
 
 def test_anthropic_is_opened_with_its_own_adapter_and_without_asking_anyone() -> None:
-    opened = run(found(keys=Keys(anthropic="k")))
+    opened = run(found(keys=Keys.of({"ANTHROPIC_API_KEY": "k"})))
     assert opened.choice.provider == "anthropic"
     assert opened.model.traits.name.startswith("claude")
     assert opened.model.traits.context_window == 200_000

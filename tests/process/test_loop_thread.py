@@ -106,7 +106,7 @@ def test_closing_waits_for_a_call_then_cancels_and_runs_the_last_one() -> None:
 
 def test_one_that_was_never_used_has_no_thread() -> None:
     loop = LoopThread("own")
-    assert not loop.is_running
+    assert not [each for each in threading.enumerate() if each.name == "own"]
     assert loop.close()
 
 

@@ -77,7 +77,7 @@ def test_a_broken_pattern_is_told(calls: Calls, tree: Path, pattern: str) -> Non
 @pytest.mark.slow
 def test_a_pattern_that_would_take_for_ever_is_ended_and_what_was_found_counts(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("found aab\n" + "a" * 60 + "\n")
-    request = Request(str(tmp_path), [], "", r"(a+)+b", False, 10)
+    request = Request(str(tmp_path), [], "", 10, r"(a+)+b")
     findings = finish(search(request, seconds=2.0))
     assert [each["line"] for each in findings.found] == [1]
     assert "took more than 2 s and was ended" in findings.note

@@ -7,8 +7,6 @@ transcripts all use that shape. Events are in `events.py`, state machines in `st
 import threading
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
-Role = Literal["system", "developer", "user", "assistant", "tool"]
-
 
 class FunctionCall(TypedDict):
     """The function that a model wants to call; `arguments` is JSON text exactly as the model wrote it."""

@@ -13,12 +13,10 @@ from holdfast.core.contract import Clock
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 LENGTH = 26
-PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
-SHIFTS = range(10 * (LENGTH // 2 - 1), -1, -10)
+SHIFTS = range(5 * (LENGTH - 1), -1, -5)
 RANDOM_BYTES = 10
 RANDOM_BITS = 8 * RANDOM_BYTES
 STRIDE = 2**60 - 1
-POOL = 100 * RANDOM_BYTES
 
 
 class IdFactory:
@@ -26,16 +24,13 @@ class IdFactory:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()  # guards the fields below
+        self._lock = threading.Lock()  # guards _last
         self._last = 0
-        self._pool = b""
-        self._used = 0
-        self._process = 0
 
     def __call__(self) -> str:
         moment = int(self._clock.now() * 1000)
+        chance = int.from_bytes(os.urandom(RANDOM_BYTES))
         with self._lock:
-            chance = self._random()
             # When the clock stands still or steps back, the id follows the last one by a random distance,
             # because a forked process continues from the same last id.
             if moment <= self._last >> RANDOM_BITS:
@@ -44,17 +39,10 @@ class IdFactory:
                 self._last = moment << RANDOM_BITS | chance
             return encode(self._last)
 
-    def _random(self) -> int:
-        """Random bits. The system is asked for many ids at once, and a forked child asks again."""
-        if self._used == len(self._pool) or self._process != os.getpid():
-            self._pool, self._used, self._process = os.urandom(POOL), 0, os.getpid()
-        self._used += RANDOM_BYTES
-        return int.from_bytes(self._pool[self._used - RANDOM_BYTES : self._used])
-
 
 def encode(number: int) -> str:
     """Write a number of up to 130 bits as 26 base-32 digits."""
-    return "".join([PAIRS[number >> shift & 1023] for shift in SHIFTS])
+    return "".join([ALPHABET[number >> shift & 31] for shift in SHIFTS])
 
 
 def id_for(*parts: str) -> str:

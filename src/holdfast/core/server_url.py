@@ -1,5 +1,6 @@
-"""Checks the URL of a server."""
+"""Checks the URL and the host of a server."""
 
+import ipaddress
 from urllib.parse import urlsplit
 
 
@@ -11,3 +12,12 @@ def server_url_problem(url: str) -> str:
     except ValueError:
         usable = False
     return "" if usable else "must be like http://HOST:PORT/v1 or https://HOST/v1"
+
+
+def is_address(host: str) -> bool:
+    """Whether the host is an IP address, which needs no lookup."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -10,6 +10,8 @@ import json
 import re
 from urllib.parse import urlsplit
 
+from holdfast.core.server_url import is_address
+
 RULE_KIND = re.compile(r"[A-Za-z0-9_*-]+")
 RULE_KINDS = ("command", "read", "write", "fetch")
 SERVER_TOOL = re.compile(r"[A-Za-z0-9_-]+?__[A-Za-z0-9_*-]+")
@@ -71,13 +73,13 @@ def printable(text: str) -> str:
 
 def host_name(text: str) -> str:
     """The name or address of a machine, without a port."""
-    if _is_address(text.removeprefix("[").removesuffix("]")) or _is_name(text):
+    if is_address(text.removeprefix("[").removesuffix("]")) or _is_name(text):
         return text
     raise ValueError(f"must be a name or an address without a port or a path, not {text!r}")
 
 
 def listening_address(text: str) -> str:
-    if _is_address(text) or _is_name(text):
+    if is_address(text) or _is_name(text):
         return text
     raise ValueError(f"must be an address or a name such as 127.0.0.1, ::1 or localhost, not {text!r}")
 
@@ -139,14 +141,6 @@ def store_url(text: str) -> str:
             "must be sqlite:///PATH (four slashes for an absolute one) or postgresql://HOST/DATABASE"
         )
     return printable(text)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_name(text: str) -> bool:

@@ -6,6 +6,7 @@ them for `docs/`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from holdfast.core.errors import IllegalTransition
 
@@ -33,7 +34,7 @@ class StateMachine:
         sources = {source for source, _ in self.transitions}
         return tuple(state for state in self.states if state not in sources)
 
-    @property
+    @cached_property
     def moves(self) -> Mapping[tuple[str, str], str]:
         """The transitions with those that are always there, written out."""
         living = [state for state in self.states if state not in self.final]
@@ -42,9 +43,7 @@ class StateMachine:
 
     def after(self, state: str, event: str) -> str:
         """The state that follows; raises `IllegalTransition` for an event that the table does not have."""
-        target = self.transitions.get((state, event))
-        if target is None and state not in self.final:
-            target = self.always.get(event)
+        target = self.moves.get((state, event))
         if target is None:
             raise IllegalTransition(self.name, state, event)
         return target

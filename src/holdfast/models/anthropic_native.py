@@ -6,6 +6,7 @@ It needs the extra `anthropic`. Read `contract.py` first. `anthropic_messages.py
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.contract import Clock
@@ -16,13 +17,7 @@ from holdfast.models.anthropic_messages import anthropic_request
 from holdfast.models.client_model import ClientModel
 from holdfast.models.completeness import Completeness
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.failures import (
-    STATUS_BAD_REQUEST,
-    connection_failure,
-    model_failure,
-    read_server_error,
-    safe_cause,
-)
+from holdfast.models.failures import connection_failure, model_failure, read_server_error, safe_cause
 from holdfast.models.server import Server
 
 if TYPE_CHECKING:
@@ -102,9 +97,6 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
             ),
         )
 
-    async def _end(self, client: "AsyncAnthropic") -> None:
-        await client.close()
-
     def _named(self, cause: Exception, *, began: bool) -> ModelFailure:
         """The named error for what the SDK raised."""
         import anthropic
@@ -113,7 +105,7 @@ class AnthropicNative(ClientModel["AsyncAnthropic"]):
         if isinstance(cause, anthropic.APIConnectionError) or not isinstance(cause, anthropic.APIError):
             return connection_failure(model, server, cause, began=began)
         status = getattr(cause, "status_code", 0)
-        within = status < STATUS_BAD_REQUEST  # the stream had begun without an error
+        within = status < HTTPStatus.BAD_REQUEST  # the stream had begun without an error
         headers = {} if within else cast("anthropic.APIStatusError", cause).response.headers
         now = self._clock.now()
         error = read_server_error(None if within else status, cause.body, headers, now=now, key=server.key)

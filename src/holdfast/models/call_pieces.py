@@ -4,15 +4,11 @@ Servers differ: some give every call the index 0, some give no index, some repea
 piece, some leave the id out. The result follows the contract of `ToolCallPiece`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.core.ids import new_id
 from holdfast.models.contract import ToolCallPiece
-
-
-def new_call_id() -> str:
-    return f"call_{new_id()}"
 
 
 @dataclass
@@ -26,7 +22,6 @@ class _StreamedCall:
 class CallPieces:
     """The calls of one answer so far."""
 
-    make_id: Callable[[], str] = new_call_id
     _calls: list[_StreamedCall] = field(default_factory=list)
     _current: dict[int | None, int] = field(default_factory=dict)
     """For each index of the server: the call that its pieces belong to now."""
@@ -41,7 +36,7 @@ class CallPieces:
         if position is None or self._starts_another(index, self._calls[position], call_id, name):
             position = self._current[index] = len(self._calls)
             self._calls.append(_StreamedCall())
-            shown_id = call_id or self.make_id()
+            shown_id = call_id or f"call_{new_id()}"
         call = self._calls[position]
         shown_name = "" if call.name else name
         call.id = call.id or call_id

@@ -7,7 +7,7 @@ the model that was chosen.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,18 +16,12 @@ from holdfast.core.secret import Secret
 from holdfast.core.server_url import server_url_problem
 from holdfast.core.settings import ModelSettings, Provider
 
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
-OPENROUTER_URL = "https://openrouter.ai/api/v1"
-OLLAMA_URL = "http://127.0.0.1:11434/v1"
-LLAMACPP_URL = "http://127.0.0.1:8080/v1"
-
 ADDRESSES: Mapping[Provider, str] = {
-    "openai": OPENAI_URL,
-    "anthropic": ANTHROPIC_URL,
-    "openrouter": OPENROUTER_URL,
-    "ollama": OLLAMA_URL,
-    "llamacpp": LLAMACPP_URL,
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+    "llamacpp": "http://127.0.0.1:8080/v1",
 }
 # A server on this machine serves the models that its owner loaded, so its first listed model is taken.
 DEFAULT_NAMES: Mapping[Provider, str] = {
@@ -40,7 +34,7 @@ KEY_NAMES: Mapping[Provider, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "openrouter": "OPENROUTER_API_KEY",
 }
-ADDRESS_NAMES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
+ADDRESS_NAMES: Mapping[Provider, str] = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 HOSTS: Mapping[str, Provider] = {
     "api.openai.com": "openai",
     "api.anthropic.com": "anthropic",
@@ -56,30 +50,19 @@ NAME_SHAPES: tuple[tuple[str, Provider], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys and addresses from environment variables of other programs."""
+    """Keys and addresses from environment variables of other programs; none of them is blank."""
 
-    openai: str = ""
-    anthropic: str = ""
-    openrouter: str = ""
-    openai_url: str = ""
-    anthropic_url: str = ""
+    api_keys: Mapping[Provider, str] = field(default_factory=dict, repr=False)
+    addresses: Mapping[Provider, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Keys":
         """Read them from variables; blank ones are ignored. Raises `SettingsInvalid` for a bad address."""
-        addresses = [environment.get(name, "").strip() for name in ADDRESS_NAMES]
-        problems = [
-            (name, server_url_problem(url))
-            for name, url in zip(ADDRESS_NAMES, addresses, strict=True)
-            if url and server_url_problem(url)
-        ]
-        if problems:
+        found = cls(_set_variables(KEY_NAMES, environment), _set_variables(ADDRESS_NAMES, environment))
+        checked = [(ADDRESS_NAMES[each], server_url_problem(url)) for each, url in found.addresses.items()]
+        if problems := [(name, problem) for name, problem in checked if problem]:
             raise SettingsInvalid(problems)
-        return cls(*(environment.get(name, "").strip() for name in KEY_NAMES.values()), *addresses)
-
-    def for_provider(self, provider: Provider) -> str:
-        given = {"openai": self.openai, "anthropic": self.anthropic, "openrouter": self.openrouter}
-        return given.get(provider, "")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +87,13 @@ def choose(settings: ModelSettings, keys: Keys) -> ModelChoice | None:
         if provider == "gguf" and not settings.name:
             raise ModelMissing("model.provider is gguf: set model.name to the path of a GGUF file")
         return ModelChoice(provider, settings.name, reason)
-    base_url = settings.base_url or _address(provider, keys)
+    base_url = settings.base_url or keys.addresses.get(provider) or ADDRESSES[provider]
     owner = HOSTS.get(_host(base_url))
     key = settings.api_key or Secret(_key_for(base_url, provider, keys))
     if not key and owner is not None:
         raise ModelMissing(f"{owner} needs a key: set {KEY_NAMES[owner]}, or model.api_key in the settings")
     default = DEFAULT_NAMES.get(owner or provider, "") if owner or provider == "anthropic" else ""
     return ModelChoice(provider, settings.name or default, reason, base_url, key or None)
-
-
-def local_choice(settings: ModelSettings, provider: Provider, base_url: str) -> ModelChoice:
-    """A server on this machine that has answered."""
-    return ModelChoice(provider, settings.name, f"{provider} answers on this machine", base_url)
-
-
-def embedded_choice() -> ModelChoice:
-    """The choice when there is no key and no server."""
-    return ModelChoice("embedded", "", "there is no key and no local server")
 
 
 def thinking(settings: ModelSettings) -> dict[str, Any] | None:
@@ -153,20 +126,18 @@ def _provider(settings: ModelSettings, keys: Keys) -> tuple[Provider, str] | Non
     return provider, f"{offered[provider]} is set"
 
 
+def _set_variables(names: Mapping[Provider, str], environment: Mapping[str, str]) -> dict[Provider, str]:
+    given = {provider: environment.get(name, "").strip() for provider, name in names.items()}
+    return {provider: value for provider, value in given.items() if value}
+
+
 def _offered(keys: Keys) -> Iterator[tuple[Provider, str]]:
-    if keys.openai:
-        yield "openai", "OPENAI_API_KEY"
-    elif keys.openai_url:
-        yield "openai", "OPENAI_BASE_URL"
-    if keys.anthropic:
-        yield "anthropic", "ANTHROPIC_API_KEY"
-    if keys.openrouter:
-        yield "openrouter", "OPENROUTER_API_KEY"
-
-
-def _address(provider: Provider, keys: Keys) -> str:
-    given = {"openai": keys.openai_url, "anthropic": keys.anthropic_url}.get(provider, "")
-    return given or ADDRESSES[provider]
+    """The providers that the environment names, the preferred one first, each with its variable."""
+    for provider, name in KEY_NAMES.items():
+        if provider in keys.api_keys:
+            yield provider, name
+        elif provider == "openai" and provider in keys.addresses:
+            yield provider, ADDRESS_NAMES[provider]
 
 
 def _key_for(base_url: str, provider: Provider, keys: Keys) -> str:
@@ -175,11 +146,9 @@ def _key_for(base_url: str, provider: Provider, keys: Keys) -> str:
     A key is sent only to its own server: the address set with it, or its provider's.
     """
     host = _host(base_url)
-    beside = {"openai": keys.openai_url, "anthropic": keys.anthropic_url}.get(provider, "")
-    if beside and host == _host(beside):
-        return keys.for_provider(provider)
-    owner = HOSTS.get(host)
-    return keys.for_provider(owner) if owner else ""
+    beside = keys.addresses.get(provider)
+    owner = provider if beside and host == _host(beside) else HOSTS.get(host)
+    return keys.api_keys.get(owner, "") if owner else ""
 
 
 def _host(url: str) -> str:

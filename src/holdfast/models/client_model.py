@@ -1,19 +1,24 @@
-"""`ClientModel`.
-
-The base of adapters to servers. It makes one HTTP client at first use and closes it once.
-"""
+"""`ClientModel`: the base of adapters to servers. It makes one client at first use and closes it once."""
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.server import Server, load_off_loop
+from holdfast.models.server import Server
+from holdfast.process import DaemonPool, off_loop
 
-C = TypeVar("C")
+
+class Client(Protocol):
+    """The connections to a server."""
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
 
 
 class ClientModel(ABC, Generic[C]):
@@ -38,20 +43,23 @@ class ClientModel(ABC, Generic[C]):
         """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
-            await self._end(client)
+            await client.close()
 
     async def _opened(self) -> C:
         if self._client is not None:
             return self._client
         async with self._opening:
             if self._client is None:
-                self._client = await load_off_loop(self._traits.name, self._new_client)
+                pool = DaemonPool(f"loading {self._traits.name}", workers=1, backlog=0)
+                try:
+                    self._client = await off_loop(pool, self._new_client)
+                finally:
+                    pool.close(0)
             return self._client
 
     @abstractmethod
     def _new_client(self) -> C:
-        """Make the client. This imports its library, so it runs on a thread."""
+        """Make the client.
 
-    @abstractmethod
-    async def _end(self, client: C) -> None:
-        """Close the client."""
+        It runs on a thread: to import a library takes a second, and interrupts must not wait.
+        """

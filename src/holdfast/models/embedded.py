@@ -92,7 +92,6 @@ def open_gguf(
     path: Path,
     *,
     context: int | None = None,
-    threads: int | None = None,
     temperature: float | None = None,
     clock: Clock | None = None,
 ) -> GgufModel:
@@ -106,7 +105,7 @@ def open_gguf(
         raise ModelMissing(f"nothing to run {path} with. Install the runtime with: {RUNTIME_INSTALL}")
     window = context or min(header.context_length or GGUF_CONTEXT, GGUF_CONTEXT)
     window = max(window, MIN_CONTEXT)
-    spec = RuntimeSpec(path.resolve(), window, threads or threads_to_use())
+    spec = RuntimeSpec(path.resolve(), window, threads_to_use())
     style = PromptStyle(sampling={} if temperature is None else {"temperature": temperature})
     return GgufModel(
         spec, ModelTraits(name=header.name, context_window=window, sees_pictures=False), style, clock=clock

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any
 
 from holdfast.core.errors import (
@@ -47,17 +48,10 @@ TOO_LONG_SENTENCES = (
     "context window",
 )
 
-STATUS_BAD_REQUEST = 400
-STATUS_UNAUTHORISED = 401
-STATUS_NO_CREDIT = 402
-STATUS_FORBIDDEN = 403
-STATUS_NOT_FOUND = 404
-STATUS_TOO_LARGE = 413
-STATUS_TOO_MANY = 429
-STATUS_OVERLOADED = 529
-SERVER_FAULTS = 500
+OVERLOADED = 529
+"""A status that Anthropic's API adds to those of HTTP."""
 TRANSIENT = frozenset({408, 409, 425})
-ABOUT_CONTENT = frozenset({STATUS_BAD_REQUEST, 415, 422})
+ABOUT_CONTENT = frozenset({400, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +79,7 @@ def read_server_error(
     error = _error_object(body)
     labels = [error.get(name) for name in ("code", "type")]
     in_body = next((label for label in labels if isinstance(label, int)), None) or _number(error.get("code"))
-    if status is None and in_body is not None and in_body >= STATUS_BAD_REQUEST:
+    if status is None and in_body is not None and in_body >= HTTPStatus.BAD_REQUEST:
         status = in_body
     metadata = error.get("metadata")
     details = metadata if isinstance(metadata, Mapping) else {}
@@ -104,17 +98,17 @@ def model_failure(model: str, error: ServerError, *, began: bool = False) -> Mod
     problem, labels, status = error.quoted(), error.labels, error.status
     if _is_too_long(error):
         return ContextTooLong(model, problem)
-    if status == STATUS_NO_CREDIT or labels & NO_CREDIT:
+    if status == HTTPStatus.PAYMENT_REQUIRED or labels & NO_CREDIT:
         return NoCredit(model, problem)
     if error.flagged:
         return ContentRejected(model, problem)
-    if status == STATUS_FORBIDDEN or labels & NOT_ALLOWED:
+    if status == HTTPStatus.FORBIDDEN or labels & NOT_ALLOWED:
         return KeyForbidden(model, problem)
-    if status == STATUS_UNAUTHORISED or labels & BAD_KEY:
+    if status == HTTPStatus.UNAUTHORIZED or labels & BAD_KEY:
         return KeyRejected(model, problem)
-    if labels & UNKNOWN_MODEL or (status == STATUS_NOT_FOUND and error.described):
+    if labels & UNKNOWN_MODEL or (status == HTTPStatus.NOT_FOUND and error.described):
         return ModelUnknown(model, problem)
-    if status == STATUS_NOT_FOUND:
+    if status == HTTPStatus.NOT_FOUND:
         return RequestRejected(model, f"{problem}. There is nothing at that address; check base_url")
     return _transient_failure(model, error, began=began) or _final_failure(model, error)
 
@@ -122,11 +116,11 @@ def model_failure(model: str, error: ServerError, *, began: bool = False) -> Mod
 def _transient_failure(model: str, error: ServerError, *, began: bool) -> ModelUnreachable | None:
     """The exception when the same request may succeed later; None when it won't."""
     status, labels, problem = error.status, error.labels, error.quoted()
-    if status in (STATUS_TOO_MANY, STATUS_OVERLOADED) or labels & BUSY:
+    if status in (HTTPStatus.TOO_MANY_REQUESTS, OVERLOADED) or labels & BUSY:
         return ModelBusy(model, problem, error.retry_after)
     if status is None and labels & FINAL:
         return None
-    if status is not None and status < SERVER_FAULTS and status not in TRANSIENT:
+    if status is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in TRANSIENT:
         return None
     kind = StreamBroken if began else ModelUnreachable
     return kind(model, problem, error.retry_after)
@@ -139,10 +133,10 @@ def _final_failure(model: str, error: ServerError) -> RequestRejected:
 
 
 def _is_too_long(error: ServerError) -> bool:
-    if error.labels & TOO_LONG or error.status == STATUS_TOO_LARGE:
+    if error.labels & TOO_LONG or error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return True
     said_so = any(sentence in error.message.lower() for sentence in TOO_LONG_SENTENCES)
-    return said_so and error.status in (STATUS_BAD_REQUEST, None)
+    return said_so and error.status in (HTTPStatus.BAD_REQUEST, None)
 
 
 def connection_failure(model: str, server: Server, cause: Exception, *, began: bool) -> ModelUnreachable:

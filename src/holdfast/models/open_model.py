@@ -10,16 +10,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import ModelMissing, ModelUnreachable
 from holdfast.core.settings import ModelSettings, Provider
 from holdfast.models.anthropic_native import AnthropicNative, missing_library
-from holdfast.models.choice import (
-    LLAMACPP_URL,
-    OLLAMA_URL,
-    Keys,
-    ModelChoice,
-    choose,
-    embedded_choice,
-    local_choice,
-    thinking,
-)
+from holdfast.models.choice import ADDRESSES, Keys, ModelChoice, choose, thinking
 from holdfast.models.contract import Model, ModelTraits
 from holdfast.models.local_servers import listed_models, responding_servers, running_window
 from holdfast.models.model_list import chat_models, context_window, prices, with_listed_name
@@ -29,7 +20,10 @@ from holdfast.models.server import Server
 
 logger = logging.getLogger(__name__)
 
-LOCAL_SERVERS: tuple[tuple[Provider, str], ...] = (("ollama", OLLAMA_URL), ("llamacpp", LLAMACPP_URL))
+LOCAL_SERVERS: tuple[tuple[Provider, str], ...] = (
+    ("ollama", ADDRESSES["ollama"]),
+    ("llamacpp", ADDRESSES["llamacpp"]),
+)
 Listed = list[dict[str, Any]]
 
 
@@ -71,8 +65,8 @@ async def _on_this_machine(
 ) -> tuple[ModelChoice, Listed]:
     for provider, url, listed in await responding_servers(local_servers):
         if settings.name in chat_models(listed) or (chat_models(listed) and not settings.name):
-            return local_choice(settings, provider, url), listed
-    return embedded_choice(), []
+            return ModelChoice(provider, settings.name, f"{provider} answers on this machine", url), listed
+    return ModelChoice("embedded", "", "there is no key and no local server"), []
 
 
 async def _on_server(

@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import RequestRejected
+from holdfast.core.errors import ModelFailure, RequestRejected
 from holdfast.models.client_model import ClientModel
 from holdfast.models.completeness import Completeness
-from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits
-from holdfast.models.encoded_functions import EncodedFunctions
+from holdfast.models.contract import ModelPiece, ModelRequest, ModelTraits, ToolSchema
 from holdfast.models.failures import (
     ServerError,
     connection_failure,
@@ -30,7 +29,8 @@ from holdfast.models.server import Server
 if TYPE_CHECKING:
     import httpx2
 
-    from holdfast.models.post_client import DirectStream, HttpxStream, PostClient
+    from holdfast.models.post_client import HttpxStream, PostClient
+    from holdfast.models.stream_transport import Exchange
 
 SENT = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 """The keys of a message that are sent: servers refuse a request with an unknown key."""
@@ -53,7 +53,6 @@ class OpenAICompatible(ClientModel["PostClient"]):
     ) -> None:
         super().__init__(server, traits, clock=clock)
         self._read_interval = read_interval or ReadInterval()
-        self._functions = EncodedFunctions()
         self._streaming = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
@@ -61,12 +60,13 @@ class OpenAICompatible(ClientModel["PostClient"]):
         client = await self._opened()
         import httpx2
 
+        from holdfast.models.post_client import NoEventStream
+
         name = self._traits.name
         reader, answer = ChunkReader(name), Completeness(name)
         self._streaming += 1
         try:
             async with client.post(self._content(request)) as incoming:
-                await self._require_events(incoming)
                 while not reader.closed:
                     # Pieces that arrived together are passed on together, which costs less for each token.
                     pieces = reader.feed(await incoming.read())
@@ -80,6 +80,8 @@ class OpenAICompatible(ClientModel["PostClient"]):
             if not reader.ended:
                 broken = connection_failure(name, self._server, cause, began=reader.began)
                 raise broken from safe_cause(cause, self._server.key)
+        except NoEventStream as other:
+            raise self._refusal(other.response) from None
         except ErrorInStream as error:
             if not reader.ended:
                 raise model_failure(name, self._server_error(None, error.body), began=reader.began) from None
@@ -87,7 +89,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
             self._streaming -= 1
         yield answer.check(reader.finished())
 
-    def _pause_reading(self, incoming: "DirectStream | HttpxStream", reader: ChunkReader) -> None:
+    def _pause_reading(self, incoming: "Exchange | HttpxStream", reader: ChunkReader) -> None:
         """Wait before the next read, so that more data arrives.
 
         The first text and the end are not delayed.
@@ -96,22 +98,15 @@ class OpenAICompatible(ClientModel["PostClient"]):
         if pause and reader.began and not reader.ended:
             incoming.pause_reading(pause)
 
-    @property
-    def _address(self) -> str:
-        return f"{self._server.base_url.rstrip('/')}/chat/completions"
-
-    async def _require_events(self, incoming: "DirectStream | HttpxStream") -> None:
-        """Raise a named error unless the answer is a stream of events."""
-        answer = await incoming.non_event_response()
-        if answer is None:
-            return
+    def _refusal(self, answer: "httpx2.Response") -> ModelFailure:
+        """The named error for an answer that is not a stream of events."""
         status = None if answer.is_success else answer.status_code
         body = answer.content.decode(errors="replace")
         error = self._server_error(status, _parsed(body), answer.headers)
         if error.described or not answer.is_success:
-            raise model_failure(self._traits.name, error)
+            return model_failure(self._traits.name, error)
         kind = answer.headers.get("content-type", "")
-        raise RequestRejected(
+        return RequestRejected(
             self._traits.name,
             f"{self._server.display_url} answered with {kind} instead of a stream of events; check base_url",
         )
@@ -122,8 +117,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
         return read_server_error(status, body, headers or {}, now=self._clock.now(), key=self._server.key)
 
     def _content(self, request: ModelRequest) -> bytes:
-        body = json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
-        return body[:-1] + b',"tools":' + self._functions.of(request.tools) + b"}" if request.tools else body
+        return json.dumps(self._body(request), ensure_ascii=False, separators=(",", ":")).encode()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -138,6 +132,8 @@ class OpenAICompatible(ClientModel["PostClient"]):
             body["max_completion_tokens" if official else "max_tokens"] = request.max_output_tokens
         if official and request.conversation:
             body["prompt_cache_key"] = request.conversation
+        if request.tools:
+            body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
         return body
 
     def _new_client(self) -> "PostClient":
@@ -166,10 +162,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
             limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_KEPT),
         )
 
-        return PostClient(client, self._address, transport)
-
-    async def _end(self, client: "PostClient") -> None:
-        await client.close()
+        return PostClient(client, f"{server.base_url.rstrip('/')}/chat/completions")
 
 
 def _parsed(body: str) -> object:
@@ -184,6 +177,10 @@ def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
     """The system text and the transcript, as a server takes them."""
     system: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     return system + [_sendable(message) for message in request.messages]
+
+
+def _function(tool: ToolSchema) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
 def _sendable(message: Message) -> dict[str, Any]:

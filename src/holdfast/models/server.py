@@ -1,17 +1,12 @@
-"""`Server`: the address of a model server. `load_off_loop` imports a client library on a thread."""
+"""`Server`: the address of a model server."""
 
 import ipaddress
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import Secret
 from holdfast.core.server_url import server_url_problem
-from holdfast.process import DaemonPool, off_loop
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +44,3 @@ class Server:
         parts = urlsplit(self.base_url)
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{self.host}{port}{parts.path}"
-
-
-async def load_off_loop(what: str, load: Callable[[], T]) -> T:
-    """Run `load` on a thread: to import a client library takes a second, and interrupts must not wait."""
-    pool = DaemonPool(f"loading {what}", workers=1, backlog=0)
-    try:
-        return await off_loop(pool, load)
-    finally:
-        pool.close(0)

@@ -3,7 +3,7 @@
 httpx's own transport checks every connection for each request, and passes each chunk of a body through six
 layers. This one returns all bytes since the last read, and can wait until more have arrived: a busy program
 then does less work for each token. httpx uses it as a transport, which keeps redirects, cookies and
-compression; `post_client.py` uses it directly. Read `http_connection.py` first.
+compression; `post_client.py` reads the answers. Read `http_connection.py` first.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from holdfast.process import NameLookup, is_scarce
 if TYPE_CHECKING:
     import ssl
 
+EXCHANGE = "holdfast_exchange"
+"""The extension of a response that holds its `Exchange`."""
 MAX_IDLE = 256
 RESERVE_SHARE = 0.5
 """The share of the descriptor reserve that must stay free for the store and for tools."""
@@ -150,14 +152,13 @@ class Exchange:
         if connection is not None:
             self._transport.keep(self._endpoint, connection)
 
-    def response(self, request: httpx2.Request | None = None) -> httpx2.Response:
+    def response(self) -> httpx2.Response:
         """The answer as an httpx response. httpx then closes it."""
         return httpx2.Response(
             self.status,
             headers=self.headers,
             stream=_Body(self),
-            request=request,
-            extensions={"http_version": b"HTTP/1.1"},
+            extensions={"http_version": b"HTTP/1.1", EXCHANGE: self},
         )
 
 

@@ -42,17 +42,8 @@ class DaemonLoop(asyncio.SelectorEventLoop):
     def set_default_executor(self, executor: Executor) -> None:
         """Do nothing: the default executor is always the daemon pool."""
 
-    async def getaddrinfo(
-        self,
-        host: Any,  # noqa: ANN401
-        port: Any,  # noqa: ANN401
-        *,
-        family: int = 0,
-        type: int = 0,  # noqa: A002
-        proto: int = 0,
-        flags: int = 0,
-    ) -> list[AddressInfo]:
-        return await self._names.find(host, port, family=family, type=type, proto=proto, flags=flags)
+    async def getaddrinfo(self, host: Any, port: Any, **options: int) -> list[AddressInfo]:  # noqa: ANN401
+        return await self._names.find(host, port, **options)
 
     def close(self) -> None:
         if not self.is_closed() and not self.is_running():

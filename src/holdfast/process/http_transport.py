@@ -9,7 +9,8 @@ from urllib.request import getproxies
 
 import httpx2
 
-from holdfast.process.name_lookup import NameLookup, is_address
+from holdfast.core.server_url import is_address
+from holdfast.process.name_lookup import NameLookup
 
 
 class LookupTransport(httpx2.AsyncBaseTransport):

@@ -38,13 +38,7 @@ class LoopThread:
         self._loop: DaemonLoop | None = None
         self._thread: threading.Thread | None = None
         self._open = 0
-        self._ended = threading.Event()
         self._spawned: set[asyncio.Task[None]] = set()  # touched on the loop alone
-
-    @property
-    def is_running(self) -> bool:
-        with self._changed:
-            return self._thread is not None and not self._ended.is_set()
 
     def run(self, work: Work[T], timeout: float | None = None) -> T:
         """Run a coroutine on the thread and wait for it.
@@ -126,7 +120,6 @@ class LoopThread:
         finally:
             asyncio.set_event_loop(None)
             loop.close()
-            self._ended.set()
 
     def _finish(self, loop: DaemonLoop, last: Work[object] | None) -> None:
         ending = loop.create_task(self._unwind(last))

@@ -6,7 +6,6 @@ most.
 """
 
 import asyncio
-import ipaddress
 import socket
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
+from holdfast.core.server_url import is_address
 
 MAX_THREADS = 64
 MAX_PER_NAME = 3
@@ -33,10 +33,10 @@ class Query(NamedTuple):
 
     host: Any
     port: Any
-    family: int
-    type: int
-    proto: int
-    flags: int
+    family: int = 0
+    type: int = 0
+    proto: int = 0
+    flags: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,9 @@ class NameLookup:
         if idle is not None:
             idle.put(None)
 
-    async def find(
-        self,
-        host: Any,  # noqa: ANN401
-        port: Any,  # noqa: ANN401
-        *,
-        family: int = 0,
-        type: int = 0,  # noqa: A002
-        proto: int = 0,
-        flags: int = 0,
-    ) -> list[AddressInfo]:
+    async def find(self, host: Any, port: Any, **options: int) -> list[AddressInfo]:  # noqa: ANN401
         """Do what `socket.getaddrinfo` does; a cancellation takes effect at once."""
-        answer = self._submit(Query(host, port, family, type, proto, flags))
-        return await asyncio.wrap_future(answer)
+        return await asyncio.wrap_future(self._submit(Query(host, port, **options)))
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a server, the best one first."""
@@ -158,12 +148,3 @@ class NameLookup:
             lookup.answer.set_result(found)
         else:
             lookup.answer.set_exception(failure)
-
-
-def is_address(host: str) -> bool:
-    """Whether the host is an IP address, which needs no lookup."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -54,28 +54,13 @@ async def all_done(futures: Iterable[Future[Any]], seconds: float) -> bool:
 
     Late work is not cancelled.
     """
-    left = [each for each in futures if not each.done()]
-    if not left:
-        return True
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
-
-    def check() -> None:
-        if all(each.done() for each in left):
-            _set(ended)
-
-    def one_ended(_: Future[Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits any more
-            loop.call_soon_threadsafe(check)
-
-    for each in left:
-        each.add_done_callback(one_ended)
-    try:
-        async with asyncio.timeout(seconds):
-            await ended
-    except TimeoutError:
-        return False
-    return True
+    ends = []
+    for each in futures:
+        if not each.done():
+            ends.append(loop.create_future())
+            each.add_done_callback(functools.partial(_wake, loop, ends[-1]))
+    return not ends or not (await asyncio.wait(ends, timeout=seconds))[1]
 
 
 def _wake(loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[None]", _: Future[Any]) -> None:

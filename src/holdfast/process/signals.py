@@ -13,7 +13,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from holdfast.process.raw_stderr import write_stderr
@@ -102,12 +102,7 @@ class StopSignals:
         self.install()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.restore()
 
     def _release_wakeup_fd(self) -> None:

@@ -1,8 +1,8 @@
 """Faults on demand: a store whose process dies just before or just after a commit.
 
-`ProcessDied` is a `BaseException`, so no `except Exception` on the way can survive it by accident, as
-nothing survives a real SIGKILL. Open a store with `SessionDB.on(CrashingEngine(engine))`. Whatever a program
-asks of that store takes the way that it takes without faults, to the same thread.
+`ProcessDied` is a `BaseException`, so that no `except Exception` catches it: nothing survives a real SIGKILL.
+Open a store with `SessionDB.on(CrashingEngine(engine))`. Its operations run the same code as without faults,
+on the same thread.
 """
 
 from collections import Counter
@@ -81,9 +81,9 @@ class EngineProxy:
 class CrashingEngine(EngineProxy):
     """An engine that dies at a write once it is armed, and works as usual until then.
 
-    Armed "before", all of the write's statements run and then nothing of them is committed. Armed
-    "after", everything is committed and the caller never hears of it. One that died "for good" then reads
-    and writes nothing, for code that catches what is raised at it.
+    Armed "before", all statements of the write run, and none is committed. Armed "after", everything is
+    committed, and the caller gets no result. An engine that died "for good" refuses all later reads and
+    writes, because some code catches `ProcessDied` and goes on.
     """
 
     def __init__(self, engine: Engine) -> None:

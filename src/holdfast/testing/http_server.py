@@ -99,10 +99,6 @@ class LoopbackServer:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def serve_forever(self) -> None:
-        """Serve until cancelled."""
-        await asyncio.Event().wait()
-
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         me = asyncio.current_task()
         assert me is not None  # noqa: S101 - a callback of start_server is always a task

@@ -56,14 +56,8 @@ class Reasoning:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The usage that the answer reports."""
-
-    input: int
-    output: int = 0
-    cached: int = 0
-
+Tokens = Usage
+"""The usage that the answer reports."""
 
 Entry = (
     str
@@ -124,7 +118,7 @@ class ScriptedModel:
                 case Delay():
                     await asyncio.sleep(part.seconds)
                 case Tokens():
-                    usage = Usage(part.input, part.output, part.cached)
+                    usage = part
                 case _:
                     raise part
         yield Finished("tool_calls" if calls else "stop", usage)

@@ -12,6 +12,7 @@ empty answer. In a JSON file an entry may also be `{"error": 429, "message": ...
 """
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -69,10 +70,6 @@ class ScriptedServer:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._http.__aexit__(*exception)
-
-    async def serve_forever(self) -> None:
-        """Serve until cancelled."""
-        await self._http.serve_forever()
 
     async def _handle(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if (request.method, request.path) == ("GET", "/v1/models"):
@@ -200,7 +197,7 @@ async def serve(script: Sequence[Entry], *, port: int, name: str, context_window
     async with ScriptedServer(script, name=name, context_window=context_window, port=port) as server:
         sys.stdout.write(f"{server.base_url}\n")
         sys.stdout.flush()
-        await server.serve_forever()
+        await asyncio.Event().wait()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

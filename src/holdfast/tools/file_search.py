@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,9 +30,9 @@ class Request:
     folder: str
     above: list[str]
     glob: str
-    pattern: str | None
-    ignore_case: bool
     limit: int
+    pattern: str | None = None
+    ignore_case: bool = False
     own: list[str] = field(default_factory=list)
     """Holdfast's own files and folders, which are excluded."""
 
@@ -89,35 +89,19 @@ async def _take(worker: asyncio.subprocess.Process, request: Request, found: lis
     return "the search ended early; this was found until then"
 
 
-def _request(
-    target: ResolvedPath,
-    context: ToolContext,
-    glob: str,
-    pattern: str | None,
-    **more: Any,  # noqa: ANN401
-) -> Request:
+def _request(target: ResolvedPath, context: ToolContext, glob: str, limit: int) -> Request:
     root = Path(os.path.realpath(context.workspace))
-    above = [each for each in reversed(target.path.parents) if each.is_relative_to(root)]
-    return Request(
-        str(target.path),
-        [str(each) for each in above],
-        glob,
-        pattern,
-        more.get("ignore_case", False),
-        more["limit"],
-        # When a person allowed an own folder, nothing in it is excluded.
-        [] if target.own else [str(each) for each in context.own_files.private],
-    )
+    above = [str(each) for each in reversed(target.path.parents) if each.is_relative_to(root)]
+    # When a person allowed an own folder, nothing in it is excluded.
+    own = [] if target.own else [str(each) for each in context.own_files.private]
+    return Request(str(target.path), above, glob, limit, own=own)
 
 
 def _display_path(path: str, context: ToolContext) -> str:
     root = os.path.realpath(context.workspace)
     name = os.path.relpath(path, root) if Path(path).is_relative_to(root) else path
-    return (
-        storable(name).encode("unicode_escape").decode()
-        if any(char < " " for char in name)
-        else storable(name)
-    )
+    shown = storable(name)
+    return shown.encode("unicode_escape").decode() if any(char < " " for char in name) else shown
 
 
 def _format_findings(lines: list[str], note: str, nothing: str) -> str:
@@ -139,8 +123,7 @@ async def find_files(
         limit: how many at most
 
     """
-    target = await readable_path(context, folder)
-    findings = await search(_request(target, context, glob, None, limit=limit))
+    findings = await search(_request(await readable_path(context, folder), context, glob, limit))
     return _format_findings(
         [_display_path(each["path"], context) for each in findings.found], findings.note, "no file found"
     )
@@ -165,8 +148,8 @@ async def search_files(
         limit: how many lines at most
 
     """
-    target = await readable_path(context, folder)
-    findings = await search(_request(target, context, glob, pattern, ignore_case=ignore_case, limit=limit))
+    request = _request(await readable_path(context, folder), context, glob, limit)
+    findings = await search(replace(request, pattern=pattern, ignore_case=ignore_case))
     lines = [
         f"{_display_path(each['path'], context)}:{each['line']}: {storable(each['text'])}"
         for each in findings.found

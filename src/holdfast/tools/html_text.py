@@ -45,7 +45,7 @@ DEEPEST_LIST = 6
 
 
 class _Reader(HTMLParser):
-    """Collects pieces of text; a newline in `out` is one that the text means."""
+    """Collects pieces of text. A newline in `out` is a line end of the result."""
 
     def __init__(self, address: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -128,7 +128,7 @@ class _Reader(HTMLParser):
 
 
 def html_to_text(html: str, address: str, clock: Clock) -> tuple[str, str]:
-    """The page's title and its text. What can't be read in a few seconds is left out, and that is said."""
+    """The page's title and its text. A note at the end says how much could not be read in time."""
     reader = _Reader(address)
     deadline = clock.monotonic() + PARSE_SECONDS
     read = 0
@@ -139,7 +139,7 @@ def html_to_text(html: str, address: str, clock: Clock) -> tuple[str, str]:
     if left <= CHUNK:
         reader.close()
     else:
-        # Closing would look through a long stretch that never ends again and again, for each of its starts.
+        # `close` would scan the unfinished rest once for each tag that begins in it, which takes too long.
         reader.out.append(f"\n\n[the last {left} characters of the page could not be read]")
     return " ".join(reader.title.split()), _tidied("".join(reader.out))
 

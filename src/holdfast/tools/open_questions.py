@@ -6,17 +6,16 @@ returns whether the answer was accepted, so that a surface can keep a late answe
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import ApprovalAsked, AskClosed, Event, QuestionAsked
+from holdfast.core.events import ApprovalAsked, AskClosed, Emit, QuestionAsked
 from holdfast.core.ids import new_id
 from holdfast.tools.approval import AllowRule, ApprovalPolicy, is_covered, mark_destructive
 from holdfast.tools.contract import NOBODY_THERE, NOT_ALLOWED, ApprovalRequest
 
-Emit = Callable[[Event], None]
 AskEvent = ApprovalAsked | QuestionAsked
 ApprovalAnswer = Literal["yes", "always", "no"]
 NOBODY = "nobody"

@@ -169,11 +169,9 @@ class Spool:
             return f"They could not be kept: {self._problem}."
         note = f'Read them with read_output(id="{self.id}", offset={offset}).'
         if self._kept < self.size:
-            note += f" Only the first {self._kept} bytes of {self.size} were kept{self._because()}."
+            why = f": {self._problem}" if self._problem else ""
+            note += f" Only the first {self._kept} bytes of {self.size} were kept{why}."
         return note
-
-    def _because(self) -> str:
-        return f": {self._problem}" if self._problem else ""
 
     def _open(self) -> None:
         try:

@@ -13,7 +13,6 @@ from holdfast.sessions.contract import SECOND, SearchHit, StoredMessage
 from holdfast.tools.contract import Tool
 from holdfast.tools.decorator import tool
 
-SPOKEN = ("user", "assistant")
 MAX_MESSAGE_LENGTH = 4000
 
 

@@ -1,8 +1,8 @@
-"""Finding and ending all processes of one command, its grandchildren too.
+"""Finds and ends all processes of one command, including grandchildren.
 
-They share a process group, and they carry a mark in their environment, which finds those that left the group
-(setsid, daemons). Out of reach are a process that wiped its environment after leaving the group, and one that
-runs as another user.
+They share a process group, and they have a mark in their environment, by which those that left the group
+(setsid, daemons) are found. Two kinds of processes are not found: one that left the group and cleared its
+environment, and one that runs as another user.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 MARK = "_HOLDFAST_COMMAND"
 POLL = 0.02
 ROUNDS = 20
-"""How often the tree is looked through for processes that were born while it was being killed."""
+"""How often the tree is searched for processes that started while others were being killed."""
 UNKNOWN = -1
-"""The leader of a command that was not seen to start."""
+"""The leader of a command whose start failed or was cancelled."""
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    """The environment with one more mark; a command inside a command carries those of both."""
+    """The environment with one more mark. A command that runs inside another one has both marks."""
     return {**environment, MARK: ":".join(filter(None, (environment.get(MARK), mark)))}
 
 
 class ProcessTree:
-    """Every process of one command. `leader` is its shell, and the number of its group.
+    """Every process of one command. `leader` is the id of its shell, and of its process group.
 
-    A leader that is `watched` is no shell but what watches one in a sandbox: asked to end, it would end all
-    at once and leave nothing time to end by itself. It ends when the others have, or is killed with them.
+    With `watched`, the leader is not the shell but the program that watches the shell in a sandbox. SIGTERM
+    would make it kill all others at once, so it gets none: it ends after the others, or is killed with them.
     """
 
     def __init__(self, leader: int, mark: str, *, watched: bool = False) -> None:
@@ -91,7 +91,7 @@ class ProcessTree:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether it runs and is not this process; one that has ended and waits to be counted does not run."""
+    """Whether it runs and is not this process. A zombie does not run."""
     import psutil
 
     try:

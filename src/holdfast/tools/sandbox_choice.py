@@ -70,13 +70,13 @@ def find_sandbox(kind: Kind, image: str, options: SandboxOptions) -> tuple[Sandb
         writes = f"in containers of {image}, commands can write only {_writable(options)} and /tmp"
         return container, SandboxState(kind, f"{kind}: {writes}; {network}")
     try:
-        found, version = _bubblewrap(options)
+        found = _bubblewrap(options)
     except SandboxMissing as cause:
         if kind == "bubblewrap":
             raise
         return NoSandbox(), SandboxState("off", f"none: {cause}. Commands run with your own rights")
     writes = f"commands can write only {_writable(options)}, /tmp and a home folder of their own"
-    return found, SandboxState("bubblewrap", f"{version}: {writes}; {network}")
+    return found, SandboxState("bubblewrap", f"bubblewrap: {writes}; {network}")
 
 
 def _writable(options: SandboxOptions) -> str:
@@ -159,15 +159,10 @@ class CommandSandbox:
 
     async def _found(self) -> tuple[Sandbox, SandboxState]:
         if self._finding is None:
-            self._finding = asyncio.ensure_future(self._find())
+            finding = self._off_loop(find_sandbox, self._kind, self._image, self._options)
+            self._finding = asyncio.ensure_future(finding)
         # When one caller is interrupted, the search continues for the others.
         return await asyncio.shield(self._finding)
-
-    async def _find(self) -> tuple[Sandbox, SandboxState]:
-        found: tuple[Sandbox, SandboxState] = await self._off_loop(
-            find_sandbox, self._kind, self._image, self._options
-        )
-        return found
 
 
 def _refusing(kind: Kind, cause: SandboxMissing) -> SandboxState:
@@ -188,7 +183,7 @@ def _close_abandoned(pending: "asyncio.Future[Launch]") -> None:
         pending.result().close()
 
 
-def _bubblewrap(options: SandboxOptions) -> tuple[Bubblewrap, str]:
+def _bubblewrap(options: SandboxOptions) -> Bubblewrap:
     program = find_program("bwrap", options.program_folders)
     if program is None:
         raise SandboxMissing(f"bubblewrap is not installed; {INSTALL}")
@@ -199,7 +194,7 @@ def _bubblewrap(options: SandboxOptions) -> tuple[Bubblewrap, str]:
             sandbox = Bubblewrap(program, flags - frozenset(OPTIONAL[:left_out]), options)
             problem = _probe_error(sandbox, options.probe_seconds)
             if not problem:
-                return sandbox, "bubblewrap"
+                return sandbox
     except (OSError, subprocess.SubprocessError) as cause:
         problem = str(cause)
     raise SandboxMissing(

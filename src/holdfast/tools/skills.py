@@ -15,7 +15,7 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.messages import storable
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, refusal
 from holdfast.tools.decorator import tool
-from holdfast.tools.resolved_path import ResolvedPath, read_bytes, resolve_path
+from holdfast.tools.resolved_path import read_bytes, resolve_path
 from holdfast.tools.text_files import TextFile, replace_file
 
 SKILL_FILE = "SKILL.md"
@@ -122,7 +122,9 @@ class Skills:
         if not target.inside:
             raise ToolFailed(f"{name} is a link that leads out of the skills folder")
         reason = "a skill is read in later conversations"
-        if not await context.person.approve(_saving(target, reason)):
+        # A skill affects every later conversation, so no allow rule for writing covers it.
+        request = ApprovalRequest(str(target.path), "write", reason, own_files=True)
+        if not await context.person.approve(request):
             raise ToolFailed(f"{refusal(context.person)}; nothing was saved")
         front = yaml.safe_dump(
             {"name": name, "description": " ".join(description.split())}, allow_unicode=True
@@ -130,11 +132,6 @@ class Skills:
         data = TextFile("").encode(f"---\n{front}---\n\n{text.strip()}\n", target.shown)
         new = await context.off_loop(replace_file, target, data)
         return f"{'saved' if new else 'replaced'} the skill {name}"
-
-
-def _saving(target: ResolvedPath, reason: str) -> ApprovalRequest:
-    # A skill affects every later conversation, so no allow rule for writing covers it.
-    return ApprovalRequest(str(target.path), "write", reason, own_files=True)
 
 
 def _read(folder: Path) -> Skill:

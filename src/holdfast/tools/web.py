@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,8 +32,6 @@ FETCH_SECONDS = 30.0
 MAX_PAGE_BYTES = 5_000_000
 MAX_REDIRECTS = 5
 SNIFFED_BYTES = 8192
-BAD_REQUEST = 400
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 TEXT = re.compile(
     r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|javascript|x-ndjson|toml|sql)|.*\+(?:json|xml)|"
@@ -92,7 +91,7 @@ class PageFetcher:
         await context.off_loop(import_module, "httpx2")
         page = await self._follow(parse(url), context)
         text = await context.off_loop(self._as_text, page)
-        if page.status >= BAD_REQUEST:
+        if page.status >= HTTPStatus.BAD_REQUEST:
             raise ToolFailed(f"{page.url} answered {page.status}: {text[:1000]}")
         return str(text)
 
@@ -151,11 +150,11 @@ class PageFetcher:
             "GET",
             url.copy_with(host=address, fragment=None),
             headers={**HEADERS, "Host": url.netloc.decode("ascii")},
-            extensions={**client_timeouts(self._seconds), "sni_hostname": host},
+            extensions={"sni_hostname": host},
         )
         answer = await client.send(request, stream=True)
         try:
-            if answer.status_code in REDIRECTS and "location" in answer.headers:
+            if answer.has_redirect_location:
                 return parse(str(url.join(answer.headers["location"])))
             kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             if not TEXT.fullmatch(kind) and kind not in HTML:
@@ -187,10 +186,6 @@ class PageFetcher:
         notes = f"\n\n[only the first {self._largest} bytes of the page were read]" if page.cut else ""
         head = f"{page.url}\n{title}\n" if title else f"{page.url}\n"
         return storable(f"{head}\n{text or '(no text)'}{notes}")
-
-
-def client_timeouts(seconds: float) -> dict[str, dict[str, float]]:
-    return {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
 
 
 async def unpacked(answer: "httpx2.Response") -> AsyncIterator[bytes]:

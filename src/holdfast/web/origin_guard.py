@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from holdfast.core.server_url import is_address
 from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
@@ -81,7 +82,7 @@ class OriginGuard:
         if name in self._hosts or is_loopback(name):
             return True
         # An attacker can point a name of theirs at this address, but can't do that with a bare address.
-        return self._open_to_the_net and _is_address(name)
+        return self._open_to_the_net and is_address(name)
 
     def _is_ours(self, origin: str, host: str, scheme: str) -> bool:
         lowered = origin.lower()
@@ -90,11 +91,3 @@ class OriginGuard:
 
 def _values(scope: Scope, wanted: bytes) -> list[str]:
     return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

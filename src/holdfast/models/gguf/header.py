@@ -1,6 +1,6 @@
 """Reads what Holdfast needs from the head of a GGUF file, and refuses what isn't one.
 
-Only the leading key-value pairs are read; the weights are the runtime's business.
+Only the key-value pairs at the beginning are read, not the weights.
 """
 
 import struct
@@ -37,7 +37,6 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    architecture: str
     name: str
     """As the file calls itself; its file name when it has none."""
     context_length: int
@@ -73,7 +72,6 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
     architecture = str(found.get("general.architecture") or "")
     length = found.get(f"{architecture}.context_length")
     return GgufHeader(
-        architecture=architecture,
         name=str(found.get("general.name") or path.stem),
         context_length=length if isinstance(length, int) else 0,
     )

@@ -5,47 +5,28 @@ answers with tool calls.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import (
-    AnswerEmpty,
     ContextTooLong,
-    ModelBusy,
-    ModelFileInvalid,
+    ModelFailure,
     ModelUnreachable,
     RequestRejected,
     StreamBroken,
 )
-from holdfast.models.contract import (
-    Finished,
-    ModelPiece,
-    ModelRequest,
-    ModelTraits,
-    ReasoningPiece,
-    TextPiece,
-    ToolCallPiece,
-    Usage,
-)
+from holdfast.models.completeness import Completeness
+from holdfast.models.contract import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from holdfast.models.gguf.answer_json import AnswerReader, UnexpectedJson
-from holdfast.models.gguf.runtime import (
-    AnswerEnded,
-    Chunk,
-    LoadFailed,
-    QueueFull,
-    RequestRefused,
-    Runtime,
-    RuntimeClosed,
-    RuntimeEvent,
-    WorkerLost,
-)
+from holdfast.models.gguf.runtime import Runtime, RuntimeEvent, WorkerLost
 from holdfast.models.gguf.tool_prompt import answer_schema, tool_prompt
 from holdfast.models.gguf.transcript import chat, clean
 from holdfast.models.gguf.worker_handle import RuntimeSpec
+from holdfast.models.openai_chunks import ChunkReader
 
 CLOSE_PATIENCE = 5.0
 
@@ -76,7 +57,7 @@ class GgufModel:
         self._spec = spec
         self._traits = traits
         self._style = style
-        self._runtime = Runtime(spec, clock or SystemClock())
+        self._runtime = Runtime(spec, traits.name, clock or SystemClock())
 
     @property
     def traits(self) -> ModelTraits:
@@ -109,10 +90,17 @@ class GgufModel:
     async def close(self) -> None:
         """End the runtime and free its memory, even in the middle of an answer."""
         loop = asyncio.get_running_loop()
-        closed = loop.create_future()
-        self._runtime.close(_resolver(loop, closed))
+        closed = asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(closed.set)
+
+        self._runtime.close(wake)
         # The runtime is killed, which takes longer only on a machine with problems.
-        await asyncio.wait([closed], timeout=CLOSE_PATIENCE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await closed.wait()
 
     def _body(self, request: ModelRequest, *, loose: bool = False) -> dict[str, Any]:
         tools = request.tools if self._traits.calls_tools else ()
@@ -141,7 +129,11 @@ class GgufModel:
         # Bounded by the tokens of one answer.
         arrived: asyncio.Queue[RuntimeEvent] = asyncio.Queue()
         loop = asyncio.get_running_loop()
-        job = self._runtime.submit(body, _deliverer(loop, arrived))
+
+        def deliver(event: RuntimeEvent) -> None:
+            loop.call_soon_threadsafe(arrived.put_nowait, event)
+
+        job = self._runtime.submit(body, deliver)
         try:
             yield arrived
         finally:
@@ -151,36 +143,18 @@ class GgufModel:
         self, arrived: "asyncio.Queue[RuntimeEvent]", *, began: bool
     ) -> Mapping[str, Any] | None:
         """The next part of the answer; None at its end. Raises the named error when the runtime failed."""
-        event = await arrived.get()
-        if isinstance(event, AnswerEnded):
-            return None
-        if not isinstance(event, Chunk):
-            self._raise_named(event, began=began)
-        if "error" in event.data:
-            self._raise_refused(event.data["error"])
-        return event.data
-
-    def _raise_named(self, event: RuntimeEvent, *, began: bool) -> NoReturn:
-        name = self._traits.name
-        match event:
-            case LoadFailed(problem):
-                raise ModelFileInvalid(str(self._spec.file), problem)
-            case RequestRefused(problem):
-                raise RequestRejected(name, problem)
-            case WorkerLost(problem):
-                raise (StreamBroken if began else ModelUnreachable)(name, problem)
-            case QueueFull():
-                raise ModelBusy(name, "too many requests wait for it")
-            case RuntimeClosed() | _:
-                raise RequestRejected(name, "it is closed")
-
-    def _raise_refused(self, error: Mapping[str, Any]) -> NoReturn:
+        name, event = self._traits.name, await arrived.get()
+        if isinstance(event, WorkerLost):
+            raise (StreamBroken if began else ModelUnreachable)(name, event.problem)
+        if isinstance(event, ModelFailure):
+            raise event
+        if event is None or "error" not in event:
+            return event
+        error = event["error"]
         if error.get("type") == "exceed_context_size_error":
-            raise ContextTooLong(
-                self._traits.name,
-                f"{error.get('n_prompt_tokens')} tokens, and its window holds {error.get('n_ctx')}",
-            )
-        raise RequestRejected(self._traits.name, str(error.get("message", error)))
+            sizes = f"{error.get('n_prompt_tokens')} tokens, and its window holds {error.get('n_ctx')}"
+            raise ContextTooLong(name, sizes)
+        raise RequestRejected(name, str(error.get("message", error)))
 
 
 class _AnswerBuilder:
@@ -188,75 +162,35 @@ class _AnswerBuilder:
 
     def __init__(self, model: str, *, as_json: bool) -> None:
         self._model = model
+        self._chunks = ChunkReader(model)
         self._reader = AnswerReader() if as_json else None
-        self._reason = ""
-        self._usage: Usage | None = None
-        self._has_content = False
+        self._completeness = Completeness(model)
         self.began = False
 
     def pieces(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
-        if usage := chunk.get("usage"):
-            self._usage = Usage(
-                input=usage.get("prompt_tokens", 0),
-                output=usage.get("completion_tokens", 0),
-                cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0),
-            )
         pieces: list[ModelPiece] = []
-        for choice in chunk.get("choices", ()):
-            pieces += self._delta(choice.get("delta") or {})
-            self._reason = choice.get("finish_reason") or self._reason
+        for piece in self._chunks.pieces([chunk]):
+            if self._reader is not None and isinstance(piece, TextPiece):
+                pieces += self._from_json(self._reader, piece.text)
+            else:
+                pieces.append(piece)
         self.began = self.began or bool(pieces)
-        return pieces
+        return [self._completeness.check(piece) for piece in pieces]
 
     def finished(self) -> Finished:
         """The end of the answer; raises `StreamBroken` or `AnswerEmpty` when it is not complete."""
-        if self._reason == "length":
-            return Finished("length", self._usage)
-        if not self._reason or (self._reader is not None and not self._reader.whole):
-            raise StreamBroken(self._model, "the answer stopped before its end")
-        if not self._has_content:
-            raise AnswerEmpty(self._model, "the answer was empty")
-        return Finished("tool_calls" if self._reader and self._reader.calls else "stop", self._usage)
+        end = self._chunks.finished()
+        if self._reader is not None and end.stop_reason != "length":
+            if not self._reader.whole:
+                raise StreamBroken(self._model, "the answer stopped before its end")
+            end = replace(end, stop_reason="tool_calls" if self._reader.calls else "stop")
+        self._completeness.check(end)
+        return end
 
-    def _delta(self, delta: Mapping[str, Any]) -> list[ModelPiece]:
-        pieces: list[ModelPiece] = []
-        if reasoning := delta.get("reasoning_content"):
-            pieces.append(ReasoningPiece(reasoning))
-        if text := delta.get("content"):
-            pieces += self._content(text)
-        self._has_content = self._has_content or any(
-            isinstance(piece, ToolCallPiece) or (isinstance(piece, TextPiece) and piece.text.strip())
-            for piece in pieces
-        )
-        return pieces
-
-    def _content(self, text: str) -> list[ModelPiece]:
-        if self._reader is None:
-            return [TextPiece(text)]
+    def _from_json(self, reader: AnswerReader, text: str) -> list[ModelPiece]:
         try:
-            return self._reader.pieces(text)
+            return reader.pieces(text)
         except UnexpectedJson as cause:
             raise StreamBroken(
                 self._model, f"the answer is not the JSON that was asked for: {cause}"
             ) from cause
-
-
-def _deliverer(
-    loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[RuntimeEvent]"
-) -> Callable[[RuntimeEvent], None]:
-    def deliver(event: RuntimeEvent) -> None:
-        loop.call_soon_threadsafe(arrived.put_nowait, event)
-
-    return deliver
-
-
-def _resolver(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[None]") -> Callable[[], None]:
-    def set_result() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    def resolve() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(set_result)
-
-    return resolve

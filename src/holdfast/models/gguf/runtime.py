@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.contract import Clock
+from holdfast.core.errors import ModelBusy, ModelFailure, ModelFileInvalid, RequestRejected
 from holdfast.models.gguf.worker_handle import RuntimeSpec, Wakeup, WorkerExit, WorkerGone, WorkerHandle
 
 logger = logging.getLogger(__name__)
@@ -26,45 +27,14 @@ MAX_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """A chunk of a streamed chat completion, as the runtime gave it."""
-
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadFailed:
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRefused:
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerLost:
     """The worker ended in the middle of the answer."""
 
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFull:
-    """Too many requests wait already."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeClosed:
-    """The runtime was closed before the answer was whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerEnded:
-    """The whole answer has been delivered."""
-
-
-RuntimeEvent = Chunk | LoadFailed | RequestRefused | WorkerLost | QueueFull | RuntimeClosed | AnswerEnded
+RuntimeEvent = Mapping[str, Any] | ModelFailure | WorkerLost | None
+"""A chunk of a streamed chat completion, or the end of the answer: its failure, or None when it is whole."""
 
 
 @dataclass(eq=False, slots=True)
@@ -85,8 +55,10 @@ class Runtime:
     The thread and the worker start with the first request. Not for use in a forked child.
     """
 
-    def __init__(self, spec: RuntimeSpec, clock: Clock) -> None:
+    def __init__(self, spec: RuntimeSpec, name: str, clock: Clock) -> None:
+        """`name` is the model's name in errors."""
         self._spec = spec
+        self._name = name
         self._clock = clock
         self._process = os.getpid()
         # Guards every field below.
@@ -103,7 +75,7 @@ class Runtime:
     def submit(self, body: Mapping[str, Any] | None, deliver: Callable[[RuntimeEvent], None]) -> Job:
         """Queue a request and return at once; the serving thread calls `deliver` with each event.
 
-        The last event is the first one that is not a `Chunk`.
+        The last event is the first one that is not a chunk.
         """
         with self._changed:
             self._numbers += 1
@@ -140,10 +112,15 @@ class Runtime:
                 return
         closed()
 
-    def _refusal(self) -> RuntimeEvent | None:
+    def _refusal(self) -> ModelFailure | None:
         if self._closed or os.getpid() != self._process:
-            return RuntimeClosed()
-        return QueueFull() if len(self._waiting) >= MAX_WAITING else None
+            return self._closed_failure()
+        if len(self._waiting) >= MAX_WAITING:
+            return ModelBusy(self._name, "too many requests wait for it")
+        return None
+
+    def _closed_failure(self) -> ModelFailure:
+        return RequestRejected(self._name, "it is closed")
 
     def _ensure_thread(self) -> None:
         if self._thread is not None:
@@ -157,6 +134,7 @@ class Runtime:
 
     def _serve(self, wakeup: Wakeup) -> None:
         while (job := self._next_job()) is not None:
+            last: RuntimeEvent
             try:
                 last = self._answer(job, wakeup)
             except Exception as failure:
@@ -164,8 +142,8 @@ class Runtime:
                 self._drop_worker()
                 last = WorkerLost(repr(failure))
             with self._changed:
-                cut_off = self._closed and not isinstance(last, AnswerEnded)
-            _deliver(job, RuntimeClosed() if cut_off else last)
+                cut_off = self._closed and last is not None
+            _deliver(job, self._closed_failure() if cut_off else last)
         self._drop_worker()
         with self._changed:
             left, self._on_closed = self._on_closed, []
@@ -174,7 +152,7 @@ class Runtime:
             self._thread = self._wakeup = None
         wakeup.close()
         for each in waiting:
-            _deliver(each, RuntimeClosed())
+            _deliver(each, self._closed_failure())
         for callback in left:
             callback()
 
@@ -203,12 +181,12 @@ class Runtime:
             with self._changed:
                 self._worker = worker
                 if self._closed:
-                    return RuntimeClosed()
+                    return self._closed_failure()
             problem = self._load(worker)
             if problem is not None:
-                return LoadFailed(problem)
+                return ModelFileInvalid(str(self._spec.file), problem)
         if job.body is None or job.cancelled:
-            return AnswerEnded()
+            return None
         worker.send({"id": job.number, "body": job.body})
         return self._relay(worker, job)
 
@@ -230,7 +208,7 @@ class Runtime:
                     pass  # woken without a line
 
     def _relay(self, worker: WorkerHandle, job: Job) -> RuntimeEvent:
-        last: RuntimeEvent = AnswerEnded()
+        last: ModelFailure | None = None
         deadline: float | None = None
         while True:
             if job.cancelled and deadline is None:
@@ -240,13 +218,13 @@ class Runtime:
             if left is not None and left <= 0:
                 logger.warning("gguf.worker_stuck", extra={"file": str(self._spec.file)})
                 self._drop_worker()
-                return AnswerEnded()
+                return None
             match worker.receive(left):
                 case {"chunk": dict(data)}:
                     job.began = True
-                    _deliver(job, Chunk(data))
+                    _deliver(job, data)
                 case {"refused": str(problem)}:
-                    last = RequestRefused(problem)
+                    last = RequestRejected(self._name, problem)
                 case {"end": True}:
                     return last
                 case WorkerGone():
