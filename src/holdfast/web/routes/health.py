@@ -9,6 +9,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.web.contract import HostDep, WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.memory import ProviderView
+from holdfast.web.views import View
 
 router = APIRouter(tags=["health"])
 
@@ -26,7 +27,7 @@ class ToolView(BaseModel):
     description: str
 
 
-class ModelView(BaseModel):
+class ModelView(View):
     name: str
     context_window: int
     calls_tools: bool
@@ -128,12 +129,4 @@ async def models(web: WebDep) -> ModelsView:
 
 
 def _model(host: HostDep) -> ModelView | None:
-    traits = host.model
-    if traits is None:
-        return None
-    return ModelView(
-        name=traits.name,
-        context_window=traits.context_window,
-        calls_tools=traits.calls_tools,
-        notice=traits.notice,
-    )
+    return ModelView.of(host.model) if host.model else None
