@@ -5,6 +5,7 @@ Most messages need nothing and come back as they are.
 """
 
 import json
+import operator
 import re
 from typing import Any, cast
 
@@ -42,7 +43,7 @@ def _content(content: object) -> str | list[dict[str, Any]] | None:
     if not isinstance(content, list):
         return _clean(json.dumps(content))
     blocks = [_block(block) for block in content]
-    return content if all(map(_is, blocks, content)) else blocks
+    return content if all(map(operator.is_, blocks, content)) else blocks
 
 
 def _block(block: object) -> dict[str, Any]:
@@ -53,10 +54,6 @@ def _block(block: object) -> dict[str, Any]:
     if not isinstance(text, str) or (clean := _clean(text)) is text:
         return cast("dict[str, Any]", fitting)
     return {**fitting, "text": clean}
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def _calls(calls: object) -> list[ToolCall]:
