@@ -110,17 +110,15 @@ class Turn:
         """Ask the model, run its tools, let messages join; until there is nothing more to do."""
         while (limit := self._limit_reached()) is None:
             message = (await self._model.answer_next()).message()
-            joining: Sequence[InboxMessage]
             if calls := message.get("tool_calls"):
                 await self._keep(message)
                 await self._run_tools(calls)
                 joining = await self._store.steers()
             else:
-                completion = await self.ending.complete(message, unless_steered=True)
-                if completion.is_completed:
+                joining = await self.ending.complete(message, unless_steered=True)
+                if not joining:
                     break
                 await self._keep(message)
-                joining = completion.steers
             await self._join(joining)
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)

@@ -7,7 +7,6 @@ the same moment as it was interrupted is completed. A store that can't be writte
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent.contract import EventIds
@@ -36,17 +35,6 @@ from holdfast.sessions.turn_operations import (
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What became of completing a turn: it is completed, or these messages want to join it first."""
-
-    steers: Sequence[InboxMessage] = ()
-
-    @property
-    def is_completed(self) -> bool:
-        return not self.steers
 
 
 class TurnStore:
@@ -127,7 +115,7 @@ class TurnStore:
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
-        return await self.retry.until_stored(lambda: self._call(self._steers))
+        return await self.retry.until_stored(lambda: off_loop(self._pool, self._steers))
 
     def _steers(self) -> list[InboxMessage]:
         return steers(self._db.inbox.waiting(self.session_id))
@@ -153,28 +141,27 @@ class TurnStore:
         ephemeral: bool,
         account: str,
         unless_steered: bool = False,
-    ) -> Completion:
+    ) -> list[InboxMessage]:
         """End the turn with its final message; from here on it is owed to each provider.
 
-        With `unless_steered` the turn is not ended when messages want to join it: these are returned instead.
+        With `unless_steered` the turn is not ended when messages want to join it: these are returned.
         """
         ending = TurnCompletion(message, providers, ephemeral, account)
 
-        async def attempt() -> TurnRecord | list[InboxMessage]:
-            if unless_steered:
-                return await self._run(complete_unless_steered, self.turn_id, ending, lease=self._lease)
-            return await self._run(complete_turn, self.turn_id, ending, lease=self._lease)
-
-        async def work() -> Completion:
+        async def work() -> list[InboxMessage]:
+            done: TurnRecord | list[InboxMessage]
             try:
-                done = await attempt()
+                if unless_steered:
+                    done = await self._run(complete_unless_steered, self.turn_id, ending, lease=self._lease)
+                else:
+                    done = await self._run(complete_turn, self.turn_id, ending, lease=self._lease)
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
             if isinstance(done, list):
-                return Completion(done)
+                return done
             self._note(done)
             self._fold([message])
-            return Completion()
+            return []
 
         return await self.retry.until_stored(work)
 
@@ -200,15 +187,12 @@ class TurnStore:
     async def _completed_after_all(self, unknown: OutcomeUnknown) -> TurnRecord:
         """The turn, if its completion was stored before the connection broke."""
         try:
-            turn = await self._call(self._db.turns.get, self.turn_id)
+            turn = await off_loop(self._pool, self._db.turns.get, self.turn_id)
         except HoldfastError:
             raise unknown from None
         if turn is None or turn.state != "completed":
             raise unknown
         return turn
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._pool, fn, *args, **kwargs)
 
     async def _run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._db.run(self._pool, operation, *args, **kwargs)
