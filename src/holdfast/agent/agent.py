@@ -6,11 +6,11 @@ whether the interrupt was in time or not.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.boundary import Boundary
@@ -43,9 +43,6 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import ConversationState
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.contract import Tool
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 MEMORY = ":memory:"
 INTERRUPTED = "the person interrupted"
@@ -146,7 +143,7 @@ class Agent:
         transcript = self._session.transcript
         if not self._session.is_read and running is None:
             # What was counted belongs to a session that this one follows.
-            transcript = Transcript(await self._call(self._session.messages))
+            transcript = Transcript(await off_loop(self._pools.store, self._session.messages))
         system = combined(system, transcript.system)
         recalled = join_recalled(running.turn.recalled) if running else ""
         schemas = tools.schemas if traits.calls_tools else ()
@@ -179,14 +176,14 @@ class Agent:
     def stream(self, text: str | Message | None = None) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; older waiting messages go first, one a call.
 
-        A reader that leaves before the end pending the turn; what it had produced is kept.
+        A reader that leaves before the end stops the turn; what it had produced is kept.
         """
         return events_of(partial(self.run_turn, text=text))
 
     async def run_turn(
         self, emit: Emit, text: str | Message | None = None, *, seen: ConversationState | None = None
     ) -> None:
-        """The same, and give each event to `emit`, which must not wait. Cancelling this pending the turn.
+        """The same, and give each event to `emit`, which must not wait. Cancelling this stops the turn.
 
         `seen` is what a host that holds the session's lease has just read there: it is not read again.
         """
@@ -226,7 +223,7 @@ class Agent:
             async with self._exclusive():
                 await self._acquire_lease(new_turn=False)
                 await self._session.refresh(self.lease)
-        found = await self._call(self._open_turn, self.session_id, self.running_turn)
+        found = await off_loop(self._pools.store, self._open_turn, self.session_id, self.running_turn)
         if found is None or not found.open_calls:
             return found
         tools = await self._context_builder.tools()
@@ -251,7 +248,7 @@ class Agent:
     async def _begin_again(self, emit: Emit) -> RunningTurn:
         store = await self._adopt()
         await store.resume()
-        streamed = await self._call(self._db.turns.partial, store.turn_id)
+        streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         await store.keep(*messages_to_resume(self._session.transcript, streamed))
         turn = Turn(await self._context_builder.build(self._session.transcript), store, emit)
         return self._started(RunningTurn(turn, store, turn.resume()))
@@ -260,7 +257,7 @@ class Agent:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""
         async with self._exclusive():
             store = await self._adopt()
-            streamed = await self._call(self._db.turns.partial, store.turn_id)
+            streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
             await store.end("interrupted", why, messages_to_close(self._session.transcript, streamed, why))
             self._session.messages_stored(store.stored)
 
@@ -273,7 +270,7 @@ class Agent:
     async def _adopt(self) -> TurnStore:
         await self._acquire_lease(new_turn=False)
         await self._session.refresh(self.lease)
-        turn = await self._call(self._db.turns.running, self._session.id)
+        turn = await off_loop(self._pools.store, self._db.turns.running, self._session.id)
         if turn is None:
             raise InvalidInput("no turn is unfinished in this session")
         store = self._turn_store(turn.id)
@@ -294,7 +291,7 @@ class Agent:
 
         When another compaction of this session runs or has won, they come back as they were.
         """
-        await self._call(self._session.ensure)
+        await off_loop(self._pools.store, self._session.ensure)
         outcome = await self._compaction.compress(
             self._session.id, messages, tokens=approx_tokens, focus=focus
         )
@@ -389,13 +386,14 @@ class Agent:
             return None, self._waiting(oldest)
         if oldest is None:
             return said.message, said.message
-        return (await self._call(self._db.inbox.put, self._session.id, said)).id, oldest
+        return (await off_loop(self._pools.store, self._db.inbox.put, self._session.id, said)).id, oldest
 
     async def _checked_user_message(self, text: str | Message) -> Checked:
         asked = {"content": text} if isinstance(text, str) else text
-        checked = (
-            await self._call(checked_user_message, text) if is_large(asked) else checked_user_message(text)
-        )
+        if is_large(asked):
+            checked = await off_loop(self._pools.store, checked_user_message, text)
+        else:
+            checked = checked_user_message(text)
         check_fits(checked.message, self._model.traits.name, self._model.traits.context_window)
         return checked
 
@@ -420,7 +418,7 @@ class Agent:
         pending, self._pending = self._pending, []
         self._running = running
         for stop in pending:
-            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message pending its own turn
+            if stop.inbox_id == 0 or stop.inbox_id != first:  # no message stops its own turn
                 running.interrupt(stop.reason)
         return running
 
@@ -437,7 +435,7 @@ class Agent:
         turn, store = running.turn, running.store
         if turn.ending.failure is not None:
             raise turn.ending.failure
-        waiting = await self._call(self._db.inbox.waiting, self._session.id)
+        waiting = await off_loop(self._pools.store, self._db.inbox.waiting, self._session.id)
         return TurnResult(
             turn_id=store.turn_id,
             session_id=self._session.id,
@@ -449,9 +447,6 @@ class Agent:
             cost=turn.cost,
             waiting=len(waiting),
         )
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._pools.store, fn, *args, **kwargs)
 
 
 def _ignore(_: Event) -> None:
