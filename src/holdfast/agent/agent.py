@@ -22,7 +22,7 @@ from holdfast.agent.prompt import checked_user_message
 from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
 from holdfast.agent.store_retry import StoreRetry
-from holdfast.agent.summary import compressor_for
+from holdfast.agent.summary import SummaryCompressor
 from holdfast.agent.system_text import combined
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
@@ -83,7 +83,7 @@ class Agent:
             self._db,
             self._pools.store,
             self._memory,
-            compressor_for(self._options.summary_model or model),
+            SummaryCompressor(model),
             threshold=int(model.traits.context_window * self._options.compact_at),
             retry=self._store_retry,
         )

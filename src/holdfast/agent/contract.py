@@ -14,7 +14,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message, ToolCall
 from holdfast.core.events import Event
 from holdfast.core.own_files import OwnFiles
-from holdfast.models.contract import Model, Usage
+from holdfast.models.contract import Usage
 from holdfast.process import DaemonPool
 from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person
 
@@ -103,8 +103,6 @@ class AgentOptions:
     """How long a turn waits for a store that can't be written, before it fails."""
     ephemeral: bool = False
     """Turns that memory never hears of: a subagent's, a review's."""
-    summary_model: Model | None = None
-    """A cheaper model for summaries; the agent's own when None."""
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
     person_for: PersonFor = nobody

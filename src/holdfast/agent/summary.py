@@ -12,7 +12,7 @@ from holdfast.agent.answer import Answer, open_stream
 from holdfast.agent.prompt import fenced
 from holdfast.agent.refused_content import is_cut_off
 from holdfast.agent.summary_text import summary_text
-from holdfast.agent.transcript import estimate, estimate_all
+from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
 from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
@@ -23,7 +23,6 @@ TAIL_SHARE = 0.5
 LEAST_BUDGET = 500
 SUMMARY_TOKENS = 4_000
 SNIPPET = 240
-BYTES_PER_TOKEN = 4
 
 TASK = """\
 The conversation above grows too long for the window and its older part is replaced by your summary. Write \
@@ -44,7 +43,7 @@ Write the summary only."""
 
 
 class SummaryCompressor:
-    """Asks a model for a structured summary of what the tail leaves out."""
+    """Asks a model for a structured summary of what the tail leaves out, unless it is too weak for that."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -57,6 +56,8 @@ class SummaryCompressor:
         notes: str = "",
         budget: int = 0,
     ) -> list[Message]:
+        if not self._model.traits.summarises:
+            return MechanicalCompressor().compress(messages, focus=focus, notes=notes, budget=budget)
         older, kept = division(messages, _tail_budget(messages, budget))
         if not older:
             return list(messages)
@@ -114,11 +115,6 @@ class MechanicalCompressor:
         said = [f"To keep above all: {focus}"] if focus else []
         said += [f"Notes from memory, as data:\n{fenced('notes', notes)}"] if notes else []
         return [summary_message("\n".join([*said, *reversed(told)])), *kept]
-
-
-def compressor_for(model: Model) -> "SummaryCompressor | MechanicalCompressor":
-    """What shrinks a conversation when this model writes the summaries."""
-    return SummaryCompressor(model) if model.traits.summarises else MechanicalCompressor()
 
 
 def summary_message(text: str) -> Message:

@@ -11,7 +11,6 @@ from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
-from holdfast.agent.summary import compressor_for
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Clock
@@ -56,7 +55,6 @@ class TurnContextBuilder:
         self._own_tools = list(tools)
         self._memory = memory
         self._compaction = compaction
-        self._default_compressor = compaction.compressor
         self._pools = pools
         self._options = options
         self._tools: ToolSet | None = None
@@ -79,12 +77,9 @@ class TurnContextBuilder:
         )
 
     def _model_for_a_turn(self) -> Model:
-        """The model in use now; what depends on its window and its abilities follows it."""
+        """The model in use now; the size at which the conversation is compacted follows its window."""
         model = borrow_for_turn(self._model)
         self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
-        if self._compaction.compressor is self._default_compressor:
-            self._default_compressor = compressor_for(self._options.summary_model or self._model)
-            self._compaction.compressor = self._default_compressor
         return model
 
     async def tools(self) -> ToolSet:
