@@ -21,6 +21,7 @@ from holdfast.models.contract import (
     ModelPiece,
     ModelRequest,
     ReasoningPiece,
+    Retrying,
     TextPiece,
     ToolCallPiece,
 )
@@ -137,3 +138,15 @@ class Answer:
             function = {"name": call.name, "arguments": as_arguments("".join(call.arguments))}
             calls.append(cast("ToolCall", {"id": call_id, "type": "function", "function": function}))
         return calls
+
+
+async def whole_answer(model: Model, request: ModelRequest) -> Answer:
+    """The model's answer once it has ended; what came before a retry is dropped."""
+    answer = Answer()
+    async with open_stream(model, request) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Retrying):
+                answer = Answer()
+            else:
+                answer.add(piece)
+    return answer

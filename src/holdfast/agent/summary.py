@@ -8,7 +8,7 @@ the person's last message is kept too, word for word, whatever its length: it is
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.agent.answer import Answer, open_stream
+from holdfast.agent.answer import whole_answer
 from holdfast.agent.prompt import fenced
 from holdfast.agent.refused_content import is_cut_off
 from holdfast.agent.summary_text import summary_text
@@ -16,7 +16,7 @@ from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
 from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
-from holdfast.models.contract import Model, ModelRequest, Retrying
+from holdfast.models.contract import Model, ModelRequest
 
 TAIL_SHARE = 0.5
 """The share of the budget that the verbatim tail may take."""
@@ -75,13 +75,7 @@ class SummaryCompressor:
             messages=[{"role": "user", "content": f"{fenced('conversation', as_text(older))}\n\n{task}"}],
             max_output_tokens=SUMMARY_TOKENS,
         )
-        answer = Answer()
-        async with open_stream(self._model, request) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Retrying):
-                    answer = Answer()
-                else:
-                    answer.add(piece)
+        answer = await whole_answer(self._model, request)
         if answer.finished is None or not answer.text.strip():
             raise AnswerEmpty(self._model.traits.name, "the summary was empty")
         return answer.text
