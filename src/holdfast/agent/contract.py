@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock, Message, ToolCall
+from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event
 from holdfast.core.own_files import OwnFiles
 from holdfast.models.contract import Usage
@@ -71,11 +71,11 @@ def nobody(session_id: str, turn_id: str, call_id: str, emit: Callable[[Event], 
 RESULT_CHARACTERS = 50_000
 
 
-def both_ends(_: ToolCall, text: str) -> str:
+def both_ends(text: str, most: int = RESULT_CHARACTERS) -> str:
     """A result that fits a prompt: the beginning and the end of a long one."""
-    if len(text) <= RESULT_CHARACTERS:
+    if len(text) <= most:
         return text
-    half = RESULT_CHARACTERS // 2
+    half = most // 2
     left_out = len(text) - 2 * half
     return f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
 
@@ -106,8 +106,6 @@ class AgentOptions:
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
     person_for: PersonFor = nobody
-    cut: Callable[[ToolCall, str], str] = both_ends
-    """Shortens a long tool result."""
     pools: Pools | None = None
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)

@@ -2,8 +2,7 @@
 
 A subagent is a fresh `Agent` in a session of its own (relation `delegate`), with the tools it was given and
 nothing else: no memory, no history, no person unless that is allowed. Several run at once; the results come
-back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one
-of them and ends it.
+back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one of them and ends it.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.contract import AgentOptions, Limits, PersonFor, nobody
+from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import Outcome, RunningTasks, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid
@@ -223,12 +222,8 @@ def _title(task: str) -> str:
 
 def _shown(place: int, part: _Part, room: int) -> str:
     state = "done" if part.outcome.ok else "not done"
-    text = part.outcome.text
-    if len(text) > room:
-        half = room // 2
-        left_out = len(text) - 2 * half
-        text = f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
-    return f"[{place}] {state}, session {part.session_id}\n{fenced('answer', text)}"
+    answer = fenced("answer", both_ends(part.outcome.text, room))
+    return f"[{place}] {state}, session {part.session_id}\n{answer}"
 
 
 def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import partial
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.agent_memory import AgentMemory
-from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, both_ends, nobody
+from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.summary import tail_start
 from holdfast.core.contract import Message
@@ -96,7 +96,6 @@ class Review:
             limits=review.limits,
             ephemeral=True,
             person_for=review.unattended,
-            cut=both_ends,
             pools=self._pools,
         )
         self._memory = AgentMemory(memory, self._pools.work, seconds=options.recall_seconds, ephemeral=True)
