@@ -6,7 +6,6 @@ server's name (cross-site requests). The Host header shows the first, the Origin
 
 import ipaddress
 from collections.abc import Iterable
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.web.contract import AsgiApp, Receive, Scope, Send
@@ -44,13 +43,11 @@ class OriginGuard:
         self._open_to_the_net = not is_loopback(bound)
         self._hosts = {bound.lower(), *(each.lower().strip("[]").rstrip(".") for each in hosts)}
         self._origins = {each.lower().rstrip("/") for each in origins}
-        # A few names come with nearly every request.
-        self._knows = lru_cache(maxsize=64)(self._is_known)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             given = _values(scope, b"host")
-            if len(given) != 1 or not self._knows(given[0]):
+            if len(given) != 1 or not self._is_known(given[0]):
                 problem = respond(
                     scope,
                     421,
