@@ -14,7 +14,7 @@ from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import chat_messages, refuse_unsupported, session_of, split
 from holdfast.web.contract import WebDep, WebParts
 from holdfast.web.problems import openai_error_responses, request_id
-from holdfast.web.streams import EVENTS, LastChunk, StreamResponse
+from holdfast.web.streams import EVENTS, StreamResponse
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -123,7 +123,6 @@ class _ChatFormat:
     """One turn in the shape of a chat completion."""
 
     def __init__(self, web: WebParts, turn: ApiTurn, request: str) -> None:
-        self._web = web
         self._turn = turn
         self._request = request
         self._model = web.host.model.name if web.host.model else "holdfast"
@@ -151,7 +150,7 @@ class _ChatFormat:
         end = before + self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.usage).model_dump())
-        yield LastChunk(end + b"data: [DONE]\n\n")
+        yield end + b"data: [DONE]\n\n"
 
     def _piece(self, piece: AnswerDelta) -> bytes:
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}
