@@ -8,6 +8,8 @@ import ipaddress
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from starlette.responses import Response
+
 from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
@@ -45,31 +47,30 @@ class OriginGuard:
         self._origins = {each.lower().rstrip("/") for each in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            given = _values(scope, b"host")
-            if len(given) != 1 or not self._is_known(given[0]):
-                problem = respond(
-                    scope,
-                    421,
-                    "WrongHost",
-                    f"this server does not have the name {', '.join(given)[:200]!r}.",
-                    "Call it by the address it printed, or add the name to the setting web.allowed_hosts.",
-                )
-                await problem(scope, receive, send)
-                return
-            origin = next(iter(_values(scope, b"origin")), None)
-            if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
-                problem = respond(
-                    scope,
-                    403,
-                    "ForeignOrigin",
-                    f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
-                    "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
-                    "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
-                )
-                await problem(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        given = _values(scope, b"host")
+        if len(given) != 1 or not self._is_known(given[0]):
+            return respond(
+                scope,
+                421,
+                "WrongHost",
+                f"this server does not have the name {', '.join(given)[:200]!r}.",
+                "Call it by the address it printed, or add the name to the setting web.allowed_hosts.",
+            )
+        origin = next(iter(_values(scope, b"origin")), None)
+        if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
+            return respond(
+                scope,
+                403,
+                "ForeignOrigin",
+                f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
+                "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
+                "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
+            )
+        return None
 
     def _is_known(self, host_header: str) -> bool:
         name = name_in(host_header)
