@@ -1,6 +1,5 @@
 """`holdfast web`: the page and the HTTP API of the assistant, on this machine."""
 
-import asyncio
 import gc
 import sys
 from dataclasses import dataclass
@@ -81,9 +80,7 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
             _announce_names(link, settings.web)
             if open_browser:
                 _open(link)
-            asked = asyncio.ensure_future(leaving.requested.wait())
-            await asyncio.wait([asked, running], return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
+            await leaving.wait_for(running)
             _say("shutting down")
         if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()

@@ -8,6 +8,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
@@ -37,6 +38,13 @@ class GracefulStop:
     def request(self) -> None:
         """Ask the command to end."""
         self.requested.set()
+
+    async def wait_for(self, work: "asyncio.Future[Any]") -> bool:
+        """Wait until the work is done, or a stop is requested before; returns whether it is done."""
+        stop = asyncio.ensure_future(self.requested.wait())
+        await asyncio.wait([work, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        return work.done()
 
     def raise_signal(self) -> None:
         """Raise the exception that ends the command with the exit code of the signal, if one came."""
@@ -104,10 +112,7 @@ async def open_host(
 
 async def _opened(host: SettingsHost, leaving: GracefulStop) -> Host:
     opening = asyncio.ensure_future(host.__aenter__())
-    stop = asyncio.ensure_future(leaving.requested.wait())
-    await asyncio.wait([opening, stop], return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if not opening.done():
+    if not await leaving.wait_for(opening):
         opening.cancel()
         leaving.raise_signal()
     return await opening
