@@ -3,7 +3,6 @@
 import gc
 import sys
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -59,20 +58,13 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     from holdfast.web.page_files import page_problem
     from holdfast.web.server import bind, run_server
     from holdfast.web.streams import OpenStreams
-    from holdfast.wiring import list_models
     from holdfast.wiring.graceful_stop import open_host
 
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     async with open_host(settings, source=SOURCE, say=_say, after_crash="resume") as (hosted, leaving):
-        parts = WebParts(
-            hosted,
-            settings.web,
-            token,
-            OpenStreams(room_for_streams(settings.web.streams)),
-            list_models=partial(list_models, settings),
-        )
+        parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
         hosted.watch(_FreezeAfterFirstTurn())
         async with run_server(parts, listening) as running:
             problems = (*hosted.problems, page_problem(PAGE))

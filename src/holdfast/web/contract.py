@@ -36,10 +36,6 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 """The types of an ASGI application; each middleware is one around another."""
 
 
-async def _no_models() -> tuple[str, list[str]]:
-    return "", []
-
-
 @dataclass(frozen=True, slots=True)
 class WebParts:
     """What the application is built from."""
@@ -49,8 +45,6 @@ class WebParts:
     token: Secret
     """What clients must show. An empty token: clients need none."""
     streams: OpenStreams
-    list_models: Callable[[], Awaitable[tuple[str, list[str]]]] = _no_models
-    """Where models are looked for, and their names."""
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)

@@ -118,14 +118,13 @@ async def status(web: WebDep) -> StatusView:
 
 
 @router.get("/api/models", responses=error_responses())
-async def models(web: WebDep) -> ModelsView:
+async def models(host: HostDep) -> ModelsView:
     """The model that answers, and the other models of its server."""
-    where, names, problem = "", list[str](), ""
     try:
-        where, names = await web.list_models()
+        found = await host.models()
     except HoldfastError as failure:
-        problem = str(failure)
-    return ModelsView(current=_model(web.host), where=where, items=names, problem=problem)
+        return ModelsView(current=_model(host), where="", items=[], problem=str(failure))
+    return ModelsView(current=_model(host), where=found.where, items=found.names, problem="")
 
 
 def _model(host: HostDep) -> ModelView | None:
