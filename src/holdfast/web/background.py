@@ -19,22 +19,14 @@ class BackgroundTasks:
 
     async def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Start the work and raise its early errors; later errors are logged."""
-        task = self._begin(work)
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         done, _ = await asyncio.wait([task], timeout=REFUSED_WITHIN)
         if done:
             task.result()
         else:
             task.add_done_callback(_note)
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Start the work without waiting; its errors are logged."""
-        self._begin(work).add_done_callback(_note)
-
-    def _begin(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _note(task: "asyncio.Task[Any]") -> None:
