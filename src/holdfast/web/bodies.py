@@ -1,6 +1,6 @@
 """The bodies of requests. Unknown keys are refused, so a misspelt key is never ignored."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,9 +39,6 @@ class Part(BaseModel):
     text: str | None = None
     image_url: ImageUrl | None = None
 
-    def plain(self) -> dict[str, Any]:
-        return self.model_dump(exclude_unset=True)
-
 
 class MessageBody(StrictBody):
     """A message: a text, or content in parts."""
@@ -54,7 +51,7 @@ class MessageBody(StrictBody):
     )
 
     def as_message(self) -> Message:
-        parts = [each.plain() for each in self.content or ()]
+        parts = [each.model_dump(exclude_unset=True) for each in self.content or ()]
         if parts and self.text:
             parts.insert(0, {"type": "text", "text": self.text})
         return {"role": "user", "content": parts or self.text or ""}
