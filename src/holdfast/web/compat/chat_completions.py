@@ -138,16 +138,15 @@ class _ChatFormat:
         )
 
     async def chunks(self, source: DeltaStream, usage: bool) -> AsyncGenerator[bytes, None]:
-        before = self._delta({"role": "assistant", "content": ""})
+        yield self._delta({"role": "assistant", "content": ""})
         try:
             async with aclosing(source) as pieces:
                 async for piece in pieces:
-                    yield before + self._piece(piece)
-                    before = b""
+                    yield self._piece(piece)
         except AnswerFailed as failed:
-            yield before + _data(failed.fault.body(self._request))
+            yield _data(failed.fault.body(self._request))
             return
-        end = before + self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
+        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.usage).model_dump())
         yield end + b"data: [DONE]\n\n"
