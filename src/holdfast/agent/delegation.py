@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from holdfast.agent.agent import Agent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.prompt import fenced
-from holdfast.agent.subagent import Outcome, RunningTasks, Subagent
+from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -113,14 +113,6 @@ class _Arguments(BaseModel):
     tasks: list[_Task] = Field(min_length=1, max_length=MOST_TASKS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One subagent's share of the result."""
-
-    session_id: str
-    outcome: Outcome
-
-
 class _Delegation:
     """The subagents of one agent."""
 
@@ -133,14 +125,16 @@ class _Delegation:
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         tasks: list[_Task] = arguments["tasks"]
         slots = asyncio.Semaphore(self._offer.at_once)
-        parts = await asyncio.gather(
-            *(self._one(context, place, task, slots) for place, task in enumerate(tasks, 1))
+        room = RESULT_CHARACTERS // len(tasks)
+        ended = await asyncio.gather(
+            *(self._one(context, place, task, slots, room) for place, task in enumerate(tasks, 1))
         )
-        room = RESULT_CHARACTERS // len(parts)
-        text = "\n\n".join(_shown(place, part, room) for place, part in enumerate(parts, 1))
-        return ToolResult(text, ok=any(part.outcome.ok for part in parts))
+        return ToolResult("\n\n".join(text for text, _ in ended), ok=any(ok for _, ok in ended))
 
-    async def _one(self, context: ToolContext, place: int, task: _Task, slots: asyncio.Semaphore) -> _Part:
+    async def _one(
+        self, context: ToolContext, place: int, task: _Task, slots: asyncio.Semaphore, room: int
+    ) -> tuple[str, bool]:
+        """Run one task; returns its share of the result, and whether it is done."""
         async with slots:
             child_id = new_id()
             here = {
@@ -158,7 +152,9 @@ class _Delegation:
                 self._offer.memory.on_delegation(
                     task.task, outcome.text, session_id=context.session_id, child_session_id=child_id
                 )
-            return _Part(child_id, outcome)
+            answer = fenced("answer", both_ends(outcome.text, room))
+            state = "done" if outcome.ok else "not done"
+            return f"[{place}] {state}, session {child_id}\n{answer}", outcome.ok
 
     @asynccontextmanager
     async def _child(self, context: ToolContext, task: _Task, child_id: str) -> AsyncGenerator[Agent, None]:
@@ -218,12 +214,6 @@ def _message(task: _Task) -> str:
 def _title(task: str) -> str:
     line = " ".join(storable(task).split())
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]}…"
-
-
-def _shown(place: int, part: _Part, room: int) -> str:
-    state = "done" if part.outcome.ok else "not done"
-    answer = fenced("answer", both_ends(part.outcome.text, room))
-    return f"[{place}] {state}, session {part.session_id}\n{answer}"
 
 
 def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:
