@@ -76,7 +76,7 @@ class TurnStore:
             else:
                 turn = await self._run(open_turn, session_id, self.turn_id, first, lease=self._lease)
                 message = first
-            self._note(turn)
+            self.adopt(turn)
             self._fold([message])
             return message
 
@@ -87,8 +87,12 @@ class TurnStore:
         self._lease = lease
 
     def adopt(self, turn: TurnRecord) -> None:
-        """Go on with a turn that is open already, after a crash."""
-        self._note(turn)
+        """Take over what is on record of the turn, also of one that another process has begun."""
+        # A rotation whose end was not heard of here has moved the turn all the same.
+        self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
+        self.state = turn.state
+        self.session_id = turn.session_id
+        self.started = turn.started
 
     async def resume(self) -> None:
         """Count on record that this turn is gone on with after a crash."""
@@ -159,7 +163,7 @@ class TurnStore:
                 done = await self._completed_after_all(unknown)
             if isinstance(done, list):
                 return done
-            self._note(done)
+            self.adopt(done)
             self._fold([message])
             return []
 
@@ -179,7 +183,7 @@ class TurnStore:
             ended = await self._run(
                 end_turn, self.turn_id, state, reason, messages, account=account or None, lease=self._lease
             )
-            self._note(ended)
+            self.adopt(ended)
             self._fold(messages)
 
         await finish_despite_cancel(work())
@@ -196,13 +200,6 @@ class TurnStore:
 
     async def _run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._db.run(self._pool, operation, *args, **kwargs)
-
-    def _note(self, turn: TurnRecord) -> None:
-        # A rotation whose end was not heard of here has moved the turn all the same.
-        self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
-        self.state = turn.state
-        self.session_id = turn.session_id
-        self.started = turn.started
 
     def _fold(self, messages: Sequence[Message]) -> None:
         self.stored += len(messages)
