@@ -145,7 +145,7 @@ class Agent:
             # What was counted belongs to a session that this one follows.
             transcript = Transcript(await off_loop(self._pools.store, self._session.messages))
         system = combined(system, transcript.system)
-        recalled = join_recalled(running.turn.recalled) if running else ""
+        recalled = join_recalled(running.turn.timeline.recalled) if running else ""
         schemas = tools.schemas if traits.calls_tools else ()
         parts = weighed(system, schemas, transcript.messages, recalled)
         counted = transcript.counted_tokens

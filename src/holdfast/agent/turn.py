@@ -19,15 +19,7 @@ from holdfast.agent.turn_limits import explanation, limit_reached
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import SECOND, TurnTimeline
 from holdfast.core.contract import Message, ToolCall
-from holdfast.core.events import (
-    Emit,
-    Event,
-    MessageJoined,
-    Notice,
-    Recalled,
-    RecalledFrom,
-    TurnStarted,
-)
+from holdfast.core.events import Emit, Event, MessageJoined, Notice, Recalled, TurnStarted
 from holdfast.core.messages import text_of
 from holdfast.memory.manager import join_recalled
 from holdfast.models.contract import Usage
@@ -76,11 +68,6 @@ class Turn:
     def cost(self) -> float | None:
         """Dollars spent so far; None when the model's prices aren't known."""
         return self._context.model.traits.prices.cost(self.usage)
-
-    @property
-    def recalled(self) -> tuple[RecalledFrom, ...]:
-        """What memory recalled for this turn."""
-        return self.timeline.recalled
 
     # the steps of the turn
 
