@@ -156,7 +156,7 @@ class Compaction:
         budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
         hints: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
-            shrunk = _checked(await self._run(self.compressor, messages, hints))
+            shrunk = _checked(await self._run(messages, hints))
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and is_cancelled():
                 raise
@@ -164,14 +164,13 @@ class Compaction:
             return MechanicalCompressor().compress(messages, **hints), "the mechanical summary"
         return shrunk, "the summary"
 
-    async def _run(
-        self, compressor: Compressor, messages: list[Message], hints: dict[str, Any]
-    ) -> list[Message]:
-        fitting = {name: hint for name, hint in hints.items() if _takes(compressor.compress, name)}
+    async def _run(self, messages: list[Message], hints: dict[str, Any]) -> list[Message]:
+        compress = self.compressor.compress
+        fitting = {name: hint for name, hint in hints.items() if _takes(compress, name)}
         given = [message.copy() for message in messages]
-        if inspect.iscoroutinefunction(compressor.compress):
-            return list(await compressor.compress(given, **fitting))
-        result = await off_loop(self._pool, compressor.compress, given, **fitting)
+        if inspect.iscoroutinefunction(compress):
+            return list(await compress(given, **fitting))
+        result = await off_loop(self._pool, compress, given, **fitting)
         return list(await result if inspect.isawaitable(result) else result)
 
     async def _rotate(self, plan: "_Plan", messages: list[Message], holder: str | None) -> Compacted:
