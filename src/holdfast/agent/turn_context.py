@@ -85,21 +85,16 @@ class TurnContextBuilder:
     async def tools(self) -> ToolSet:
         """The agent's own tools and those of its memory; asked for again while a provider is late."""
         if self._tools is None or self._tools_are_late:
-            options = self._options
-            taken = {tool.name for tool in self._own_tools}
-            offered, self._tools_are_late = await self._memory.tools(self._window(), taken)
-            tools = [*self._own_tools, *offered]
-            self._tools = ToolSet(tools, self._pools.work, options)
+            window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
+            offered, self._tools_are_late = await self._memory.tools(window, taken)
+            self._tools = ToolSet([*self._own_tools, *offered], self._pools.work, self._options)
         return self._tools
-
-    def _window(self) -> int:
-        return self._model.traits.context_window
 
     async def system(self) -> str:
         """Instructions, the project's files, skills, and what memory adds; as for the tools."""
         if self._system is None or self._block_is_late:
             options = self._options
-            remembered = await self._memory.system_block(self._window())
+            remembered = await self._memory.system_block(self._model.traits.context_window)
             self._block_is_late = remembered.is_late
             prompt = Prompt(
                 options.instructions, options.workspace, options.skills, remembered.text, options.own_files
