@@ -18,22 +18,24 @@ class StrictBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class LenientBody(BaseModel):
+    """For bodies in OpenAI's shapes, to which clients add keys of their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class SessionChangesBody(StrictBody):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
 
 
-class ImageUrl(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class ImageUrl(LenientBody):
     url: str
 
 
-class Part(BaseModel):
+class Part(LenientBody):
     """A part of a message in OpenAI's shape: a text, or a picture as a data URL or an address."""
-
-    model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="text or image_url")
     text: str | None = None

@@ -6,9 +6,10 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from holdfast.models.contract import Usage
+from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerDelta, AnswerFailed, ApiRequest, ApiTurn
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import chat_messages, refuse_unsupported, session_of, split
@@ -21,25 +22,21 @@ router = APIRouter(prefix="/v1", tags=["openai"])
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
-class LenientModel(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-
-class ChatPart(LenientModel):
+class ChatPart(LenientBody):
     type: str
     text: str | None = None
 
 
-class ChatMessage(LenientModel):
+class ChatMessage(LenientBody):
     role: Role
     content: str | list[ChatPart] | None = None
 
 
-class StreamOptions(LenientModel):
+class StreamOptions(LenientBody):
     include_usage: bool | None = None
 
 
-class ChatRequest(LenientModel):
+class ChatRequest(LenientBody):
     """A chat completion as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from holdfast.core.ids import new_id
+from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerFailed, ApiRequest, ApiTurn
-from holdfast.web.compat.chat_completions import ChatPart, LenientModel, Role
+from holdfast.web.compat.chat_completions import ChatPart, Role
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import (
     refusal,
@@ -28,17 +29,17 @@ router = APIRouter(prefix="/v1", tags=["openai"])
 PREFIX = "resp_"
 
 
-class InputItem(LenientModel):
+class InputItem(LenientBody):
     type: str = "message"
     role: Role | None = None
     content: str | list[ChatPart] | None = None
 
 
-class ConversationRef(LenientModel):
+class ConversationRef(LenientBody):
     id: str
 
 
-class ResponseRequest(LenientModel):
+class ResponseRequest(LenientBody):
     """A response as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
