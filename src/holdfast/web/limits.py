@@ -66,12 +66,8 @@ class RateLimit:
         now = self._clock.monotonic()
         held, since = self._buckets.pop(who, (self._most, now))
         held = min(self._most, held + (now - since) * self._rate)
-        if held >= 1:
-            held -= 1
-            wait = 0.0
-        else:
-            wait = (1 - held) / self._rate
-        self._buckets[who] = (held, now)
+        wait = max(0.0, (1 - held) / self._rate)
+        self._buckets[who] = (held if wait else held - 1, now)
         if len(self._buckets) > MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return wait

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from holdfast.host.contract import State
 from holdfast.sessions.contract import TurnRecord
 
-State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
 Mode = Literal["queue", "steer", "interrupt"]
 Decision = Literal["yes", "always", "no"]
 
