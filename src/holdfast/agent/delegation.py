@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
@@ -33,6 +33,7 @@ from holdfast.core.messages import storable
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
+from holdfast.tools.arguments import Signature
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 DELEGATE = "delegate"
@@ -218,11 +219,7 @@ def _title(task: str) -> str:
 
 def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:
     """The tasks, all of them usable: nothing begins when one is not."""
-    try:
-        tasks = _Arguments.model_validate(arguments).tasks
-    except ValidationError as problem:
-        told = "; ".join(f"{'.'.join(map(str, at['loc']))}: {at['msg']}" for at in problem.errors())
-        raise ToolArgumentsInvalid(DELEGATE, told) from problem
+    tasks: list[_Task] = Signature(DESCRIPTION, _Arguments, context=None).check(DELEGATE, arguments)["tasks"]
     unknown = sorted({name for task in tasks for name in task.tools or () if name not in names})
     if unknown:
         known = ", ".join(names) or "none"
