@@ -65,7 +65,7 @@ class GracefulStop:
         self.signal = self.signal or signum
         self.requested.set()
 
-    async def close(self, host: Host, settings: Settings) -> list[str]:
+    async def close(self, host: Host, settings: Settings) -> None:
         """Close the host within one budget, and report the steps that take long."""
         budget = self._budget = ShutdownBudget(max(SHUTDOWN_SECONDS, settings.memory.drain_s), SystemClock())
         self._watchdog.arm(lambda: ", ".join(budget.waiting_for) or "the end of the program")
@@ -76,7 +76,6 @@ class GracefulStop:
             reporting.cancel()
         for line in owed:
             self._say(line)
-        return owed
 
     async def _report_waits(self, budget: ShutdownBudget) -> None:
         """Report each stage that takes long enough for a person to notice."""
