@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 GRACE = 0.5
 """How long a cancelled call may take to clean up before it is left behind."""
 
-Store = Callable[[Message], Awaitable[object]]
-
 
 class ToolBatch:
     """The calls of one answer. `make_context` makes a call's context; `store` keeps a result."""
@@ -34,7 +32,7 @@ class ToolBatch:
         calls: Sequence[ToolCall],
         tools: Mapping[str, Tool],
         make_context: Callable[[ToolCall, Emit], ToolContext],
-        store: Store,
+        store: Callable[[Message], Awaitable[object]],
         emit: Emit,
     ) -> None:
         self._calls = calls

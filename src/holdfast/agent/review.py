@@ -170,15 +170,13 @@ class Review:
         db = await finish_despite_cancel(
             off_loop(self._pools.store, SessionDB, MEMORY, clock=self._options.clock)
         )
-        try:
+        with db:
             await off_loop(self._pools.store, _fill, db, session_id, messages)
             agent = Agent(self._model, db, session_id, tools=tools, options=self._options)
             try:
                 yield agent
             finally:
                 await agent.close()
-        finally:
-            db.close()
 
 
 def _fill(db: SessionDB, session_id: str, messages: Sequence[Message]) -> None:

@@ -15,7 +15,6 @@ from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
 from holdfast.web.problems import ProblemRaised, on_http_error, respond
 
 MEGABYTE = 1_000_000
-USUAL_BYTES = MEGABYTE
 LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"/api/sessions/import"), 200 * MEGABYTE),
     (re.compile(r"/api/sessions(/[^/]+/(send|waiting/[^/]+))?"), 20 * MEGABYTE),
@@ -31,7 +30,7 @@ MOST_DRAINED, DRAIN_SECONDS = 64 * MEGABYTE, 2.0
 
 def most_bytes(path: str) -> int:
     """The most bytes of a body for this path."""
-    return next((most for pattern, most in LARGER if pattern.fullmatch(path)), USUAL_BYTES)
+    return next((most for pattern, most in LARGER if pattern.fullmatch(path)), MEGABYTE)
 
 
 class RateLimit:
