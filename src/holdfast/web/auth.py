@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import SettingsInvalid
 from holdfast.core.secret import Secret
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
 COOKIE = "holdfast_token"
@@ -49,7 +49,7 @@ def stored_token(file: Path) -> Secret:
 class Auth:
     """Requires the token, except for paths that hold no secrets."""
 
-    def __init__(self, app: AsgiApp, token: Secret, pages: Collection[str], root_path: str = "") -> None:
+    def __init__(self, app: ASGIApp, token: Secret, pages: Collection[str], root_path: str = "") -> None:
         self._app = app
         self._token = token.reveal().encode()
         self._pages = pages

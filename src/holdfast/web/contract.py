@@ -13,9 +13,8 @@ A request passes these files, from the outside to the inside:
    with an event stream (`streams.py`, `sse.py`) or with a problem (`problems.py`).
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 
@@ -27,13 +26,6 @@ from holdfast.host import Host
 from holdfast.web.background import BackgroundTasks
 from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
-
-Scope = MutableMapping[str, Any]
-AsgiMessage = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[AsgiMessage]]
-Send = Callable[[AsgiMessage], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""The types of an ASGI application; each middleware is one around another."""
 
 
 @dataclass(frozen=True, slots=True)

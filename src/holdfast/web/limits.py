@@ -9,9 +9,9 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.contract import Clock
-from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
 from holdfast.web.problems import ProblemRaised, on_http_error, respond
 
 MEGABYTE = 1_000_000
@@ -36,7 +36,7 @@ def most_bytes(path: str) -> int:
 class RateLimit:
     """A token bucket for each client."""
 
-    def __init__(self, app: AsgiApp, clock: Clock, per_second: float) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock, per_second: float) -> None:
         self._app = app
         self._clock = clock
         self._rate = per_second
@@ -75,7 +75,7 @@ class RateLimit:
 class BodyLimit:
     """Refuses a body that is too large or comes too slowly."""
 
-    def __init__(self, app: AsgiApp, patience: float) -> None:
+    def __init__(self, app: ASGIApp, patience: float) -> None:
         self._app = app
         self._patience = patience
 
@@ -107,7 +107,7 @@ class _CountedBody:
         self._until: float | None = None
         self._done = False
 
-    async def receive(self) -> AsgiMessage:
+    async def receive(self) -> Message:
         if self._done:
             # After the body only a disconnect can come.
             return await self._receive()
@@ -135,7 +135,7 @@ class _CountedBody:
         self._done = not message.get("more_body", False)
         return message
 
-    async def send(self, message: AsgiMessage) -> None:
+    async def send(self, message: Message) -> None:
         """Send the answer. A client that is still sending a refused body reads the answer only afterwards."""
         if self.refused and message["type"] == "http.response.body" and not message.get("more_body"):
             await self._send({**message, "more_body": True})

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
@@ -40,7 +40,7 @@ def without_usual_port(host: str, scheme: str) -> str:
 class OriginGuard:
     """Passes requests that name this server and come from its own page or from no page."""
 
-    def __init__(self, app: AsgiApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._app = app
         self._open_to_the_net = not is_loopback(bound)
         self._hosts = {bound.lower(), *(each.lower().strip("[]").rstrip(".") for each in hosts)}

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable
 
 from starlette.responses import RedirectResponse
-
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ Hop = dict[str, str]
 class ForwardedHeaders:
     """Around everything: the layers inside see the client, the scheme and the name that a browser used."""
 
-    def __init__(self, app: AsgiApp, trusted: Iterable[str], root_path: str) -> None:
+    def __init__(self, app: ASGIApp, trusted: Iterable[str], root_path: str) -> None:
         self._app = app
         self._trusted = tuple(ipaddress.ip_network(each) for each in trusted)
         self._root = root_path
