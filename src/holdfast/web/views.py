@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from holdfast.host.contract import State
-from holdfast.sessions.contract import TurnRecord
 
 Mode = Literal["queue", "steer", "interrupt"]
 Decision = Literal["yes", "always", "no"]
@@ -77,15 +76,11 @@ class UnfinishedView(View):
     partial: str
 
 
-class FailedView(BaseModel):
+class FailedView(View):
     """The last turn, which failed; its message can be sent again."""
 
-    turn_id: str
-    error: str
-
-    @classmethod
-    def of(cls, given: TurnRecord) -> "FailedView":
-        return cls(turn_id=given.id, error=given.reason or "")
+    turn_id: str = Field(validation_alias="id")
+    error: Annotated[str, BeforeValidator(lambda reason: reason or "")] = Field(validation_alias="reason")
 
 
 class WaitingView(View):
