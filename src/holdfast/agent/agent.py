@@ -27,7 +27,7 @@ from holdfast.agent.system_text import combined
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContextBuilder
-from holdfast.agent.turn_lease import TurnLease
+from holdfast.agent.turn_lease import MEMORY, TurnLease
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
@@ -44,7 +44,6 @@ from holdfast.sessions.contract import ConversationState
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.contract import Tool
 
-MEMORY = ":memory:"
 INTERRUPTED = "the person interrupted"
 
 

@@ -18,6 +18,7 @@ from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.summary import tail_start
+from holdfast.agent.turn_lease import MEMORY
 from holdfast.core.contract import Message
 from holdfast.core.events import Event, ToolFinished
 from holdfast.core.ids import new_id
@@ -30,7 +31,6 @@ from holdfast.tools.contract import Tool
 
 logger = logging.getLogger(__name__)
 
-MEMORY = ":memory:"
 REVIEW = "review"
 REVIEW_TOOLS = frozenset({"memory_search", "memory_save", "memory_correct", "read_skill", "save_skill"})
 """The only tools that a review gets, of those given to it and of memory's own."""
