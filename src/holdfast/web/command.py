@@ -85,7 +85,7 @@ def _freeze_after_first_turn(event: Event) -> None:
     Scanning it took a seventh of a busy server's time, in pauses of a tenth of a second. The thresholds are
     raised too, because many chats at once make many objects that live.
     """
-    if isinstance(event, TurnCompleted) and not gc.get_freeze_count():
+    if isinstance(event, TurnCompleted) and gc.get_threshold() != THRESHOLDS:
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
 
