@@ -191,5 +191,5 @@ def test_a_configuration_that_everybody_can_write_is_not_used(home: Path) -> Non
     secrets = home / "data/holdfast/secrets.toml"
     secrets.write_text("[honcho]\napi_key = 'x'\n")
     secrets.chmod(0o666)
-    (problem,) = load_providers_of(Settings(memory=MemorySettings(providers=("honcho",))), {}).problems
+    (problem,) = load_providers_of(Settings(memory=MemorySettings(providers=("honcho",)))).problems
     assert f"{secrets} can be written by everybody" in str(problem)

@@ -6,11 +6,11 @@ whether the interrupt was in time or not.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.boundary import Boundary
@@ -22,12 +22,12 @@ from holdfast.agent.prompt import checked_user_message
 from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
 from holdfast.agent.store_retry import StoreRetry
-from holdfast.agent.summary import compressor_for
+from holdfast.agent.summary import SummaryCompressor
 from holdfast.agent.system_text import combined
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContextBuilder
-from holdfast.agent.turn_lease import TurnLease
+from holdfast.agent.turn_lease import MEMORY, TurnLease
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
@@ -49,11 +49,6 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import ConversationState
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.contract import Tool
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-MEMORY = ":memory:"
 
 
 class Agent:
@@ -91,7 +86,7 @@ class Agent:
             self._db,
             self._pools.store,
             self._memory,
-            compressor_for(self._options.summary_model or model),
+            SummaryCompressor(model),
             threshold=int(model.traits.context_window * self._options.compact_at),
             retry=self._store_retry,
         )
@@ -151,9 +146,9 @@ class Agent:
         transcript = self._session.transcript
         if not self._session.is_read and running is None:
             # What was counted belongs to a session that this one follows.
-            transcript = Transcript(await self._call(self._session.messages))
+            transcript = Transcript(await off_loop(self._pools.store, self._session.messages))
         system = combined(system, transcript.system)
-        recalled = join_recalled(running.turn.recalled) if running else ""
+        recalled = join_recalled(running.turn.timeline.recalled) if running else ""
         schemas = tools.schemas if traits.calls_tools else ()
         parts = weighed(system, schemas, transcript.messages, recalled)
         counted = transcript.counted_tokens
@@ -231,7 +226,7 @@ class Agent:
             async with self._exclusive():
                 await self._acquire_lease(new_turn=False)
                 await self._session.refresh(self.lease)
-        found = await self._call(self._open_turn, self.session_id, self.running_turn)
+        found = await off_loop(self._pools.store, self._open_turn, self.session_id, self.running_turn)
         if found is None or not found.open_calls:
             return found
         tools = await self._context_builder.tools()
@@ -256,7 +251,7 @@ class Agent:
     async def _begin_again(self, emit: Emit) -> RunningTurn:
         store = await self._adopt()
         await store.resume()
-        streamed = await self._call(self._db.turns.partial, store.turn_id)
+        streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         await store.keep(*messages_to_resume(self._session.transcript, streamed))
         turn = Turn(await self._context_builder.build(self._session.transcript), store, emit)
         return self._started(RunningTurn(turn, store, turn.resume()))
@@ -265,7 +260,7 @@ class Agent:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""
         async with self._exclusive():
             store = await self._adopt()
-            streamed = await self._call(self._db.turns.partial, store.turn_id)
+            streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
             await store.end("interrupted", why, messages_to_close(self._session.transcript, streamed, why))
             self._session.messages_stored(store.stored)
 
@@ -278,7 +273,7 @@ class Agent:
     async def _adopt(self) -> TurnStore:
         await self._acquire_lease(new_turn=False)
         await self._session.refresh(self.lease)
-        turn = await self._call(self._db.turns.running, self._session.id)
+        turn = await off_loop(self._pools.store, self._db.turns.running, self._session.id)
         if turn is None:
             raise InvalidInput("no turn is unfinished in this session")
         store = self._turn_store(turn.id)
@@ -299,7 +294,7 @@ class Agent:
 
         When another compaction of this session runs or has won, they come back as they were.
         """
-        await self._call(self._session.ensure)
+        await off_loop(self._pools.store, self._session.ensure)
         outcome = await self._compaction.compress(
             self._session.id, messages, tokens=approx_tokens, focus=focus
         )
@@ -394,13 +389,14 @@ class Agent:
             return None, self._waiting(oldest)
         if oldest is None:
             return said.message, said.message
-        return (await self._call(self._db.inbox.put, self._session.id, said)).id, oldest
+        return (await off_loop(self._pools.store, self._db.inbox.put, self._session.id, said)).id, oldest
 
     async def _checked_user_message(self, text: str | Message) -> Checked:
         asked = {"content": text} if isinstance(text, str) else text
-        checked = (
-            await self._call(checked_user_message, text) if is_large(asked) else checked_user_message(text)
-        )
+        if is_large(asked):
+            checked = await off_loop(self._pools.store, checked_user_message, text)
+        else:
+            checked = checked_user_message(text)
         check_fits(checked.message, self._model.traits.name, self._model.traits.context_window)
         return checked
 
@@ -442,7 +438,7 @@ class Agent:
         turn, store = running.turn, running.store
         if turn.ending.failure is not None:
             raise turn.ending.failure
-        waiting = await self._call(self._db.inbox.waiting, self._session.id)
+        waiting = await off_loop(self._pools.store, self._db.inbox.waiting, self._session.id)
         return TurnResult(
             turn_id=store.turn_id,
             session_id=self._session.id,
@@ -454,9 +450,6 @@ class Agent:
             cost=turn.cost,
             waiting=len(waiting),
         )
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._pools.store, fn, *args, **kwargs)
 
 
 def _ignore(_: Event) -> None:

@@ -21,6 +21,7 @@ from holdfast.models.contract import (
     ModelPiece,
     ModelRequest,
     ReasoningPiece,
+    Retrying,
     TextPiece,
     ToolCallPiece,
 )
@@ -57,19 +58,13 @@ class Answer:
         self._calls: dict[int, _Call] = {}
         self.finished: Finished | None = None
 
-    def add_text(self, text: str) -> None:
-        self._text.append(text)
-
-    def add_reasoning(self, text: str) -> None:
-        self._reasoning.append(text)
-
     def add(self, piece: TextPiece | ReasoningPiece | ToolCallPiece | Finished) -> None:
         """Take in a piece of any kind; one that holds no text where text belongs is left out."""
         match piece:
             case TextPiece(text=str(text)):
-                self.add_text(text)
+                self._text.append(text)
             case ReasoningPiece(text=str(text)):
-                self.add_reasoning(text)
+                self._reasoning.append(text)
             case ToolCallPiece():
                 call = self._calls.setdefault(piece.index, _Call())
                 call.id = call.id or storable(str(piece.id or ""))
@@ -93,38 +88,27 @@ class Answer:
 
     def message(self) -> Message:
         """The whole answer as it is stored."""
-        message = self._shell()
-        calls = self._tool_calls()
-        if calls:
+        kept = self.finished.keep if self.finished else None
+        message = self._message(self.text, {"keep": dict(kept)} if kept else {})
+        if calls := self._tool_calls():
             message["tool_calls"] = calls
-        if self.finished is not None and self.finished.keep:
-            self._keep(message, {"keep": dict(self.finished.keep)})
         return message
 
     def cut_off(self, why: str) -> Message:
         """What had come when the answer was cut off, without calls that were never made."""
-        message = self._shell()
         note = f"[cut off here: {why}]"
-        message["content"] = f"{self.text}\n\n{note}" if self.text else note
-        self._keep(message, {"cut_off": why})
-        return message
+        return self._message(f"{self.text}\n\n{note}" if self.text else note, {"cut_off": why})
 
     def superseded(self, why: str) -> Message:
         """What had come before the model was asked again: on record for people, not for the model."""
-        message = self._shell()
-        self._keep(message, {"superseded": why})
-        return message
+        return self._message(self.text, {"superseded": why})
 
-    def _shell(self) -> Message:
-        message: Message = {"role": "assistant", "content": self.text}
+    def _message(self, content: str, facts: dict[str, Any]) -> Message:
+        """The message with what is kept beside its content: the reasoning, and these facts."""
         if self._reasoning:
-            self._keep(message, {"reasoning": storable("".join(self._reasoning))})
-        return message
-
-    @staticmethod
-    def _keep(message: Message, facts: dict[str, Any]) -> None:
-        kept = cast("dict[str, Any]", message)
-        kept[HOLDFAST_KEY] = {**kept.get(HOLDFAST_KEY, {}), **facts}
+            facts = {"reasoning": storable("".join(self._reasoning)), **facts}
+        kept = {HOLDFAST_KEY: facts} if facts else {}
+        return cast("Message", {"role": "assistant", "content": content, **kept})
 
     def _tool_calls(self) -> list[ToolCall]:
         calls: list[ToolCall] = []
@@ -137,3 +121,15 @@ class Answer:
             function = {"name": call.name, "arguments": as_arguments("".join(call.arguments))}
             calls.append(cast("ToolCall", {"id": call_id, "type": "function", "function": function}))
         return calls
+
+
+async def whole_answer(model: Model, request: ModelRequest) -> Answer:
+    """The model's answer once it has ended; what came before a retry is dropped."""
+    answer = Answer()
+    async with open_stream(model, request) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Retrying):
+                answer = Answer()
+            else:
+                answer.add(piece)
+    return answer

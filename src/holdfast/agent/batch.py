@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from holdfast.agent.contract import both_ends
 from holdfast.agent.message_repair import BROKEN_ARGUMENTS
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
@@ -22,8 +23,6 @@ logger = logging.getLogger(__name__)
 GRACE = 0.5
 """How long a cancelled call may take to clean up before it is left behind."""
 
-Store = Callable[[Message], Awaitable[object]]
-
 
 class ToolBatch:
     """The calls of one answer. `make_context` makes a call's context; `store` keeps a result."""
@@ -33,15 +32,13 @@ class ToolBatch:
         calls: Sequence[ToolCall],
         tools: Mapping[str, Tool],
         make_context: Callable[[ToolCall, Emit], ToolContext],
-        store: Store,
-        cut: Callable[[ToolCall, str], str],
+        store: Callable[[Message], Awaitable[object]],
         emit: Emit,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._make_context = make_context
         self._store = store
-        self._cut = cut
         self._sink = emit
         self._is_over = False
 
@@ -70,7 +67,7 @@ class ToolBatch:
         where = {"session_id": context.session_id, "turn_id": context.turn_id, "call_id": call["id"]}
         self._emit(ToolStarted(**where, name=name, arguments=arguments))
         result = await self._outcome(call, context)
-        text = storable(self._cut(call, result.text)) or "(no output)"
+        text = storable(both_ends(result.text)) or "(no output)"
         await self._store(tool_message(call, text, ok=result.ok))
         finished = ToolFinished(**where, name=name, ok=result.ok, output=text)
         self._emit(finished)

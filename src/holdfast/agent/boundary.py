@@ -58,10 +58,8 @@ class Boundary:
 
     @contextmanager
     def _held(self, session_id: str) -> Iterator[bool]:
-        name, holder = (
-            lease_name(PURPOSE, self._db.sessions.root(session_id)),
-            f"{process_identity()}:{new_id()}",
-        )
+        name = lease_name(PURPOSE, self._db.sessions.root(session_id))
+        holder = f"{process_identity()}:{new_id()}"
         held = self._db.keeper.acquire(name, holder) is not None
         try:
             yield held

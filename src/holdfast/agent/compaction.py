@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import Compressor
@@ -29,9 +29,6 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import encode
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 WORTH_IT = 0.9
 """A compaction must bring the conversation below this share of its size."""
@@ -101,12 +98,15 @@ class Compaction:
                 await self._unlock(session_id, holder)
 
     async def _given(self, session_id: str, messages: Sequence[Message] | None) -> list[Message]:
-        return list(messages) if messages is not None else await self._call(self._db.get_messages, session_id)
+        if messages is not None:
+            return list(messages)
+        return await off_loop(self._pool, self._db.get_messages, session_id)
 
     async def _lock(self, session_id: str, holder: str) -> bool | None:
         """Whether the lock was taken; None when locking itself is broken."""
         try:
-            return await finish_despite_cancel(self._call(self._take_lock, session_id, holder))
+            take_lock = self._db.try_acquire_compression_lock
+            return await finish_despite_cancel(off_loop(self._pool, take_lock, session_id, holder))
         except Exception:
             # Without a lock the store's constraint still allows one child only.
             if not self._said_lockless:
@@ -117,13 +117,12 @@ class Compaction:
     async def _unlock(self, session_id: str, holder: str) -> None:
         """Let go of the lock. What became of the compaction stands, whatever a store raises here."""
         try:
-            await finish_despite_cancel(self._call(self._db.release_compression_lock, session_id, holder))
+            await finish_despite_cancel(
+                off_loop(self._pool, self._db.release_compression_lock, session_id, holder)
+            )
         except Exception:
             # The lease runs out by itself.
             logger.warning("compaction.lock_not_released", exc_info=True, extra={"session": session_id})
-
-    def _take_lock(self, session_id: str, holder: str) -> bool:
-        return self._db.try_acquire_compression_lock(session_id, holder)
 
     async def _compress_locked(
         self,
@@ -133,8 +132,8 @@ class Compaction:
         focus: str,
         holder: str | None,
     ) -> Compacted:
-        session = await self._call(self._db.get_session, session_id)
-        stored = await self._call(self._db.get_messages, session_id)
+        session = await off_loop(self._pool, self._db.get_session, session_id)
+        stored = await off_loop(self._pool, self._db.get_messages, session_id)
         messages = list(stored if given is None else given)
         seen = [message for _, message in visible(messages)]
         if session is not None and session.ended is not None:
@@ -157,7 +156,7 @@ class Compaction:
         budget = min(int(self.threshold * KEEP), int(estimate_all(messages) * KEEP))
         hints: dict[str, Any] = {"focus": focus, "notes": notes, "budget": budget}
         try:
-            shrunk = _checked(await self._run(self.compressor, messages, hints))
+            shrunk = _checked(await self._run(messages, hints))
         except (Exception, asyncio.CancelledError) as problem:
             if isinstance(problem, asyncio.CancelledError) and is_cancelled():
                 raise
@@ -165,21 +164,21 @@ class Compaction:
             return MechanicalCompressor().compress(messages, **hints), "the mechanical summary"
         return shrunk, "the summary"
 
-    async def _run(
-        self, compressor: Compressor, messages: list[Message], hints: dict[str, Any]
-    ) -> list[Message]:
-        fitting = {name: hint for name, hint in hints.items() if _takes(compressor.compress, name)}
+    async def _run(self, messages: list[Message], hints: dict[str, Any]) -> list[Message]:
+        compress = self.compressor.compress
+        fitting = {name: hint for name, hint in hints.items() if _takes(compress, name)}
         given = [message.copy() for message in messages]
-        if inspect.iscoroutinefunction(compressor.compress):
-            return list(await compressor.compress(given, **fitting))
-        result = await off_loop(self._pool, compressor.compress, given, **fitting)
+        if inspect.iscoroutinefunction(compress):
+            return list(await compress(given, **fitting))
+        result = await off_loop(self._pool, compress, given, **fitting)
         return list(await result if inspect.isawaitable(result) else result)
 
     async def _rotate(self, plan: "_Plan", messages: list[Message], holder: str | None) -> Compacted:
         """Move to the child. What the summary kept verbatim, and all that came since, is carried over."""
         child_id, how = new_id(), plan.how
         try:
-            await self._call(
+            await off_loop(
+                self._pool,
                 self._db.rotate,
                 plan.session_id,
                 child_id,
@@ -188,16 +187,13 @@ class Compaction:
                 holder=holder,
             )
         except AlreadyContinued as winner:
-            child_id = await self._call(self._db.sessions.live_end, winner.child_id)
+            child_id = await off_loop(self._pool, self._db.sessions.live_end, winner.child_id)
             how = "another compaction came first; its summary"
         except LeaseLost:
             return Compacted(messages, plan.session_id, "the lock was lost while the summary was written")
         self._memory.moved(plan.session_id, child_id)
-        carried = await self._call(self._db.get_messages, child_id)
+        carried = await off_loop(self._pool, self._db.get_messages, child_id)
         return Compacted(carried, child_id, f"{how} took the place of the older messages")
-
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._pool, fn, *args, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)

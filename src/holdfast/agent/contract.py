@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
-from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock, Message, ToolCall
+from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event
 from holdfast.core.own_files import OwnFiles
-from holdfast.models.contract import Model, Usage
+from holdfast.models.contract import Usage
 from holdfast.process import DaemonPool
 from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person
 
@@ -46,7 +45,6 @@ class Pools:
     def __init__(self) -> None:
         self.store = DaemonPool("store", workers=16, backlog=10_000)
         self.work = DaemonPool("work", workers=32, backlog=1_000)
-        self.system_texts = SystemTextLoader(self.work)
 
     def close(self, timeout: float) -> list[str]:
         """Take no more work; returns what is still running."""
@@ -76,11 +74,11 @@ def nobody(session_id: str, turn_id: str, call_id: str, emit: Callable[[Event], 
 RESULT_CHARACTERS = 50_000
 
 
-def both_ends(_: ToolCall, text: str) -> str:
+def both_ends(text: str, most: int = RESULT_CHARACTERS) -> str:
     """A result that fits a prompt: the beginning and the end of a long one."""
-    if len(text) <= RESULT_CHARACTERS:
+    if len(text) <= most:
         return text
-    half = RESULT_CHARACTERS // 2
+    half = most // 2
     left_out = len(text) - 2 * half
     return f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
 
@@ -108,13 +106,9 @@ class AgentOptions:
     """How long a turn waits for a store that can't be written, before it fails."""
     ephemeral: bool = False
     """Turns that memory never hears of: a subagent's, a review's."""
-    summary_model: Model | None = None
-    """A cheaper model for summaries; the agent's own when None."""
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
     person_for: PersonFor = nobody
-    cut: Callable[[ToolCall, str], str] = both_ends
-    """Shortens a long tool result."""
     pools: Pools | None = None
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)

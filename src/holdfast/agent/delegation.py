@@ -2,8 +2,7 @@
 
 A subagent is a fresh `Agent` in a session of its own (relation `delegate`), with the tools it was given and
 nothing else: no memory, no history, no person unless that is allowed. Several run at once; the results come
-back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one
-of them and ends it.
+back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one of them and ends it.
 """
 
 import asyncio
@@ -13,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.agent.agent import Agent
-from holdfast.agent.contract import AgentOptions, Limits, PersonFor, nobody
+from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.prompt import fenced
-from holdfast.agent.subagent import Outcome, RunningTasks, Subagent
+from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -34,6 +33,7 @@ from holdfast.core.messages import storable
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
+from holdfast.tools.arguments import Signature
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 DELEGATE = "delegate"
@@ -114,14 +114,6 @@ class _Arguments(BaseModel):
     tasks: list[_Task] = Field(min_length=1, max_length=MOST_TASKS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One subagent's share of the result."""
-
-    session_id: str
-    outcome: Outcome
-
-
 class _Delegation:
     """The subagents of one agent."""
 
@@ -134,14 +126,16 @@ class _Delegation:
     async def run(self, context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         tasks: list[_Task] = arguments["tasks"]
         slots = asyncio.Semaphore(self._offer.at_once)
-        parts = await asyncio.gather(
-            *(self._one(context, place, task, slots) for place, task in enumerate(tasks, 1))
+        room = RESULT_CHARACTERS // len(tasks)
+        ended = await asyncio.gather(
+            *(self._one(context, place, task, slots, room) for place, task in enumerate(tasks, 1))
         )
-        room = RESULT_CHARACTERS // len(parts)
-        text = "\n\n".join(_shown(place, part, room) for place, part in enumerate(parts, 1))
-        return ToolResult(text, ok=any(part.outcome.ok for part in parts))
+        return ToolResult("\n\n".join(text for text, _ in ended), ok=any(ok for _, ok in ended))
 
-    async def _one(self, context: ToolContext, place: int, task: _Task, slots: asyncio.Semaphore) -> _Part:
+    async def _one(
+        self, context: ToolContext, place: int, task: _Task, slots: asyncio.Semaphore, room: int
+    ) -> tuple[str, bool]:
+        """Run one task; returns its share of the result, and whether it is done."""
         async with slots:
             child_id = new_id()
             here = {
@@ -159,7 +153,9 @@ class _Delegation:
                 self._offer.memory.on_delegation(
                     task.task, outcome.text, session_id=context.session_id, child_session_id=child_id
                 )
-            return _Part(child_id, outcome)
+            answer = fenced("answer", both_ends(outcome.text, room))
+            state = "done" if outcome.ok else "not done"
+            return f"[{place}] {state}, session {child_id}\n{answer}", outcome.ok
 
     @asynccontextmanager
     async def _child(self, context: ToolContext, task: _Task, child_id: str) -> AsyncGenerator[Agent, None]:
@@ -221,23 +217,9 @@ def _title(task: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]}…"
 
 
-def _shown(place: int, part: _Part, room: int) -> str:
-    state = "done" if part.outcome.ok else "not done"
-    text = part.outcome.text
-    if len(text) > room:
-        half = room // 2
-        left_out = len(text) - 2 * half
-        text = f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
-    return f"[{place}] {state}, session {part.session_id}\n{fenced('answer', text)}"
-
-
 def _checked(names: Sequence[str], arguments: dict[str, Any]) -> dict[str, Any]:
     """The tasks, all of them usable: nothing begins when one is not."""
-    try:
-        tasks = _Arguments.model_validate(arguments).tasks
-    except ValidationError as problem:
-        told = "; ".join(f"{'.'.join(map(str, at['loc']))}: {at['msg']}" for at in problem.errors())
-        raise ToolArgumentsInvalid(DELEGATE, told) from problem
+    tasks: list[_Task] = Signature(DESCRIPTION, _Arguments, context=None).check(DELEGATE, arguments)["tasks"]
     unknown = sorted({name for task in tasks for name in task.tools or () if name not in names})
     if unknown:
         known = ", ".join(names) or "none"

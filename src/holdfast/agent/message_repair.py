@@ -27,7 +27,7 @@ def repaired(message: Message) -> Message:
     fitting = _content(content)
     whole = _calls(calls) if calls else None
     # `tool_calls` that is there and empty is refused by some servers.
-    if fitting is content and whole == calls and (calls or "tool_calls" not in message):
+    if fitting == content and whole == calls and (calls or "tool_calls" not in message):
         return message
     repaired: dict[str, Any] = {**message, "content": fitting}
     repaired.pop("tool_calls", None)
@@ -38,25 +38,20 @@ def repaired(message: Message) -> Message:
 
 def _content(content: object) -> str | list[dict[str, Any]] | None:
     if content is None or isinstance(content, str):
-        return _clean(content) if content else content
+        return storable(content) if content else content
     if not isinstance(content, list):
-        return _clean(json.dumps(content))
-    blocks = [_block(block) for block in content]
-    return content if all(map(_is, blocks, content)) else blocks
+        return storable(json.dumps(content))
+    return [_block(block) for block in content]
 
 
 def _block(block: object) -> dict[str, Any]:
     if not isinstance(block, dict):
-        return {"type": "text", "text": _clean(block if isinstance(block, str) else json.dumps(block))}
+        return {"type": "text", "text": storable(block if isinstance(block, str) else json.dumps(block))}
     fitting = sendable_part(block)
     text = fitting.get("text")
-    if not isinstance(text, str) or (clean := _clean(text)) is text:
+    if not isinstance(text, str) or (clean := storable(text)) == text:
         return cast("dict[str, Any]", fitting)
     return {**fitting, "text": clean}
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def _calls(calls: object) -> list[ToolCall]:
@@ -92,14 +87,8 @@ def as_arguments(given: object) -> str:
         return json.dumps({BROKEN_ARGUMENTS: storable(text)})
     if HALF_PAIRS.search(text):
         return storable(json.dumps(read, ensure_ascii=False))
-    return _clean(text)
+    return storable(text)
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _clean(text: str) -> str:
-    """The very same object when there is nothing to clean."""
-    clean = storable(text)
-    return text if clean == text else clean

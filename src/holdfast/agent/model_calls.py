@@ -5,8 +5,6 @@ request for its content, it is sent again without the likely causes (`refused_co
 breaks is started over by the model's own retries (`models/retrying_model.py`); what had come stays on record.
 """
 
-from dataclasses import dataclass
-
 from holdfast.agent.answer import Answer, open_stream
 from holdfast.agent.context_use import beside_messages
 from holdfast.agent.partial_saver import PartialSaver
@@ -37,14 +35,6 @@ NOTICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Addition:
-    """A text that goes in front of the message at `index` in every request, and never on record."""
-
-    index: int
-    text: str
-
-
 class ModelCalls:
     """The model's part of one turn. `answer` holds what has come of the answer that streams now."""
 
@@ -55,7 +45,8 @@ class ModelCalls:
         self._emit = emit
         self._emit_delta = emit_delta
         self._saver = PartialSaver(store)
-        self._addition: _Addition | None = None
+        self._addition: tuple[int, str] | None = None
+        """The index of a message, and the text before it in every request; it is never on record."""
         self.answer = Answer()
         self.steps = 0
         self.usage = Usage()
@@ -63,7 +54,7 @@ class ModelCalls:
     def add_to_last_message(self, recalled: str) -> None:
         """Send what memory recalled with the message that the transcript ends with now."""
         if recalled:
-            self._addition = _Addition(len(self._context.transcript.messages) - 1, recalled)
+            self._addition = (len(self._context.transcript.messages) - 1, recalled)
 
     def forget_answer(self) -> None:
         """The answer is stored: nothing of it is partial any more."""
@@ -116,11 +107,11 @@ class ModelCalls:
         )
 
     def _messages(self) -> list[Message]:
-        messages, addition = self._context.transcript.messages, self._addition
-        if addition is None:
+        messages = self._context.transcript.messages
+        if self._addition is None:
             return messages
-        changed = with_recalled(messages[addition.index], addition.text)
-        return [*messages[: addition.index], changed, *messages[addition.index + 1 :]]
+        index, text = self._addition
+        return [*messages[:index], with_recalled(messages[index], text), *messages[index + 1 :]]
 
     async def _read(self, request: ModelRequest) -> None:
         """Take in the stream, piece by piece. Every word takes this path, so each step in it is cheap."""
@@ -128,18 +119,16 @@ class ModelCalls:
         answer, saver, emit = self.answer, self._saver, self._emit_delta
         async with open_stream(self._context.model, request) as pieces:
             async for piece in pieces:
+                if isinstance(piece, Retrying):
+                    await self._start_over(piece)
+                    answer = self.answer
+                    continue
+                answer.add(piece)
                 if isinstance(piece, TextPiece) and isinstance(piece.text, str):
-                    answer.add_text(piece.text)
                     saver.start(answer)
                     emit(TextDelta(session_id=session_id, turn_id=turn_id, text=piece.text))
                 elif isinstance(piece, ReasoningPiece) and isinstance(piece.text, str):
-                    answer.add_reasoning(piece.text)
                     emit(ReasoningDelta(session_id=session_id, turn_id=turn_id, text=piece.text))
-                elif isinstance(piece, Retrying):
-                    await self._start_over(piece)
-                    answer = self.answer
-                else:
-                    answer.add(piece)
 
     async def _start_over(self, retry: Retrying) -> None:
         """The stream broke: what had come stays on record, and the answer begins anew."""

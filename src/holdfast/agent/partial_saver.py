@@ -10,6 +10,7 @@ import logging
 from holdfast.agent.answer import Answer
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.errors import Retryable
+from holdfast.process.cancellation import finish_despite_cancel
 
 logger = logging.getLogger(__name__)
 
@@ -36,16 +37,11 @@ class PartialSaver:
         if task is None:
             return
         task.cancel()
-        cancelled = None
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError as interrupt:
-                cancelled = interrupt
-        if not task.cancelled():
-            task.exception()  # the next step of the turn meets the same trouble
-        if cancelled is not None:
-            raise cancelled
+        try:
+            await finish_despite_cancel(asyncio.wait([task]))
+        finally:
+            if not task.cancelled():
+                task.exception()  # the next step of the turn meets the same trouble
 
     async def _run(self, answer: Answer) -> None:
         saved = 0

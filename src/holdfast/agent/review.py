@@ -15,9 +15,10 @@ from functools import partial
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.agent_memory import AgentMemory
-from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, both_ends, nobody
+from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.summary import tail_start
+from holdfast.agent.turn_lease import MEMORY
 from holdfast.core.contract import Message
 from holdfast.core.events import Event, ToolFinished
 from holdfast.core.ids import new_id
@@ -30,9 +31,9 @@ from holdfast.tools.contract import Tool
 
 logger = logging.getLogger(__name__)
 
-MEMORY = ":memory:"
 REVIEW = "review"
 REVIEW_TOOLS = frozenset({"memory_search", "memory_save", "memory_correct", "read_skill", "save_skill"})
+"""The only tools that a review gets, of those given to it and of memory's own."""
 REVIEW_LIMITS = Limits(max_steps=10, max_seconds=180.0, max_cost=0.25)
 WINDOW_SHARE = 0.5
 """The share of the model's window that the copied conversation may take."""
@@ -63,14 +64,11 @@ class ReviewOptions:
     """Completed turns from one review to the next; 0: never. Ten suits a person's assistant."""
     tokens: int = 30_000
     """How much of the conversation's end is looked at."""
-    tools: frozenset[str] = REVIEW_TOOLS
-    """The only tools that a review gets, of those given to it and of memory's own."""
     limits: Limits = REVIEW_LIMITS
     seconds: float = 240.0
     """After this long a review is stopped, whatever it does."""
     unattended: PersonFor = nobody
     """Who decides on what needs approval, such as saving a skill: nobody, or a policy with no person."""
-    instructions: str = INSTRUCTIONS
 
 
 class Review:
@@ -92,11 +90,10 @@ class Review:
         self._options = replace(
             options,
             source=REVIEW,
-            instructions="\n\n".join(filter(None, (options.instructions, review.instructions))),
+            instructions="\n\n".join(filter(None, (options.instructions, INSTRUCTIONS))),
             limits=review.limits,
             ephemeral=True,
             person_for=review.unattended,
-            cut=both_ends,
             pools=self._pools,
         )
         self._memory = AgentMemory(memory, self._pools.work, seconds=options.recall_seconds, ephemeral=True)
@@ -149,7 +146,7 @@ class Review:
         try:
             tools = await self._allowed_tools()
             if not tools:
-                logger.warning("review.without_tools", extra={"wanted": sorted(self._review.tools)})
+                logger.warning("review.without_tools", extra={"wanted": sorted(REVIEW_TOOLS)})
                 return
             subagent = Subagent(partial(self._fork, messages, tools), on_event, self._tasks)
             outcome = await subagent.run(REQUEST, self._review.seconds)
@@ -164,7 +161,7 @@ class Review:
     async def _allowed_tools(self) -> list[Tool]:
         offered, _ = await self._memory.tools(self._model.traits.context_window)
         known = {tool.name: tool for tool in (*offered, *self._tools)}
-        return [tool for name, tool in known.items() if name in self._review.tools]
+        return [tool for name, tool in known.items() if name in REVIEW_TOOLS]
 
     @asynccontextmanager
     async def _fork(self, messages: list[Message], tools: list[Tool]) -> AsyncGenerator[Agent, None]:
@@ -173,15 +170,13 @@ class Review:
         db = await finish_despite_cancel(
             off_loop(self._pools.store, SessionDB, MEMORY, clock=self._options.clock)
         )
-        try:
+        with db:
             await off_loop(self._pools.store, _fill, db, session_id, messages)
             agent = Agent(self._model, db, session_id, tools=tools, options=self._options)
             try:
                 yield agent
             finally:
                 await agent.close()
-        finally:
-            db.close()
 
 
 def _fill(db: SessionDB, session_id: str, messages: Sequence[Message]) -> None:

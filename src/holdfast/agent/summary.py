@@ -8,22 +8,21 @@ the person's last message is kept too, word for word, whatever its length: it is
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.agent.answer import Answer, open_stream
+from holdfast.agent.answer import whole_answer
 from holdfast.agent.prompt import fenced
 from holdfast.agent.refused_content import is_cut_off
 from holdfast.agent.summary_text import summary_text
-from holdfast.agent.transcript import estimate, estimate_all
+from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
 from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
-from holdfast.models.contract import Model, ModelRequest, Retrying
+from holdfast.models.contract import Model, ModelRequest
 
 TAIL_SHARE = 0.5
 """The share of the budget that the verbatim tail may take."""
 LEAST_BUDGET = 500
 SUMMARY_TOKENS = 4_000
 SNIPPET = 240
-BYTES_PER_TOKEN = 4
 
 TASK = """\
 The conversation above grows too long for the window and its older part is replaced by your summary. Write \
@@ -44,7 +43,7 @@ Write the summary only."""
 
 
 class SummaryCompressor:
-    """Asks a model for a structured summary of what the tail leaves out."""
+    """Asks a model for a structured summary of what the tail leaves out, unless it is too weak for that."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -57,6 +56,8 @@ class SummaryCompressor:
         notes: str = "",
         budget: int = 0,
     ) -> list[Message]:
+        if not self._model.traits.summarises:
+            return MechanicalCompressor().compress(messages, focus=focus, notes=notes, budget=budget)
         older, kept = division(messages, _tail_budget(messages, budget))
         if not older:
             return list(messages)
@@ -74,13 +75,7 @@ class SummaryCompressor:
             messages=[{"role": "user", "content": f"{fenced('conversation', as_text(older))}\n\n{task}"}],
             max_output_tokens=SUMMARY_TOKENS,
         )
-        answer = Answer()
-        async with open_stream(self._model, request) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Retrying):
-                    answer = Answer()
-                else:
-                    answer.add(piece)
+        answer = await whole_answer(self._model, request)
         if answer.finished is None or not answer.text.strip():
             raise AnswerEmpty(self._model.traits.name, "the summary was empty")
         return answer.text
@@ -114,11 +109,6 @@ class MechanicalCompressor:
         said = [f"To keep above all: {focus}"] if focus else []
         said += [f"Notes from memory, as data:\n{fenced('notes', notes)}"] if notes else []
         return [summary_message("\n".join([*said, *reversed(told)])), *kept]
-
-
-def compressor_for(model: Model) -> "SummaryCompressor | MechanicalCompressor":
-    """What shrinks a conversation when this model writes the summaries."""
-    return SummaryCompressor(model) if model.traits.summarises else MechanicalCompressor()
 
 
 def summary_message(text: str) -> Message:

@@ -54,4 +54,4 @@ class ToolSet:
                 trusted_workspace=self._options.trusted_workspace,
             )
 
-        return ToolBatch(calls, self._tools, context, store.keep, self._options.cut, emit)
+        return ToolBatch(calls, self._tools, context, store.keep, emit)

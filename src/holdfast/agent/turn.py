@@ -19,16 +19,7 @@ from holdfast.agent.turn_limits import explanation, limit_reached
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import SECOND, TurnTimeline
 from holdfast.core.contract import Message, ToolCall
-from holdfast.core.events import (
-    Emit,
-    Event,
-    MessageJoined,
-    Notice,
-    Recalled,
-    RecalledFrom,
-    TurnStarted,
-    join_recalled,
-)
+from holdfast.core.events import Emit, Event, MessageJoined, Notice, Recalled, TurnStarted, join_recalled
 from holdfast.core.messages import text_of
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import InboxMessage
@@ -77,11 +68,6 @@ class Turn:
         """Dollars spent so far; None when the model's prices aren't known."""
         return self._context.model.traits.prices.cost(self.usage)
 
-    @property
-    def recalled(self) -> tuple[RecalledFrom, ...]:
-        """What memory recalled for this turn."""
-        return self.timeline.recalled
-
     # the steps of the turn
 
     async def _open(self, session_id: str, first: Message | int) -> Message:
@@ -110,17 +96,15 @@ class Turn:
         """Ask the model, run its tools, let messages join; until there is nothing more to do."""
         while (limit := self._limit_reached()) is None:
             message = (await self._model.answer_next()).message()
-            joining: Sequence[InboxMessage]
             if calls := message.get("tool_calls"):
                 await self._keep(message)
                 await self._run_tools(calls)
                 joining = await self._store.steers()
             else:
-                completion = await self.ending.complete(message, unless_steered=True)
-                if completion.is_completed:
+                joining = await self.ending.complete(message, unless_steered=True)
+                if not joining:
                     break
                 await self._keep(message)
-                joining = completion.steers
             await self._join(joining)
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)

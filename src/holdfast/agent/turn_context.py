@@ -12,12 +12,12 @@ from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
-from holdfast.agent.summary import compressor_for
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Clock
 from holdfast.models.contract import Model, ToolSchema
 from holdfast.models.switchable_model import borrow_for_turn
+from holdfast.process import off_loop
 from holdfast.tools.contract import Tool
 
 
@@ -56,7 +56,6 @@ class TurnContextBuilder:
         self._own_tools = list(tools)
         self._memory = memory
         self._compaction = compaction
-        self._default_compressor = compaction.compressor
         self._pools = pools
         self._options = options
         self._tools: ToolSet | None = None
@@ -79,35 +78,27 @@ class TurnContextBuilder:
         )
 
     def _model_for_a_turn(self) -> Model:
-        """The model in use now; what depends on its window and its abilities follows it."""
+        """The model in use now; the size at which the conversation is compacted follows its window."""
         model = borrow_for_turn(self._model)
         self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
-        if self._compaction.compressor is self._default_compressor:
-            self._default_compressor = compressor_for(self._options.summary_model or self._model)
-            self._compaction.compressor = self._default_compressor
         return model
 
     async def tools(self) -> ToolSet:
         """The agent's own tools and those of its memory; asked for again while a provider is late."""
         if self._tools is None or self._tools_are_late:
-            options = self._options
-            taken = {tool.name for tool in self._own_tools}
-            offered, self._tools_are_late = await self._memory.tools(self._window(), taken)
-            tools = [*self._own_tools, *offered]
-            self._tools = ToolSet(tools, self._pools.work, options)
+            window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
+            offered, self._tools_are_late = await self._memory.tools(window, taken)
+            self._tools = ToolSet([*self._own_tools, *offered], self._pools.work, self._options)
         return self._tools
-
-    def _window(self) -> int:
-        return self._model.traits.context_window
 
     async def system(self) -> str:
         """Instructions, the project's files, skills, and what memory adds; as for the tools."""
         if self._system is None or self._block_is_late:
             options = self._options
-            remembered = await self._memory.system_block(self._window())
+            remembered = await self._memory.system_block(self._model.traits.context_window)
             self._block_is_late = remembered.is_late
             prompt = Prompt(
                 options.instructions, options.workspace, options.skills, remembered.text, options.own_files
             )
-            self._system = await self._pools.system_texts.of(prompt)
+            self._system = await off_loop(self._pools.work, prompt.system)
         return self._system

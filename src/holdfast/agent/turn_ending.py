@@ -13,12 +13,13 @@ from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.recovery import results
 from holdfast.agent.turn_context import TurnContext
-from holdfast.agent.turn_store import Completion, TurnStore
+from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import TurnTimeline
 from holdfast.core.contract import Message
 from holdfast.core.errors import HoldfastError, LeaseLost, Retryable
 from holdfast.core.events import Emit, SessionRotated, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.messages import storable, text_of
+from holdfast.sessions.contract import InboxMessage
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +50,14 @@ class TurnEnding:
         self.final_response = ""
         self.failure: Exception | None = None
 
-    async def complete(self, final: Message, *, unless_steered: bool) -> Completion:
-        """End the turn with this message. With `unless_steered`, messages that want to join it go first."""
+    async def complete(self, final: Message, *, unless_steered: bool) -> list[InboxMessage]:
+        """End the turn with this message; with `unless_steered`, only if none wants to join it.
+
+        Returns the messages that want to join; when there are any, the turn has not ended.
+        """
         memory = self._context.memory
         self._final, self.final_response = final, text_of(final)
-        completion = await self._store.complete(
+        joining = await self._store.complete(
             final,
             memory.providers,
             ephemeral=memory.ephemeral,
@@ -61,7 +65,7 @@ class TurnEnding:
             unless_steered=unless_steered,
         )
         self._final = None
-        return completion
+        return joining
 
     def emit_completed(self) -> None:
         self._context.memory.completed(self._store.session_id)

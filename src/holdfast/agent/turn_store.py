@@ -7,7 +7,6 @@ the same moment as it was interrupted is completed. A store that can't be writte
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent.contract import EventIds
@@ -36,17 +35,6 @@ from holdfast.sessions.turn_operations import (
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What became of completing a turn: it is completed, or these messages want to join it first."""
-
-    steers: Sequence[InboxMessage] = ()
-
-    @property
-    def is_completed(self) -> bool:
-        return not self.steers
 
 
 class TurnStore:
@@ -88,7 +76,7 @@ class TurnStore:
             else:
                 turn = await self._run(open_turn, session_id, self.turn_id, first, lease=self._lease)
                 message = first
-            self._note(turn)
+            self.adopt(turn)
             self._fold([message])
             return message
 
@@ -99,8 +87,12 @@ class TurnStore:
         self._lease = lease
 
     def adopt(self, turn: TurnRecord) -> None:
-        """Go on with a turn that is open already, after a crash."""
-        self._note(turn)
+        """Take over what is on record of the turn, also of one that another process has begun."""
+        # A rotation whose end was not heard of here has moved the turn all the same.
+        self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
+        self.state = turn.state
+        self.session_id = turn.session_id
+        self.started = turn.started
 
     async def resume(self) -> None:
         """Count on record that this turn is gone on with after a crash."""
@@ -127,7 +119,7 @@ class TurnStore:
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
-        return await self.retry.until_stored(lambda: self._call(self._steers))
+        return await self.retry.until_stored(lambda: off_loop(self._pool, self._steers))
 
     def _steers(self) -> list[InboxMessage]:
         return steers(self._db.inbox.waiting(self.session_id))
@@ -153,28 +145,27 @@ class TurnStore:
         ephemeral: bool,
         timeline: str,
         unless_steered: bool = False,
-    ) -> Completion:
+    ) -> list[InboxMessage]:
         """End the turn with its final message; from here on it is owed to each provider.
 
-        With `unless_steered` the turn is not ended when messages want to join it: these are returned instead.
+        With `unless_steered` the turn is not ended when messages want to join it: these are returned.
         """
         ending = TurnCompletion(message, providers, ephemeral, timeline)
 
-        async def attempt() -> TurnRecord | list[InboxMessage]:
-            if unless_steered:
-                return await self._run(complete_unless_steered, self.turn_id, ending, lease=self._lease)
-            return await self._run(complete_turn, self.turn_id, ending, lease=self._lease)
-
-        async def work() -> Completion:
+        async def work() -> list[InboxMessage]:
+            done: TurnRecord | list[InboxMessage]
             try:
-                done = await attempt()
+                if unless_steered:
+                    done = await self._run(complete_unless_steered, self.turn_id, ending, lease=self._lease)
+                else:
+                    done = await self._run(complete_turn, self.turn_id, ending, lease=self._lease)
             except OutcomeUnknown as unknown:
                 done = await self._completed_after_all(unknown)
             if isinstance(done, list):
-                return Completion(done)
-            self._note(done)
+                return done
+            self.adopt(done)
             self._fold([message])
-            return Completion()
+            return []
 
         return await self.retry.until_stored(work)
 
@@ -192,7 +183,7 @@ class TurnStore:
             ended = await self._run(
                 end_turn, self.turn_id, state, reason, messages, timeline=timeline or None, lease=self._lease
             )
-            self._note(ended)
+            self.adopt(ended)
             self._fold(messages)
 
         await finish_despite_cancel(work())
@@ -200,25 +191,15 @@ class TurnStore:
     async def _completed_after_all(self, unknown: OutcomeUnknown) -> TurnRecord:
         """The turn, if its completion was stored before the connection broke."""
         try:
-            turn = await self._call(self._db.turns.get, self.turn_id)
+            turn = await off_loop(self._pool, self._db.turns.get, self.turn_id)
         except HoldfastError:
             raise unknown from None
         if turn is None or turn.state != "completed":
             raise unknown
         return turn
 
-    async def _call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await off_loop(self._pool, fn, *args, **kwargs)
-
     async def _run(self, operation: Callable[P, Operation[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._db.run(self._pool, operation, *args, **kwargs)
-
-    def _note(self, turn: TurnRecord) -> None:
-        # A rotation whose end was not heard of here has moved the turn all the same.
-        self.moved_on = self.moved_on or self.session_id not in ("", turn.session_id)
-        self.state = turn.state
-        self.session_id = turn.session_id
-        self.started = turn.started
 
     def _fold(self, messages: Sequence[Message]) -> None:
         self.stored += len(messages)

@@ -27,21 +27,6 @@ RECALLED_CHARACTERS = 20_000
 """How much of each provider's recall is kept for people to read."""
 
 
-TIMED = frozenset(
-    {
-        TurnStarted,
-        Recalled,
-        StepFinished,
-        ModelRetrying,
-        ToolStarted,
-        ToolFinished,
-        CompactionStarted,
-        CompactionFinished,
-        MessageJoined,
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Span:
     """Something that took time: `recall`, `model`, `tool` or `compaction`."""
@@ -54,7 +39,7 @@ class Span:
 
 
 class TurnTimeline:
-    """The spans of one turn. Every event passes `note`; one that is not timed costs next to nothing."""
+    """The spans of one turn. `note` is given every event of it but the pieces of text."""
 
     def __init__(self, clock: Clock, model: str) -> None:
         self._clock = clock
@@ -75,8 +60,6 @@ class TurnTimeline:
 
     def note(self, event: Event) -> None:
         """Take in what happens now."""
-        if type(event) not in TIMED:
-            return
         now = self._now()
         match event:
             case TurnStarted():
@@ -104,6 +87,10 @@ class TurnTimeline:
                 self._add(
                     "compaction", event.outcome, start, now, ok=event.tokens_after < event.tokens_before
                 )
+            case MessageJoined():
+                pass
+            case _:
+                return
         self._since = now
 
     def to_json(self, *, completed: bool) -> str:

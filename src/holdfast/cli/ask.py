@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from holdfast.cli.standard_input import piped_text
 from holdfast.core.errors import InvalidInput
 from holdfast.process import run
 
@@ -38,27 +39,10 @@ def ask(
 
     """
     said = " ".join(words).strip()
-    text = "\n\n".join(part for part in (said, _piped(wait=stdin or not said)) if part)
+    text = "\n\n".join(part for part in (said, piped_text(wait=stdin or not said)) if part)
     if not text:
         raise InvalidInput('ask needs a question: holdfast ask "…", or text on standard input')
     run(_ask(text, session or ("1" if resume else ""), as_json, workspace))
-
-
-def _piped(*, wait: bool) -> str:
-    from holdfast.cli.standard_input import (
-        FIRST_WORD_SECONDS,
-        LEFT_OUT,
-        has_data_within,
-        is_piped,
-        read_text,
-    )
-
-    if not is_piped():
-        return ""
-    if not wait and not has_data_within(FIRST_WORD_SECONDS):
-        sys.stderr.write(f"{LEFT_OUT}\n")
-        return ""
-    return read_text()
 
 
 async def _ask(text: str, wanted: str, as_json: bool, workspace: str) -> None:

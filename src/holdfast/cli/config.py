@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,20 +27,14 @@ EMPTY = "# Settings of Holdfast; docs/reference.md lists them.\n"
 @config.default
 def show_settings() -> None:
     """Print every setting in effect, secrets masked."""
-    settings = load_settings()
-    for section, key, shown in shown_settings(settings):
-        show(f"{section}.{key} = {shown}")
+    for section, part in load_settings():
+        for key, value in part:
+            hidden = not type(part).model_fields[key].repr and not isinstance(value, str)
+            shown = f"({len(value)}, not shown)" if hidden and value else _shown(value)
+            show(f"{section}.{key} = {shown}")
 
 
 config.command(show_settings, name="show")
-
-
-def shown_settings(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Section, key and value of each setting, secrets masked."""
-    for section, part in settings:
-        for key, value in part:
-            hidden = not type(part).model_fields[key].repr and not isinstance(value, str)
-            yield section, key, f"({len(value)}, not shown)" if hidden and value else _shown(value)
 
 
 def _shown(value: object) -> str:

@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from holdfast.cli.plain_view import PlainView
 from holdfast.cli.session_lookup import find_on_host
@@ -71,18 +70,10 @@ def notices(host: SessionHost) -> None:
         say(problem)
 
 
-async def _read(reading: DaemonPool) -> str:
-    return await off_loop(reading, sys.stdin.readline)
-
-
 async def _next_line(reading: DaemonPool, leaving: GracefulStop) -> str:
     """The next line; empty when the input ends or a stop is asked for."""
-    line = asyncio.create_task(_read(reading))
-    stop = asyncio.create_task(leaving.requested.wait())
-    both: list[asyncio.Task[Any]] = [line, stop]
-    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if not line.done():
-        line.cancel()
-        return ""
-    return line.result()
+    line: asyncio.Task[str] = asyncio.create_task(off_loop(reading, sys.stdin.readline))
+    if await leaving.wait_for(line):
+        return line.result()
+    line.cancel()
+    return ""

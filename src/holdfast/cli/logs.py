@@ -8,8 +8,6 @@ from pathlib import Path
 
 BYTES = 2_000_000
 KEPT = 3
-LOOK_EVERY = 50
-"""How many lines are written between two checks of the file's size."""
 # The attributes of every record; all others came as `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -25,21 +23,16 @@ class FactsFormatter(logging.Formatter):
 
 
 class LogFileHandler(RotatingFileHandler):
-    """Checks only now and then whether the file is full: a check takes as long as writing a line."""
+    """Begins a new file when the current one is full, or was deleted or moved away."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
-        self._lines = 0
 
     def shouldRollover(self, record: logging.LogRecord) -> int:  # noqa: N802 - its name in the library
-        self._lines += 1
-        if self._lines % LOOK_EVERY != 1:
-            return 0
         self._follow_the_name()
         return int(super().shouldRollover(record))
 
     def _follow_the_name(self) -> None:
-        """Open a new file when the current one was deleted or moved away."""
         if self.stream is not None:
             try:
                 there = Path(self.baseFilename).stat()

@@ -81,21 +81,17 @@ def test_model() -> None:
 
 
 async def _test() -> None:
+    from holdfast.agent.answer import whole_answer
     from holdfast.core.clock import SystemClock
-    from holdfast.models.contract import Finished, ModelRequest, TextPiece
+    from holdfast.models.contract import ModelRequest
 
     clock = SystemClock()
     opened = await open_model(load_settings())
     name = opened.model.traits.name
     began = clock.monotonic()
-    said: list[str] = []
     request = ModelRequest("Answer with one word.", [{"role": "user", "content": "Say: ready"}])
-    finished = False
-    async for piece in opened.model.stream(request):
-        if isinstance(piece, TextPiece):
-            said.append(piece.text)
-        finished = finished or isinstance(piece, Finished)
+    answer = await whole_answer(opened.model, request)
     await opened.model.close()
-    if not finished:
+    if answer.finished is None:
         raise ModelFailure(f"{name} broke off its answer")
-    show(f"{name} answers in {clock.monotonic() - began:.1f} s: {''.join(said).strip()[:200]}")
+    show(f"{name} answers in {clock.monotonic() - began:.1f} s: {answer.text.strip()[:200]}")

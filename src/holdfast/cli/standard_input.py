@@ -16,20 +16,20 @@ FIRST_WORD_SECONDS = 3.0
 LEFT_OUT = "standard input is open and empty, so the question goes without it; --stdin waits for it"
 
 
-def is_piped() -> bool:
-    """Whether standard input is a file or a pipe."""
-    return not isinstance(sys.stdin, ClosedInput) and not sys.stdin.isatty()
+def piped_text(*, wait: bool) -> str:
+    """All of standard input, if it is a file or a pipe; unless `wait`, a pipe that stays empty is ignored."""
+    if isinstance(sys.stdin, ClosedInput) or sys.stdin.isatty():
+        return ""
+    if not wait and not _has_data_within(FIRST_WORD_SECONDS):
+        sys.stderr.write(f"{LEFT_OUT}\n")
+        return ""
+    return sys.stdin.read().replace("\r\n", "\n").strip()
 
 
-def has_data_within(seconds: float) -> bool:
+def _has_data_within(seconds: float) -> bool:
     """Whether standard input has data, or its end, within so many seconds; a file always has."""
     descriptor = sys.stdin.fileno()
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return True
     return bool(select.select([descriptor], [], [], seconds)[0])
-
-
-def read_text() -> str:
-    """All of standard input, to its end."""
-    return sys.stdin.read().replace("\r\n", "\n").strip()

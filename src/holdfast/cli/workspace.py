@@ -1,8 +1,8 @@
 """Asks on the terminal whether to work in a folder that is not a project, once for each folder (S1)."""
 
-import sys
 from pathlib import Path
 
+from holdfast.cli.output import show
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import Settings
 from holdfast.wiring import data_folder
@@ -19,10 +19,10 @@ def confirm_workspace(settings: Settings) -> Settings:
     if workspace.trusted or str(workspace.folder) in _remembered():
         return settings
     suggested = _suggested(workspace)
-    _say(f"{workspace.folder} {workspace.warning}, not a project.")
-    _say("  g  go on here: the agent asks about every file")
-    _say(f"  w  work in {suggested}" + ("" if suggested.exists() else ", which is made now"))
-    _say("  or type the path of another folder; q leaves")
+    show(f"{workspace.folder} {workspace.warning}, not a project.")
+    show("  g  go on here: the agent asks about every file")
+    show(f"  w  work in {suggested}" + ("" if suggested.exists() else ", which is made now"))
+    show("  or type the path of another folder; q leaves")
     while True:
         answer = _answer()
         if answer in ("", "g"):
@@ -33,7 +33,7 @@ def confirm_workspace(settings: Settings) -> Settings:
         try:
             return _chosen(settings, suggested if answer == "w" else Path(answer), make=answer == "w")
         except InvalidInput as problem:
-            _say(f"✗ {problem}")
+            show(f"✗ {problem}")
 
 
 def _answer() -> str:
@@ -73,8 +73,3 @@ def _remember(folder: Path) -> None:
             file.write(f"{folder}\n")
     except OSError:
         return  # it is asked again
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -64,7 +64,7 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
         app.add_api_route(path, files.answer, methods=["GET", "HEAD"], include_in_schema=False)
     # Each wraps the ones before it: the last is the outermost.
     app.add_middleware(BodyLimit, patience=web.settings.client_timeout_s)
-    app.add_middleware(Auth, token=web.token, is_page=files.has, root_path=web.settings.root_path)
+    app.add_middleware(Auth, token=web.token, pages=files.paths, root_path=web.settings.root_path)
     if web.settings.allowed_origins:
         # Other origins may send headers, but never the cookie.
         app.add_middleware(

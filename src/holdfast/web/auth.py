@@ -7,15 +7,15 @@ on the token is in a cookie that no script can read and that no other site can m
 import hmac
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import SettingsInvalid
 from holdfast.core.secret import Secret
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
 COOKIE = "holdfast_token"
@@ -49,12 +49,10 @@ def stored_token(file: Path) -> Secret:
 class Auth:
     """Requires the token, except for paths that hold no secrets."""
 
-    def __init__(
-        self, app: AsgiApp, token: Secret, is_page: Callable[[str], bool], root_path: str = ""
-    ) -> None:
+    def __init__(self, app: ASGIApp, token: Secret, pages: Collection[str], root_path: str = "") -> None:
         self._app = app
         self._token = token.reveal().encode()
-        self._is_page = is_page
+        self._pages = pages
         self._root = root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +66,7 @@ class Auth:
         """A refusal or a redirect; None lets the request through."""
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             return self._link(scope)
-        if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and self._is_page(scope["path"])):
+        if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
             return None
         shown = _shown(scope)
         if not shown:

@@ -1,6 +1,6 @@
 """The bodies of requests. Unknown keys are refused, so a misspelt key is never ignored."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,29 +18,28 @@ class StrictBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class LenientBody(BaseModel):
+    """For bodies in OpenAI's shapes, to which clients add keys of their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class SessionChangesBody(StrictBody):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
 
 
-class ImageUrl(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class ImageUrl(LenientBody):
     url: str
 
 
-class Part(BaseModel):
+class Part(LenientBody):
     """A part of a message in OpenAI's shape: a text, or a picture as a data URL or an address."""
-
-    model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="text or image_url")
     text: str | None = None
     image_url: ImageUrl | None = None
-
-    def plain(self) -> dict[str, Any]:
-        return self.model_dump(exclude_unset=True)
 
 
 class MessageBody(StrictBody):
@@ -54,7 +53,7 @@ class MessageBody(StrictBody):
     )
 
     def as_message(self) -> Message:
-        parts = [each.plain() for each in self.content or ()]
+        parts = [each.model_dump(exclude_unset=True) for each in self.content or ()]
         if parts and self.text:
             parts.insert(0, {"type": "text", "text": self.text})
         return {"role": "user", "content": parts or self.text or ""}

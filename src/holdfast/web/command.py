@@ -1,10 +1,8 @@
 """`holdfast web`: the page and the HTTP API of the assistant, on this machine."""
 
-import asyncio
 import gc
 import sys
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -60,51 +58,36 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     from holdfast.web.page_files import page_problem
     from holdfast.web.server import bind, run_server
     from holdfast.web.streams import OpenStreams
-    from holdfast.wiring import list_models
     from holdfast.wiring.graceful_stop import open_host
 
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     async with open_host(settings, source=SOURCE, say=_say, after_crash="resume") as (hosted, leaving):
-        parts = WebParts(
-            hosted,
-            settings.web,
-            token,
-            OpenStreams(room_for_streams(settings.web.streams)),
-            list_models=partial(list_models, settings),
-        )
-        hosted.watch(_FreezeAfterFirstTurn())
+        parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
+        hosted.watch(_freeze_after_first_turn)
         async with run_server(parts, listening) as running:
             problems = (*hosted.overview.problems, page_problem(PAGE))
             _announce(link, problems, hosted.model.notice if hosted.model else "")
             _announce_names(link, settings.web)
             if open_browser:
                 _open(link)
-            asked = asyncio.ensure_future(leaving.requested.wait())
-            await asyncio.wait([asked, running], return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
+            await leaving.wait_for(running)
             _say("shutting down")
         if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()
     leaving.raise_signal()
 
 
-class _FreezeAfterFirstTurn:
-    """Spares the garbage collector what lives as long as the program, once the first turn has imported it.
+def _freeze_after_first_turn(event: Event) -> None:
+    """Spare the garbage collector what lives as long as the program, once the first turn has imported it.
 
     Scanning it took a seventh of a busy server's time, in pauses of a tenth of a second. The thresholds are
     raised too, because many chats at once make many objects that live.
     """
-
-    def __init__(self) -> None:
-        self._done = False
-
-    def __call__(self, event: Event) -> None:
-        if not self._done and isinstance(event, TurnCompleted):
-            self._done = True
-            gc.freeze()
-            gc.set_threshold(*THRESHOLDS)
+    if isinstance(event, TurnCompleted) and gc.get_threshold() != THRESHOLDS:
+        gc.freeze()
+        gc.set_threshold(*THRESHOLDS)
 
 
 @dataclass(frozen=True, slots=True)

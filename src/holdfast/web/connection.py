@@ -26,7 +26,6 @@ LEAST_TAKEN = HIGH_WATER_LIMIT * 3 // 4
 VERSIONS = ("1.1", "1.0")
 FULL_SECONDS = 2.0
 """How long a connection beyond the limit may take to send a request, so that it can be answered with 503."""
-CONTINUE = b"HTTP/1.1 100 "
 INVALID = "Invalid HTTP request received."
 TOO_LARGE = (
     f"The head of a request may have {MOST_HEAD // 1024} KiB at most. Nothing was done. "
@@ -162,8 +161,6 @@ class ServerConnection(HttpToolsProtocol):
             self.scope["method"], self.scope["http_version"] = method.decode("ascii"), version
             return
         super().on_headers_complete()
-        if method != b"HEAD":
-            _JoinHeadAndBody(self.cycle)
         self._in_body = True
         self._unheard = 0
         if not self.pipeline:
@@ -259,34 +256,6 @@ class ServerConnection(HttpToolsProtocol):
         if self._slow is not None:
             self._slow.cancel()
             self._slow = None
-
-
-class _JoinHeadAndBody:
-    """The transport as an answer sees it until its body begins: the head goes out with it, in one write."""
-
-    def __init__(self, cycle: Any) -> None:  # noqa: ANN401 - what uvicorn makes of a request
-        self._cycle = cycle
-        self._transport = cycle.transport
-        self._head = b""
-        cycle.transport = self
-
-    def write(self, data: bytes) -> None:
-        if data.startswith(CONTINUE):
-            self._transport.write(data)
-        elif self._head:
-            self._cycle.transport = self._transport
-            self._transport.write(self._head + data)
-        else:
-            self._head = data
-
-    def is_closing(self) -> bool:
-        return bool(self._transport.is_closing())
-
-    def close(self) -> None:
-        """There will be no body."""
-        self._cycle.transport = self._transport
-        self._transport.write(self._head)
-        self._transport.close()
 
 
 def _is_busy(cycle: Any) -> bool:  # noqa: ANN401 - uvicorn says that it is never None, and it is

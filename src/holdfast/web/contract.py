@@ -13,9 +13,8 @@ A request passes these files, from the outside to the inside:
    with an event stream (`streams.py`, `sse.py`) or with a problem (`problems.py`).
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 
@@ -28,17 +27,6 @@ from holdfast.process import BackgroundTasks
 from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
 
-Scope = MutableMapping[str, Any]
-AsgiMessage = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[AsgiMessage]]
-Send = Callable[[AsgiMessage], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""The types of an ASGI application; each middleware is one around another."""
-
-
-async def _no_models() -> tuple[str, list[str]]:
-    return "", []
-
 
 @dataclass(frozen=True, slots=True)
 class WebParts:
@@ -49,8 +37,6 @@ class WebParts:
     token: Secret
     """What clients must show. An empty token: clients need none."""
     streams: OpenStreams
-    list_models: Callable[[], Awaitable[tuple[str, list[str]]]] = _no_models
-    """Where models are looked for, and their names."""
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)

@@ -9,13 +9,12 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.contract import Clock
-from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
 from holdfast.web.problems import ProblemRaised, on_http_error, respond
 
 MEGABYTE = 1_000_000
-USUAL_BYTES = MEGABYTE
 LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"/api/sessions/import"), 200 * MEGABYTE),
     (re.compile(r"/api/sessions(/[^/]+/(send|waiting/[^/]+))?"), 20 * MEGABYTE),
@@ -31,13 +30,13 @@ MOST_DRAINED, DRAIN_SECONDS = 64 * MEGABYTE, 2.0
 
 def most_bytes(path: str) -> int:
     """The most bytes of a body for this path."""
-    return next((most for pattern, most in LARGER if pattern.fullmatch(path)), USUAL_BYTES)
+    return next((most for pattern, most in LARGER if pattern.fullmatch(path)), MEGABYTE)
 
 
 class RateLimit:
     """A token bucket for each client."""
 
-    def __init__(self, app: AsgiApp, clock: Clock, per_second: float) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock, per_second: float) -> None:
         self._app = app
         self._clock = clock
         self._rate = per_second
@@ -66,12 +65,8 @@ class RateLimit:
         now = self._clock.monotonic()
         held, since = self._buckets.pop(who, (self._most, now))
         held = min(self._most, held + (now - since) * self._rate)
-        if held >= 1:
-            held -= 1
-            wait = 0.0
-        else:
-            wait = (1 - held) / self._rate
-        self._buckets[who] = (held, now)
+        wait = max(0.0, (1 - held) / self._rate)
+        self._buckets[who] = (held if wait else held - 1, now)
         if len(self._buckets) > MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return wait
@@ -80,7 +75,7 @@ class RateLimit:
 class BodyLimit:
     """Refuses a body that is too large or comes too slowly."""
 
-    def __init__(self, app: AsgiApp, patience: float) -> None:
+    def __init__(self, app: ASGIApp, patience: float) -> None:
         self._app = app
         self._patience = patience
 
@@ -112,7 +107,7 @@ class _CountedBody:
         self._until: float | None = None
         self._done = False
 
-    async def receive(self) -> AsgiMessage:
+    async def receive(self) -> Message:
         if self._done:
             # After the body only a disconnect can come.
             return await self._receive()
@@ -140,7 +135,7 @@ class _CountedBody:
         self._done = not message.get("more_body", False)
         return message
 
-    async def send(self, message: AsgiMessage) -> None:
+    async def send(self, message: Message) -> None:
         """Send the answer. A client that is still sending a refused body reads the answer only afterwards."""
         if self.refused and message["type"] == "http.response.body" and not message.get("more_body"):
             await self._send({**message, "more_body": True})

@@ -60,20 +60,15 @@ class Metrics:
             "holdfast_memory_failing", "1 while a provider is down", ["provider"], registry=registry
         )
         self._begun: dict[str, tuple[float, bool]] = {}
-        # Looking up a labelled counter takes longer than counting, so each is looked up once.
+        # Looked up here, so that each is shown as 0 before the first turn.
         self._ends = {kind: self._turns.labels(end) for kind, end in ENDS.items()}
         self._spent = [self._tokens.labels(kind) for kind in ("input", "output", "cached")]
-        self._routes: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         # All unknown paths count as one route, so that a client can't fill the memory with names.
-        known = route or "(none)"
-        place = (method if route else "(any)", known, status)
-        if place not in self._routes:
-            self._routes[place] = self._requests.labels(*map(str, place)), self._seconds.labels(*place[:2])
-        count, took = self._routes[place]
-        count.inc()
-        took.observe(seconds)
+        known = (method, route) if route else ("(any)", "(none)")
+        self._requests.labels(*known, str(status)).inc()
+        self._seconds.labels(*known).observe(seconds)
 
     def record(self, event: Event, at: float) -> None:
         """Count an event of a conversation; `at` is the time in seconds."""

@@ -6,11 +6,12 @@ server's name (cross-site requests). The Host header shows the first, the Origin
 
 import ipaddress
 from collections.abc import Iterable
-from functools import lru_cache
 from urllib.parse import urlsplit
 
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from holdfast.core.server_url import is_address
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
 from holdfast.web.problems import respond
 
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
@@ -40,40 +41,37 @@ def without_usual_port(host: str, scheme: str) -> str:
 class OriginGuard:
     """Passes requests that name this server and come from its own page or from no page."""
 
-    def __init__(self, app: AsgiApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self._app = app
         self._open_to_the_net = not is_loopback(bound)
         self._hosts = {bound.lower(), *(each.lower().strip("[]").rstrip(".") for each in hosts)}
         self._origins = {each.lower().rstrip("/") for each in origins}
-        # A few names come with nearly every request.
-        self._knows = lru_cache(maxsize=64)(self._is_known)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            given = _values(scope, b"host")
-            if len(given) != 1 or not self._knows(given[0]):
-                problem = respond(
-                    scope,
-                    421,
-                    "WrongHost",
-                    f"this server does not have the name {', '.join(given)[:200]!r}.",
-                    "Call it by the address it printed, or add the name to the setting web.allowed_hosts.",
-                )
-                await problem(scope, receive, send)
-                return
-            origin = next(iter(_values(scope, b"origin")), None)
-            if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
-                problem = respond(
-                    scope,
-                    403,
-                    "ForeignOrigin",
-                    f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
-                    "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
-                    "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
-                )
-                await problem(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        given = _values(scope, b"host")
+        if len(given) != 1 or not self._is_known(given[0]):
+            return respond(
+                scope,
+                421,
+                "WrongHost",
+                f"this server does not have the name {', '.join(given)[:200]!r}.",
+                "Call it by the address it printed, or add the name to the setting web.allowed_hosts.",
+            )
+        origin = next(iter(_values(scope, b"origin")), None)
+        if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
+            return respond(
+                scope,
+                403,
+                "ForeignOrigin",
+                f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
+                "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
+                "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
+            )
+        return None
 
     def _is_known(self, host_header: str) -> bool:
         name = name_in(host_header)

@@ -6,6 +6,7 @@ A path is looked up among the files of the folder, so no path leads out of it.
 import gzip
 import hashlib
 import mimetypes
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,11 +54,8 @@ class PageFiles:
         self._read: dict[str, PageFile] = {}
 
     @property
-    def paths(self) -> list[str]:
-        return list(self._paths)
-
-    def has(self, path: str) -> bool:
-        return path in self._paths
+    def paths(self) -> Collection[str]:
+        return self._paths.keys()
 
     async def answer(self, request: Request) -> Response:
         """The file at the request's path, or 304 when the browser has it."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from holdfast.core.errors import (
     BackupRefused,
@@ -109,18 +110,18 @@ class ProblemRaised(HTTPException):
         self.next = next_
 
 
-def request_id(scope: Any) -> str:  # noqa: ANN401 - an ASGI scope
+def request_id(scope: Scope) -> str:
     """The id that this request has in the log."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
-def is_v1(scope: Any) -> bool:  # noqa: ANN401 - an ASGI scope
+def is_v1(scope: Scope) -> bool:
     """Whether the path belongs to OpenAI's protocol."""
     return str(scope.get("path", "")).startswith("/v1/")
 
 
 def respond(
-    scope: Any,  # noqa: ANN401 - an ASGI scope
+    scope: Scope,
     status: int,
     reason: str,
     detail: str,

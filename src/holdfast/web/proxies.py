@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable
 
 from starlette.responses import RedirectResponse
-
-from holdfast.web.contract import AsgiApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ Hop = dict[str, str]
 class ForwardedHeaders:
     """Around everything: the layers inside see the client, the scheme and the name that a browser used."""
 
-    def __init__(self, app: AsgiApp, trusted: Iterable[str], root_path: str) -> None:
+    def __init__(self, app: ASGIApp, trusted: Iterable[str], root_path: str) -> None:
         self._app = app
         self._trusted = tuple(ipaddress.ip_network(each) for each in trusted)
         self._root = root_path
@@ -96,14 +95,13 @@ def nearest(given: list[tuple[bytes, bytes]], trusted: tuple[Network, ...]) -> H
     """
     plain = {name: _listed(given, name) for name in (X_FOR, X_PROTO, X_HOST)}
     if any(plain.values()):
-        clients = [_client(each) for each in plain[X_FOR]]
-        client = _first_untrusted(clients, trusted)
-        hop: Hop = {"for": str(client)} if client else {}
         # One value, or as many as there were proxies: the last is by the nearest of them.
-        return hop | {
-            key: plain[name][-1] for key, name in (("proto", X_PROTO), ("host", X_HOST)) if plain[name]
-        }
-    hops = forwarded_hops(",".join(value.decode("latin-1") for _, value in given))
+        last = {key: plain[name][-1] for key, name in (("proto", X_PROTO), ("host", X_HOST)) if plain[name]}
+        return _last_untrusted([{"for": each} for each in plain[X_FOR]], trusted) | last
+    return _last_untrusted(forwarded_hops(",".join(value.decode("latin-1") for _, value in given)), trusted)
+
+
+def _last_untrusted(hops: list[Hop], trusted: tuple[Network, ...]) -> Hop:
     for hop in reversed(hops):
         address = _client(hop.get("for", ""))
         if address is None:
@@ -150,15 +148,6 @@ def _client(text: str) -> Address | None:
         return address_in(text[1:].partition("]")[0])
     name, _, port = text.partition(":")
     return address_in(name if port.isdigit() else text)
-
-
-def _first_untrusted(clients: list[Address | None], trusted: tuple[Network, ...]) -> Address | None:
-    for place, address in reversed(list(enumerate(clients))):
-        if address is None:
-            return None
-        if place == 0 or not any(address in network for network in trusted):
-            return address
-    return None
 
 
 def _listed(given: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:

@@ -6,9 +6,10 @@ An unexpected exception ends here: the client gets a problem, the log gets the t
 import logging
 import re
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from holdfast.core.contract import Clock
 from holdfast.core.ids import new_id
-from holdfast.web.contract import AsgiApp, AsgiMessage, Receive, Scope, Send
 from holdfast.web.metrics import Metrics
 from holdfast.web.problems import respond
 
@@ -36,7 +37,7 @@ QUIET = ("/healthz", "/readyz", "/metrics")
 class RequestLog:
     """The outermost middleware but one."""
 
-    def __init__(self, app: AsgiApp, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock, metrics: Metrics) -> None:
         self._app = app
         self._clock = clock
         self._metrics = metrics
@@ -95,7 +96,7 @@ class _ResponseSender:
         self.status = 0
         self.began: float | None = None
 
-    async def send(self, message: AsgiMessage) -> None:
+    async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self.began = message["status"], self._clock.monotonic()
             headers = message.get("headers", ())

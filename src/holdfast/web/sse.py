@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
-from holdfast.core.events import Event, ReasoningDelta, TextDelta, ToolOutput
+from holdfast.core.events import ReasoningDelta, TextDelta, ToolOutput
 from holdfast.host import Numbered
 
 TEXT_EVENTS = (TextDelta, ReasoningDelta, ToolOutput)
@@ -23,33 +24,21 @@ def encode_events(events: Sequence[Numbered]) -> bytes:
 
 def merge_text(events: Sequence[Numbered]) -> list[Numbered]:
     """The same events with adjacent pieces of one text merged, under the number of the last piece."""
-    kept: list[Numbered] = []
-    texts: list[str] = []
-
-    def settle() -> None:
-        if len(texts) > 1:
-            last: Any = kept[-1].event
-            kept[-1] = replace(kept[-1], event=replace(last, text="".join(texts)))
-        texts.clear()
-
-    for numbered in events:
-        event = numbered.event
-        if texts and _same_text(kept[-1].event, event):
-            kept[-1] = numbered
-        else:
-            settle()
-            kept.append(numbered)
-        if isinstance(event, TEXT_EVENTS):
-            texts.append(event.text)
-    settle()
-    return kept
+    return [_merged(list(pieces)) for _, pieces in groupby(events, key=_text_of)]
 
 
-def _same_text(one: Event, other: Event) -> bool:
-    return (
-        type(one) is type(other)
-        and isinstance(one, TEXT_EVENTS)
-        and isinstance(other, TEXT_EVENTS)
-        and (one.session_id, one.turn_id) == (other.session_id, other.turn_id)
-        and getattr(one, "call_id", "") == getattr(other, "call_id", "")
-    )
+def _merged(pieces: Sequence[Numbered]) -> Numbered:
+    last = pieces[-1]
+    if len(pieces) == 1:
+        return last
+    event: Any = last.event
+    text = "".join(getattr(each.event, "text", "") for each in pieces)
+    return replace(last, event=replace(event, text=text))
+
+
+def _text_of(numbered: Numbered) -> tuple[object, ...]:
+    """Which text an event is a piece of; any other event stands for itself."""
+    event = numbered.event
+    if not isinstance(event, TEXT_EVENTS):
+        return (id(numbered),)
+    return type(event), event.session_id, event.turn_id, getattr(event, "call_id", "")

@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 EVENTS = "text/event-stream"
 PING = b": ping\n\n"
-FIRST_PING_SECONDS, PING_SECONDS = 1.0, 15.0
-"""How often a quiet stream sends a comment; the first comes early, because it carries the headers."""
+PING_SECONDS = 15.0
+"""How often a quiet stream sends a comment."""
 SHORTEST_PAUSE, PAUSE_FOR_EACH, LONGEST_PAUSE = 0.02, 0.0001, 0.2
 """The pause between two chunks of text, in seconds: short enough to look like typing."""
 
@@ -93,10 +93,6 @@ class OpenStreams:
             await source.aclose()
 
 
-class LastChunk(bytes):
-    """The last chunk: the end of the response is sent with it."""
-
-
 class StreamResponse(StreamingResponse):
     """A response in chunks that ends when its client leaves, with comments while it is quiet."""
 
@@ -145,12 +141,9 @@ class StreamResponse(StreamingResponse):
             await heartbeat.send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             )
-            more = True
             async for chunk in chunks:
-                more = not isinstance(chunk, LastChunk)
-                await heartbeat.send({"type": "http.response.body", "body": chunk, "more_body": more})
-            if more:
-                await heartbeat.send({"type": "http.response.body", "body": b"", "more_body": False})
+                await heartbeat.send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await heartbeat.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Heartbeat:
@@ -162,14 +155,12 @@ class _Heartbeat:
         self._last = self._loop.time()
         self._sending = True
         self._ping: asyncio.Task[None] | None = None
-        self._silent = True
-        self._timer = self._loop.call_later(FIRST_PING_SECONDS, self._look)
+        self._timer = self._loop.call_later(PING_SECONDS, self._look)
 
     async def send(self, message: Message) -> None:
         self._sending = True
         await self._send(message)
         self._sending = False
-        self._silent = self._silent and message["type"] == "http.response.start"
         self._last = self._loop.time()
 
     def stop(self) -> None:
@@ -179,11 +170,11 @@ class _Heartbeat:
 
     def _look(self) -> None:
         now = self._loop.time()
-        if not self._sending and (self._silent or now - self._last >= PING_SECONDS):
+        if not self._sending and now - self._last >= PING_SECONDS:
             self._ping = self._loop.create_task(self._say())
-            self._last, self._silent = now, False
+            self._last = now
         left = max(0.0, self._last + PING_SECONDS - now) or PING_SECONDS
-        self._timer = self._loop.call_later(FIRST_PING_SECONDS if self._silent else left, self._look)
+        self._timer = self._loop.call_later(left, self._look)
 
     async def _say(self) -> None:
         await self._send({"type": "http.response.body", "body": PING, "more_body": True})

@@ -1,22 +1,32 @@
 """The responses of the API: the host's dataclasses as typed JSON. Times are milliseconds since 1970."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from holdfast.agent import Unfinished
-from holdfast.host import Accepted, OpenAsk
-from holdfast.sessions.contract import InboxMessage, StoredMessage, TurnRecord
+from holdfast.host.contract import State
 
-State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
 Mode = Literal["queue", "steer", "interrupt"]
 Decision = Literal["yes", "always", "no"]
-DECISIONS: tuple[Decision, ...] = ("yes", "always", "no")
 
 
 def milliseconds(microseconds: int) -> int:
     """The store's time in the unit of the API."""
     return microseconds // 1000
+
+
+StoreTime = Annotated[int, BeforeValidator(milliseconds)]
+"""A time that is read from an object of the store."""
+
+
+class View(BaseModel):
+    """A response whose fields are read from the attributes of a dataclass."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, given: object) -> Self:
+        return cls.model_validate(given)
 
 
 class SessionView(BaseModel):
@@ -56,7 +66,7 @@ class LineageView(BaseModel):
     messages: int
 
 
-class UnfinishedView(BaseModel):
+class UnfinishedView(View):
     """A turn that a crash cut off. It can be resumed, retried or dropped."""
 
     turn_id: str
@@ -65,44 +75,24 @@ class UnfinishedView(BaseModel):
     open_calls: list[str]
     partial: str
 
-    @classmethod
-    def of(cls, given: Unfinished) -> "UnfinishedView":
-        return cls(
-            turn_id=given.turn_id,
-            said=given.said,
-            finished_calls=given.finished_calls,
-            open_calls=list(given.open_calls),
-            partial=given.partial,
-        )
 
-
-class FailedView(BaseModel):
+class FailedView(View):
     """The last turn, which failed; its message can be sent again."""
 
-    turn_id: str
-    error: str
-
-    @classmethod
-    def of(cls, given: TurnRecord) -> "FailedView":
-        return cls(turn_id=given.id, error=given.reason or "")
+    turn_id: str = Field(validation_alias="id")
+    error: Annotated[str, BeforeValidator(lambda reason: reason or "")] = Field(validation_alias="reason")
 
 
-class WaitingView(BaseModel):
+class WaitingView(View):
     """A message that waits."""
 
-    inbox_id: int
+    inbox_id: int = Field(validation_alias="id")
     mode: Mode
-    at: int
+    at: StoreTime = Field(validation_alias="created")
     message: dict[str, Any]
 
-    @classmethod
-    def of(cls, given: InboxMessage) -> "WaitingView":
-        return cls(
-            inbox_id=given.id, mode=given.mode, at=milliseconds(given.created), message=dict(given.message)
-        )
 
-
-class AskView(BaseModel):
+class AskView(View):
     """An approval or a question that a turn waits for."""
 
     ask_id: str
@@ -120,23 +110,6 @@ class AskView(BaseModel):
     choices: list[str] = []
     seconds_left: float
 
-    @classmethod
-    def of(cls, given: OpenAsk) -> "AskView":
-        return cls(
-            ask_id=given.ask_id,
-            turn_id=given.turn_id,
-            call_id=given.call_id,
-            kind=given.kind,
-            subject=given.subject,
-            subject_kind=given.subject_kind,
-            reason=given.reason,
-            destructive=given.destructive,
-            decisions=[each for each in DECISIONS if each in given.decisions],
-            question=given.question,
-            choices=list(given.choices),
-            seconds_left=given.seconds_left,
-        )
-
 
 class SessionDetail(SessionView):
     """A conversation with all that a page needs to show it."""
@@ -151,26 +124,15 @@ class SessionDetail(SessionView):
     asks: list[AskView]
 
 
-class MessageView(BaseModel):
+class MessageView(View):
     """One message of a transcript, in OpenAI's chat shape."""
 
     seq: int
     session_id: str
     turn_id: str | None
-    at: int
+    at: StoreTime = Field(validation_alias="created")
     carried: bool = Field(description="a copy that a compaction made")
     message: dict[str, Any]
-
-    @classmethod
-    def of(cls, given: StoredMessage) -> "MessageView":
-        return cls(
-            seq=given.seq,
-            session_id=given.session_id,
-            turn_id=given.turn_id,
-            at=milliseconds(given.created),
-            carried=given.carried,
-            message=dict(given.message),
-        )
 
 
 class MessagePage(BaseModel):
@@ -178,22 +140,13 @@ class MessagePage(BaseModel):
     has_more: bool = Field(description="whether there are more in this direction")
 
 
-class AcceptedView(BaseModel):
+class AcceptedView(View):
     """A message is stored and will not be lost."""
 
     inbox_id: int
     session_id: str
     mode: Mode
     interrupts: str | None = Field(description="the turn that it interrupts")
-
-    @classmethod
-    def of(cls, given: Accepted) -> "AcceptedView":
-        return cls(
-            inbox_id=given.inbox_id,
-            session_id=given.session_id,
-            mode=given.mode,
-            interrupts=given.interrupts,
-        )
 
 
 class InterruptedView(BaseModel):

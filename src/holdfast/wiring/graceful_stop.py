@@ -8,6 +8,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
@@ -38,6 +39,13 @@ class GracefulStop:
         """Ask the command to end."""
         self.requested.set()
 
+    async def wait_for(self, work: "asyncio.Future[Any]") -> bool:
+        """Wait until the work is done, or a stop is requested before; returns whether it is done."""
+        stop = asyncio.ensure_future(self.requested.wait())
+        await asyncio.wait([work, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        return work.done()
+
     def raise_signal(self) -> None:
         """Raise the exception that ends the command with the exit code of the signal, if one came."""
         if self.signal == signal.SIGINT:
@@ -57,7 +65,7 @@ class GracefulStop:
         self.signal = self.signal or signum
         self.requested.set()
 
-    async def close(self, host: Host, settings: Settings) -> list[str]:
+    async def close(self, host: Host, settings: Settings) -> None:
         """Close the host within one budget, and report the steps that take long."""
         budget = self._budget = ShutdownBudget(max(SHUTDOWN_SECONDS, settings.memory.drain_s), SystemClock())
         self._watchdog.arm(lambda: ", ".join(budget.waiting_for) or "the end of the program")
@@ -68,7 +76,6 @@ class GracefulStop:
             reporting.cancel()
         for line in owed:
             self._say(line)
-        return owed
 
     async def _report_waits(self, budget: ShutdownBudget) -> None:
         """Report each stage that takes long enough for a person to notice."""
@@ -104,10 +111,7 @@ async def open_host(
 
 async def _opened(host: Host, leaving: GracefulStop) -> Host:
     opening = asyncio.ensure_future(host.__aenter__())
-    stop = asyncio.ensure_future(leaving.requested.wait())
-    await asyncio.wait([opening, stop], return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if not opening.done():
+    if not await leaving.wait_for(opening):
         opening.cancel()
         leaving.raise_signal()
     return await opening

@@ -1,11 +1,11 @@
 """Lets memory providers ask the model: one question and one whole answer, from a thread of memory."""
 
 import asyncio
-from contextlib import aclosing
 
+from holdfast.agent.answer import whole_answer
 from holdfast.core.errors import AnswerEmpty, ModelUnreachable
 from holdfast.memory.contract import TextCompletion
-from holdfast.models.contract import Model, ModelRequest, Retrying, TextPiece
+from holdfast.models.contract import Model, ModelRequest
 
 ANSWER_TOKENS = 4_000
 # Longer than all retries of a model take together.
@@ -32,13 +32,7 @@ def complete_with(model: Model, loop: asyncio.AbstractEventLoop) -> TextCompleti
 
 async def _whole_answer(model: Model, system: str, text: str) -> str:
     request = ModelRequest(system, [{"role": "user", "content": text}], max_output_tokens=ANSWER_TOKENS)
-    texts: list[str] = []
-    async with aclosing(model.stream(request)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Retrying):
-                texts = []
-            elif isinstance(piece, TextPiece):
-                texts.append(piece.text)
-    if not "".join(texts).strip():
+    answer = (await whole_answer(model, request)).text
+    if not answer.strip():
         raise AnswerEmpty(model.traits.name, "the answer was empty")
-    return "".join(texts)
+    return answer

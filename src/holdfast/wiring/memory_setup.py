@@ -3,7 +3,7 @@
 import inspect
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -43,10 +43,9 @@ def plugins_folder(settings: Settings) -> Path:
     return Path(settings.memory.plugins) if settings.memory.plugins else data_folder() / "memory_providers"
 
 
-def load_providers_of(settings: Settings, environment: Mapping[str, str] | None = None) -> LoadResult:
+def load_providers_of(settings: Settings) -> LoadResult:
     """Load the memory providers that the settings name, without lanes: for reading, not for deliveries."""
     store = config_store()
-    variables = os.environ if environment is None else environment
 
     def configure(provider: str, fields: Sequence[ConfigField]) -> ProviderConfig:
         for file in (store.settings, store.secrets):
@@ -56,7 +55,7 @@ def load_providers_of(settings: Settings, environment: Mapping[str, str] | None 
             stored = store.read(provider) if fields else {}
         except InvalidInput as problem:
             raise ProviderInvalid(provider, str(problem)) from problem
-        return resolve_config(fields, stored, variables)
+        return resolve_config(fields, stored, os.environ)
 
     unsafe = [problem for name in settings.memory.providers if (problem := _unsafe_named(name))]
     refused = {problem.provider for problem in unsafe}
@@ -66,7 +65,7 @@ def load_providers_of(settings: Settings, environment: Mapping[str, str] | None 
         None if unsafe_plugins else plugins_folder(settings),
         configure,
         seconds=settings.memory.start_s,
-        **_offered(variables),
+        **_offered(),
     )
     loaded.problems.extend(unsafe + unsafe_plugins)
     return loaded
@@ -91,7 +90,7 @@ def make_provider_of(settings: Settings, name: str) -> GatedProvider:
     if unsafe_plugins := _unsafe_plugins(settings):
         raise unsafe_plugins[0]
     folder, seconds = plugins_folder(settings), settings.memory.start_s
-    return make_provider(name, folder, seconds=seconds, **_offered(os.environ))
+    return make_provider(name, folder, seconds=seconds, **_offered())
 
 
 def is_plugin(settings: Settings, name: str) -> bool:
@@ -100,9 +99,9 @@ def is_plugin(settings: Settings, name: str) -> bool:
     return (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
 
 
-def _offered(environment: Mapping[str, str]) -> dict[str, object]:
+def _offered() -> dict[str, object]:
     """The arguments that the factory of a provider may take by name."""
-    return {"folder": data_folder(), "clock": SystemClock(), "environment": environment}
+    return {"folder": data_folder(), "clock": SystemClock(), "environment": os.environ}
 
 
 def build_memory(

@@ -1,11 +1,9 @@
 """Opens the language model that the settings, the environment or this machine offer."""
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import ModelMissing
@@ -70,14 +68,13 @@ def _open_script(path: Path) -> OpenedModel:
 
 def _open_on_this_machine(settings: ModelSettings, choice: ModelChoice) -> Model:
     try:
-        embedded = importlib.import_module("holdfast.models.embedded")
+        from holdfast.models.embedded import open_embedded, open_gguf
+
         if choice.provider == "gguf":
             file = Path(choice.name).expanduser()
-            opened = embedded.open_gguf(file, context=settings.context_window, clock=SystemClock())
-        else:
-            opened = embedded.open_embedded(data_folder(), clock=SystemClock())
+            return open_gguf(file, context=settings.context_window, clock=SystemClock())
+        return open_embedded(data_folder(), clock=SystemClock())
     except (ImportError, ModelMissing) as cause:
         if settings.provider and isinstance(cause, ModelMissing):
             raise
         raise ModelMissing(f"{choice.reason}, and {cause}. {WHAT_TO_SET}") from cause
-    return cast(Model, opened)

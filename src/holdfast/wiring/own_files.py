@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_state_path
@@ -20,18 +20,17 @@ from holdfast.providers.loader import HERMES
 from holdfast.wiring.folders import config_folder, data_folder, log_folder
 from holdfast.wiring.memory_setup import config_store, plugins_folder
 from holdfast.wiring.settings_loader import settings_path
+from holdfast.wiring.store_opener import usual_store
 
-STORE_FILE = "holdfast.db"
 BESIDE_STORE = ("", "-wal", "-shm", "-journal")
 
 
-def own_files(settings: Settings, environment: Mapping[str, str] | None = None) -> OwnFiles:
+def own_files(settings: Settings) -> OwnFiles:
     """The files of this installation with these settings. Blocks on the disk."""
-    variables = os.environ if environment is None else environment
     return OwnFiles.of(
         folders=own_folders(),
         program=[*_program(), *_named_code(settings)],
-        files=[*_obeyed(settings), *_files(settings, variables)],
+        files=[*_obeyed(settings), *_files(settings)],
     )
 
 
@@ -53,18 +52,18 @@ def _obeyed(settings: Settings) -> Iterator[Path]:
         yield from _links(folder)
 
 
-def _files(settings: Settings, variables: Mapping[str, str]) -> Iterator[Path]:
+def _files(settings: Settings) -> Iterator[Path]:
     configured = config_store()
     yield from (settings_path(), configured.settings, configured.secrets, data_folder() / "web-token")
     scheme, _, rest = settings.store.url.partition("://")
-    store = Path(rest[1:]) if scheme == "sqlite" else data_folder() / STORE_FILE
+    store = Path(rest[1:]) if scheme == "sqlite" else usual_store()
     yield from (store.with_name(store.name + end) for end in BESIDE_STORE if store.name)
     if scheme.startswith("postgres"):
         home = Path.home()
-        yield Path(variables.get("PGPASSFILE") or home / ".pgpass")
-        yield Path(variables.get("PGSERVICEFILE") or home / ".pg_service.conf")
-    if variables.get("HERMES_HOME"):
-        yield Path(variables["HERMES_HOME"]).expanduser()
+        yield Path(os.environ.get("PGPASSFILE") or home / ".pgpass")
+        yield Path(os.environ.get("PGSERVICEFILE") or home / ".pg_service.conf")
+    if os.environ.get("HERMES_HOME"):
+        yield Path(os.environ["HERMES_HOME"]).expanduser()
     for name in settings.memory.providers:
         if name.startswith(HERMES):
             yield Path(name.removeprefix(HERMES)).expanduser()

@@ -13,16 +13,17 @@ from holdfast.wiring.folders import data_folder
 
 def has_store(settings: Settings) -> bool:
     """Whether there is a store: the settings name one, or the default file exists."""
-    return bool(settings.store.url) or _usual_store().exists()
+    return bool(settings.store.url) or usual_store().exists()
 
 
-def _usual_store() -> Path:
+def usual_store() -> Path:
+    """Where the store is unless the settings name another."""
     return data_folder() / "holdfast.db"
 
 
 def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """Open the session store that the settings name; `create=False` refuses to create a new one."""
-    url = settings.store.url or f"sqlite:///{_usual_store()}"
+    url = settings.store.url or f"sqlite:///{usual_store()}"
     return SessionDB.open(url, patience=settings.store.busy_timeout_s, create=create)
 
 

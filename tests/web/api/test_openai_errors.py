@@ -1,5 +1,6 @@
 """Errors of the model as the `openai` SDK meets them: its exceptions, asked once, and nothing left behind."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -140,12 +141,13 @@ def test_an_interrupted_turn_is_not_asked_again(in_memory: SessionDB, wait: Wait
     async def scenario() -> None:
         script = [["half ", Delay(60)], "it was asked again"]
         async with served(in_memory, script) as server, client(server) as sdk:
+            stopping: set[asyncio.Task[bool]] = set()
 
-            async def stop(event: Event) -> None:
+            def stop(event: Event) -> None:
                 if isinstance(event, TextDelta):
-                    await server.host.interrupt(event.session_id)
+                    stopping.add(asyncio.create_task(server.host.interrupt(event.session_id)))
 
-            server.host.watch(lambda event: server.web.background.spawn(stop(event)))
+            server.host.watch(stop)
             with pytest.raises(openai.ConflictError, match="interrupted"):
                 await ask(sdk, "chat")
 

@@ -61,11 +61,13 @@ class ShortHistory(FileHistory):
 
 @dataclass(frozen=True, slots=True)
 class PromptActions:
-    """What the keys call."""
+    """What the keys call, and what gives the texts above and below the input."""
 
     submit: Callable[[str], None]
     interrupt: Callable[[Buffer], None]
     leave: Callable[[], None]
+    above: Callable[[], AnyFormattedText]
+    below: Callable[[], AnyFormattedText]
 
 
 def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
@@ -110,27 +112,19 @@ def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
     return keys
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFrame:
-    """The texts above and below the input."""
-
-    above: Callable[[], AnyFormattedText]
-    below: Callable[[], AnyFormattedText]
-
-
 def make_prompt(
-    actions: PromptActions, frame: PromptFrame, completer: Completer, history: Path | None, output: Output
+    actions: PromptActions, completer: Completer, history: Path | None, output: Output
 ) -> PromptSession[str]:
     """The prompt; it returns no text, `actions.submit` gets each line."""
     kept: History = ShortHistory(str(history)) if history else InMemoryHistory()
     session: PromptSession[str] = PromptSession(
-        frame.above,
+        actions.above,
         multiline=True,
         completer=completer,
         complete_while_typing=Condition(lambda: session.default_buffer.text.startswith("/")),
         history=kept,
         key_bindings=bindings(actions, PastedTexts()),
-        bottom_toolbar=frame.below,
+        bottom_toolbar=actions.below,
         prompt_continuation="  ",
         erase_when_done=True,
         enable_suspend=True,

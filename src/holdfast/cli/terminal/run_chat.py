@@ -10,7 +10,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from holdfast.cli.session_lookup import find_on_host
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.completion import ChatCompleter, history_file
-from holdfast.cli.terminal.prompt import PromptActions, PromptFrame, make_prompt
+from holdfast.cli.terminal.prompt import PromptActions, make_prompt
 from holdfast.cli.terminal.recovery_prompt import RecoveryPrompt, needs_decision
 from holdfast.cli.terminal.reflow import wraps_anew
 from holdfast.cli.terminal.screen import Screen
@@ -77,13 +77,13 @@ def farewell(chat: Chat) -> None:
 
 async def converse(chat: Chat, leaving: GracefulStop, wanted: str | None) -> None:
     """Keep the prompt up until it is time to leave."""
-    actions = PromptActions(chat.submit, chat.interrupt, leaving.request)
+    actions = PromptActions(chat.submit, chat.interrupt, leaving.request, chat.above, chat.below)
     try:
         history = history_file(data_folder())
     except OSError:
         history = None  # the prompt works without a history
     output = create_output(stdout=sys.stdout)
-    prompt = make_prompt(actions, PromptFrame(chat.above, chat.below), ChatCompleter(ABOUT), history, output)
+    prompt = make_prompt(actions, ChatCompleter(ABOUT), history, output)
     prompt.app.before_render += chat.screen.before_drawing
     with patch_stdout(raw=True):
         tasks = [

@@ -126,10 +126,7 @@ class Screen:
 
     def _written(self, task: "asyncio.Task[None]") -> None:
         self._writing = None
-        if not task.cancelled():
-            with suppress(OSError):
-                error = task.exception()
-                if error is not None:
-                    raise error
+        with suppress(OSError, asyncio.CancelledError):
+            task.result()
         if self._pending and not self.gone:
             self._write_soon()

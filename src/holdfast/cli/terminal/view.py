@@ -89,16 +89,13 @@ class TerminalView:
 
     def close(self) -> None:
         """Print the open line of an unfinished answer."""
-        self._close_line()
-
-    def _close_line(self) -> None:
         self.line.feed(self._clean.close())
         self.line.close()
 
     # the turn
 
     def _show_message(self, event: ev.TurnStarted | ev.MessageJoined) -> None:
-        self._close_line()
+        self.close()
         self.waiting.pop(event.inbox_id, None)
         self.print_user_message(event.text, joined=isinstance(event, ev.MessageJoined))
         self.doing = "thinking"
@@ -124,7 +121,7 @@ class TerminalView:
         self._forget_asks()
 
     def _end(self, event: ev.TurnCompleted | ev.TurnInterrupted | ev.TurnFailed) -> None:
-        self._close_line()
+        self.close()
         self.tools.clear()
         self._forget_asks()
         self.began, self.doing = None, ""
@@ -148,7 +145,7 @@ class TerminalView:
 
     def _show_tool(self, event: ev.ToolStarted | ev.ToolOutput | ev.ToolFinished) -> None:
         if isinstance(event, ev.ToolStarted):
-            self._close_line()
+            self.close()
             summary = tool_summary(event.arguments)
             self.tools[event.call_id] = RunningTool(event.name, summary, self._clock.monotonic())
             self.doing = f"running {one_line(event.name, 30)}"
@@ -175,7 +172,7 @@ class TerminalView:
         # One at a time, so that a person never answers another ask than the one they read.
         current = next(iter(self._asks.values()), None)
         if current is not None and current is not self.ask:
-            self._close_line()
+            self.close()
             for line in ask_lines(current):
                 self._screen.print(line)
         self.ask = current
@@ -189,7 +186,7 @@ class TerminalView:
     def _show_note(self, event: ev.Event) -> None:
         match event:
             case ev.ModelRetrying():
-                self._close_line()
+                self.close()
                 self.line.begin_anew()
                 again = " The answer begins again." if event.partial else ""
                 self.note(f"⟳ {event.problem} Trying again in {event.delay:.0f} s.{again}", "yellow")
@@ -204,10 +201,10 @@ class TerminalView:
             case ev.DelegateFinished():
                 self.note(f"⇠ subagent {'is done' if event.ok else 'failed'}")
             case ev.Notice():
-                self._close_line()
+                self.close()
                 self.note(f"ⓘ {event.text}", "yellow")
             case ev.SessionTrouble():
-                self._close_line()
+                self.close()
                 self.note(f"! {event.error} Your messages wait.", "red")
             case ev.SessionMoved():
                 self._show_move(event)

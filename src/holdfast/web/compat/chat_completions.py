@@ -6,40 +6,37 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from holdfast.models.contract import Usage
+from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerDelta, AnswerFailed, ApiRequest, ApiTurn
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import chat_messages, refuse_unsupported, session_of, split
 from holdfast.web.contract import WebDep, WebParts
 from holdfast.web.problems import openai_error_responses, request_id
-from holdfast.web.streams import EVENTS, LastChunk, StreamResponse
+from holdfast.web.streams import EVENTS, StreamResponse
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
-class LenientModel(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-
-class ChatPart(LenientModel):
+class ChatPart(LenientBody):
     type: str
     text: str | None = None
 
 
-class ChatMessage(LenientModel):
+class ChatMessage(LenientBody):
     role: Role
     content: str | list[ChatPart] | None = None
 
 
-class StreamOptions(LenientModel):
+class StreamOptions(LenientBody):
     include_usage: bool | None = None
 
 
-class ChatRequest(LenientModel):
+class ChatRequest(LenientBody):
     """A chat completion as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
@@ -123,7 +120,6 @@ class _ChatFormat:
     """One turn in the shape of a chat completion."""
 
     def __init__(self, web: WebParts, turn: ApiTurn, request: str) -> None:
-        self._web = web
         self._turn = turn
         self._request = request
         self._model = web.host.model.name if web.host.model else "holdfast"
@@ -139,19 +135,18 @@ class _ChatFormat:
         )
 
     async def chunks(self, source: DeltaStream, usage: bool) -> AsyncGenerator[bytes, None]:
-        before = self._delta({"role": "assistant", "content": ""})
+        yield self._delta({"role": "assistant", "content": ""})
         try:
             async with aclosing(source) as pieces:
                 async for piece in pieces:
-                    yield before + self._piece(piece)
-                    before = b""
+                    yield self._piece(piece)
         except AnswerFailed as failed:
-            yield before + _data(failed.fault.body(self._request))
+            yield _data(failed.fault.body(self._request))
             return
-        end = before + self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
+        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.usage).model_dump())
-        yield LastChunk(end + b"data: [DONE]\n\n")
+        yield end + b"data: [DONE]\n\n"
 
     def _piece(self, piece: AnswerDelta) -> bytes:
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 from starlette.requests import Request
 
@@ -17,16 +18,11 @@ HEAD_SECONDS = 15.0
 async def wait_for_answer(request: Request, turn: ApiTurn) -> None:
     """Run the turn to its end; it is stopped when the client leaves."""
     work = asyncio.create_task(_run(turn))
-    leaving = asyncio.create_task(_gone(request))
     try:
-        await asyncio.wait([work, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise _away()
-        work.result()
+        await _wait_for(work, request)
     finally:
-        leaving.cancel()
         work.cancel()
-        await asyncio.wait([work, leaving])
+        await asyncio.wait([work])
 
 
 class DeltaStream:
@@ -39,23 +35,11 @@ class DeltaStream:
 
     async def start(self, request: Request) -> None:
         """Wait for the first part, up to `HEAD_SECONDS`; raises the error of a turn that failed before it."""
-        leaving = asyncio.create_task(_gone(request))
         try:
-            both = [self._first, leaving]
-            await asyncio.wait(both, timeout=HEAD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            self._require_client(leaving)
+            await _wait_for(self._first, request, HEAD_SECONDS)
         except BaseException:
             await self.aclose()
             raise
-        finally:
-            leaving.cancel()
-            await asyncio.wait([leaving])
-
-    def _require_client(self, leaving: "asyncio.Task[None]") -> None:
-        if self._first.done():
-            self._first.result()
-        elif leaving.done():
-            raise _away()
 
     def __aiter__(self) -> "DeltaStream":
         return self
@@ -82,10 +66,20 @@ async def _run(turn: ApiTurn) -> None:
             pass
 
 
+async def _wait_for(work: "asyncio.Future[Any]", request: Request, seconds: float | None = None) -> None:
+    """Wait, so long at most; raises the error of the work, or that the client left before its end."""
+    leaving = asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait([work, leaving], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+        elif leaving.done():
+            raise ProblemRaised(AWAY, "client_gone", "the client did not wait for its answer.", "")
+    finally:
+        leaving.cancel()
+        await asyncio.wait([leaving])
+
+
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _away() -> ProblemRaised:
-    return ProblemRaised(AWAY, "client_gone", "the client did not wait for its answer.", "")

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from holdfast.core.ids import new_id
+from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerFailed, ApiRequest, ApiTurn
-from holdfast.web.compat.chat_completions import LenientModel, Role
+from holdfast.web.compat.chat_completions import ChatPart, Role
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import (
     refusal,
@@ -28,22 +29,17 @@ router = APIRouter(prefix="/v1", tags=["openai"])
 PREFIX = "resp_"
 
 
-class InputPart(LenientModel):
-    type: str
-    text: str | None = None
-
-
-class InputItem(LenientModel):
+class InputItem(LenientBody):
     type: str = "message"
     role: Role | None = None
-    content: str | list[InputPart] | None = None
+    content: str | list[ChatPart] | None = None
 
 
-class ConversationRef(LenientModel):
+class ConversationRef(LenientBody):
     id: str
 
 
-class ResponseRequest(LenientModel):
+class ResponseRequest(LenientBody):
     """A response as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
@@ -100,7 +96,6 @@ class _ResponseFormat:
     """One turn in the shape of a response."""
 
     def __init__(self, web: WebParts, turn: ApiTurn, given: Mapping[str, Any]) -> None:
-        self._web = web
         self._turn = turn
         self._given = given
         self._model = web.host.model.name if web.host.model else "holdfast"
@@ -140,39 +135,28 @@ class _ResponseFormat:
             else None,
         }
 
-    async def chunks(self, pieces: DeltaStream) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, source: DeltaStream) -> AsyncGenerator[bytes, None]:
+        where = {"item_id": self._item_id, "output_index": 0, "content_index": 0}
         yield self._event("response.created", response=self.whole("in_progress"))
         yield self._event("response.in_progress", response=self.whole("in_progress"))
+        empty = {**self._item("in_progress"), "content": []}
+        yield self._event("response.output_item.added", output_index=0, item=empty)
+        yield self._event("response.content_part.added", **where, part={**self._part(), "text": ""})
         try:
-            async with aclosing(self._opened(pieces)) as opened:
-                async for chunk in opened:
-                    yield chunk
+            async with aclosing(source) as pieces:
+                async for piece in pieces:
+                    if piece.text:
+                        delta = {"delta": piece.text, "logprobs": []}
+                        yield self._event("response.output_text.delta", **where, **delta)
         except AnswerFailed as failed:
             error = {"code": failed.fault.code, "message": str(failed)}
             yield self._event("response.failed", response=self.whole("failed", error))
             return
         part = self._part()
-        where = self._where()
         yield self._event("response.output_text.done", **where, text=part["text"], logprobs=[])
         yield self._event("response.content_part.done", **where, part=part)
         yield self._event("response.output_item.done", output_index=0, item=self._item("completed"))
         yield self._event("response.completed", response=self.whole("completed"))
-
-    async def _opened(self, source: DeltaStream) -> AsyncGenerator[bytes, None]:
-        empty = {"type": "output_text", "text": "", "annotations": []}
-        yield self._event(
-            "response.output_item.added", output_index=0, item={**self._item("in_progress"), "content": []}
-        )
-        yield self._event("response.content_part.added", **self._where(), part=empty)
-        async with aclosing(source) as pieces:
-            async for piece in pieces:
-                if piece.text:
-                    yield self._event(
-                        "response.output_text.delta", **self._where(), delta=piece.text, logprobs=[]
-                    )
-
-    def _where(self) -> dict[str, Any]:
-        return {"item_id": self._item_id, "output_index": 0, "content_index": 0}
 
     @property
     def _item_id(self) -> str:

@@ -105,6 +105,11 @@ function asked(kind) {
   };
 }
 
+function askClosed(state, { ask_id, outcome }) {
+  const asks = state.asks.filter((ask) => ask.ask_id !== ask_id);
+  return { ...state, asks, closed: { ...state.closed, [ask_id]: outcome } };
+}
+
 function lost(state, turnId) {
   if (!state.live || state.live.turnId !== turnId) return state;
   const gone = {
@@ -217,11 +222,7 @@ const SERVER = {
   ),
   ApprovalAsked: asked("approval"),
   QuestionAsked: asked("question"),
-  AskClosed: (state, event) => ({
-    ...state,
-    asks: state.asks.filter((ask) => ask.ask_id !== event.ask_id),
-    closed: { ...state.closed, [event.ask_id]: event.outcome || "closed" },
-  }),
+  AskClosed: (state, event) => askClosed(state, { ...event, outcome: event.outcome || "closed" }),
   MessageJoined: (state, event) => ({
     ...inTurn((live) => ({
       ...live,
@@ -373,11 +374,7 @@ const PAGE = {
     waiting: without(state.waiting, inbox_id),
     taken: { ...state.taken, [inbox_id]: true },
   }),
-  "page.answered": (state, { ask_id, outcome }) => ({
-    ...state,
-    asks: state.asks.filter((ask) => ask.ask_id !== ask_id),
-    closed: { ...state.closed, [ask_id]: outcome },
-  }),
+  "page.answered": askClosed,
   "page.named": (state, { title }) => ({ ...state, title }),
   "page.reload": (state) => ({ ...state, stale: state.stale + 1 }),
   "page.seen": wentOn,

@@ -5,7 +5,7 @@ import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
 import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
-import { ROOT, api, begin } from "./wire.js";
+import { ROOT, api, begin, messageBody } from "./wire.js";
 
 class Page {
   constructor(root) {
@@ -150,8 +150,7 @@ class Page {
     if (this.session) return this.session.send(content, mode, key);
     const previous = this.previous ? { prev_session_id: this.previous } : {};
     // By its key, a second try after a failure finds the conversation that the first one began.
-    const message = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
-    const { view, stream } = await begin({ ...previous, message });
+    const { view, stream } = await begin({ ...previous, message: messageBody(content, mode, key) });
     drafts.write(NEW, "");
     this.list.put({ ...view, state: "running" });
     this._leaveBegun();
@@ -165,11 +164,7 @@ class Page {
   async _resend(content, key) {
     this.editing.branch ??= await this.session.truncate(this.editing.item);
     const { id } = this.editing.branch;
-    await api(
-      "POST",
-      `/sessions/${encodeURIComponent(id)}/send`,
-      typeof content === "string" ? { text: content, mode: "queue", key } : { content, mode: "queue", key },
-    );
+    await api("POST", `/sessions/${encodeURIComponent(id)}/send`, messageBody(content, "queue", key));
     this.editing = null;
     this.go(id);
   }

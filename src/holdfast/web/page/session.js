@@ -1,7 +1,7 @@
 // Owns one open conversation: follows its stream, loads stored messages around the visible ones, and sends the
 // person's actions to the server. Its data is in `state`, folded by `fold.js`; the renderer is notified of each change.
 import { blank, fold } from "./fold.js";
-import { api, follow, query } from "./wire.js";
+import { api, follow, messageBody, query } from "./wire.js";
 
 const PAGE_SIZE = 100;
 const HIDDEN_MS = 60_000;
@@ -120,13 +120,7 @@ export class OpenSession {
     this._fold({ kind: "page.detail", detail, at: this._now(), begun });
     // The ancestors are known from here on.
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
-    if (page.around)
-      this._fold({
-        kind: "page.around",
-        ...page,
-        hasBefore,
-        hasAfter: page.hasAfter || page.session !== this.state.sessionId,
-      });
+    if (page.around) this._showAround(page);
     else if (!this.state.hasAfter) this._fold({ kind: "page.tail", asOf, ...page, hasBefore });
   }
 
@@ -154,12 +148,8 @@ export class OpenSession {
   }
 
   async _around({ session, seq }) {
-    const path = `/sessions/${encodeURIComponent(session)}/messages`;
-    const before = await api(
-      "GET",
-      `${path}${query({ exact: true, before: seq + 1, limit: PAGE_SIZE / 2 })}`,
-    );
-    const after = await api("GET", `${path}${query({ exact: true, after: seq, limit: PAGE_SIZE / 2 })}`);
+    const before = await this._page(session, { before: seq + 1, limit: PAGE_SIZE / 2 });
+    const after = await this._page(session, { after: seq, limit: PAGE_SIZE / 2 });
     const items = [...before.items, ...after.items];
     return { around: true, session, items, hasBefore: before.has_more, hasAfter: after.has_more };
   }
@@ -236,21 +226,19 @@ export class OpenSession {
   }
 
   async around(session, seq) {
-    const page = await this._around({ session, seq });
+    this._showAround(await this._around({ session, seq }));
+  }
+
+  _showAround(page) {
     const hasBefore = page.hasBefore || this._parent(page.items[0]) !== null;
-    this._fold({
-      kind: "page.around",
-      ...page,
-      hasBefore,
-      hasAfter: page.hasAfter || session !== this.state.sessionId,
-    });
+    const hasAfter = page.hasAfter || page.session !== this.state.sessionId;
+    this._fold({ kind: "page.around", ...page, hasBefore, hasAfter });
   }
 
   // Actions. Each raises `Problem` when the server refuses it.
 
   async send(content, mode, key) {
-    const body = typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
-    const accepted = await api("POST", `${this.path}/send`, body);
+    const accepted = await api("POST", `${this.path}/send`, messageBody(content, mode, key));
     this.sent += 1;
     this._fold({
       kind: "page.sent",

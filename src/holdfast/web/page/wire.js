@@ -46,6 +46,10 @@ export async function api(method, path, body) {
   return response.status === 204 ? null : response.json();
 }
 
+/** A message as the server takes it; its content is a text, or a list of parts. */
+export const messageBody = (content, mode, key) =>
+  typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
+
 /**
  * Begin a conversation with a message. Answers how it stands, and the stream that its events come in, which
  * `follow` goes on with. Raises `Problem`.

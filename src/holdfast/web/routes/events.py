@@ -74,19 +74,13 @@ def _number(given: str) -> int | None:
 async def _events(
     web: WebParts, source: AsyncGenerator[list[Numbered], None], first: bytes
 ) -> AsyncGenerator[bytes, None]:
-    before = RETRY_HINT + first
-    if not first:
-        yield before
-        before = b""
+    yield RETRY_HINT + first
     async with aclosing(web.streams.read(source)) as batches:
         async for batch in batches:
-            yield before + encode_events(batch)
-            before = b""
+            yield encode_events(batch)
             # Only pieces of text are collected: other events are sent at once.
             if isinstance(batch[-1].event, TEXT_EVENTS):
                 await web.streams.pause()
-    if before:
-        yield before  # the server ends before the first event
 
 
 async def _changes(web: WebParts) -> AsyncGenerator[bytes, None]:

@@ -9,6 +9,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.web.contract import HostDep, WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.memory import ProviderView
+from holdfast.web.views import View
 
 router = APIRouter(tags=["health"])
 
@@ -26,7 +27,7 @@ class ToolView(BaseModel):
     description: str
 
 
-class ModelView(BaseModel):
+class ModelView(View):
     name: str
     context_window: int
     calls_tools: bool
@@ -117,23 +118,14 @@ async def status(web: WebDep) -> StatusView:
 
 
 @router.get("/api/models", responses=error_responses())
-async def models(web: WebDep) -> ModelsView:
+async def models(host: HostDep) -> ModelsView:
     """The model that answers, and the other models of its server."""
-    where, names, problem = "", list[str](), ""
     try:
-        where, names = await web.list_models()
+        found = await host.models()
     except HoldfastError as failure:
-        problem = str(failure)
-    return ModelsView(current=_model(web.host), where=where, items=names, problem=problem)
+        return ModelsView(current=_model(host), where="", items=[], problem=str(failure))
+    return ModelsView(current=_model(host), where=found.where, items=found.names, problem="")
 
 
 def _model(host: HostDep) -> ModelView | None:
-    traits = host.model
-    if traits is None:
-        return None
-    return ModelView(
-        name=traits.name,
-        context_window=traits.context_window,
-        calls_tools=traits.calls_tools,
-        notice=traits.notice,
-    )
+    return ModelView.of(host.model) if host.model else None

@@ -3,15 +3,13 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from holdfast.memory.browse import FoundMemory
 from holdfast.memory.contract import ProviderStatus
-from holdfast.sessions.contract import Delivery
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep
 from holdfast.web.problems import error_responses
-from holdfast.web.views import milliseconds
+from holdfast.web.views import StoreTime, View
 
 router = APIRouter(prefix="/api/memory", tags=["memory"], responses=error_responses(422))
 
@@ -54,7 +52,11 @@ class MemoryStatusView(BaseModel):
     providers: list[ProviderView]
 
 
-class MemoryView(BaseModel):
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1000)
+
+
+class MemoryView(View):
     """One memory of a provider."""
 
     provider: str
@@ -64,20 +66,7 @@ class MemoryView(BaseModel):
     session_id: str
     turn_id: str | None
     speaker: str
-    at: int | None
-
-    @classmethod
-    def of(cls, given: FoundMemory) -> "MemoryView":
-        return cls(
-            provider=given.provider,
-            id=given.id,
-            text=given.text,
-            kind=given.kind,
-            session_id=given.session_id,
-            turn_id=given.turn_id,
-            speaker=given.speaker,
-            at=None if given.created is None else int(given.created * 1000),
-        )
+    at: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(validation_alias="created")
 
 
 class MemoryPage(BaseModel):
@@ -85,7 +74,7 @@ class MemoryPage(BaseModel):
     failed: dict[str, str] = Field(description="the error of each provider that did not answer, by its name")
 
 
-class DeliveryView(BaseModel):
+class DeliveryView(View):
     """A turn that could not be delivered."""
 
     id: int
@@ -94,19 +83,7 @@ class DeliveryView(BaseModel):
     turn_id: str
     attempts: int
     last_error: str | None
-    at: int
-
-    @classmethod
-    def of(cls, given: Delivery) -> "DeliveryView":
-        return cls(
-            id=given.id,
-            provider=given.provider,
-            session_id=given.session_id,
-            turn_id=given.turn_id,
-            attempts=given.attempts,
-            last_error=given.last_error,
-            at=milliseconds(given.created),
-        )
+    at: StoreTime = Field(validation_alias="created")
 
 
 class SetAsidePage(BaseModel):
