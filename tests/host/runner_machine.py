@@ -157,7 +157,7 @@ class RunnerMachine(RuleBasedStateMachine):
             lease = current_lease(tx, session_lease("s"))
             if lease is None:
                 return None
-            tx.queries.release_lease(tx.connection, name=lease.name, holder=lease.holder, token=lease.token)
+            tx.queries.release_lease(name=lease.name, holder=lease.holder, token=lease.token)
             return acquired_lease(tx, lease.name, ELSEWHERE, int(self._third.lease_seconds * 1e6))
 
         if not self._held:
