@@ -27,7 +27,7 @@ from tests.host.host_fixtures import a_host
 OPTIONS = HostOptions(poll_seconds=0.01, shutdown_seconds=10.0, patience_seconds=0.2)
 ANSWERS = 10_000
 ELSEWHERE = "another machine"
-HOLDING = ("serving", "checking", "recalled")
+HOLDING = ("serving", "checking", "called_again")
 
 hosts = st.integers(0, 1)
 

@@ -108,16 +108,16 @@ RUNNER = StateMachine(
         ("serving", "check"): "checking",
         ("serving", "lose"): "waiting",
         ("serving", "fail"): "retrying",
-        ("checking", "call"): "recalled",
+        ("checking", "call"): "called_again",
         ("checking", "find work"): "serving",
         ("checking", "release"): "resting",
         ("checking", "lose"): "waiting",
         ("checking", "fail"): "retrying",
-        ("recalled", "call"): "recalled",
-        ("recalled", "find work"): "serving",
-        ("recalled", "release"): "claiming",
-        ("recalled", "lose"): "waiting",
-        ("recalled", "fail"): "retrying",
+        ("called_again", "call"): "called_again",
+        ("called_again", "find work"): "serving",
+        ("called_again", "release"): "claiming",
+        ("called_again", "lose"): "waiting",
+        ("called_again", "fail"): "retrying",
         ("resting", "call"): "claiming",
         ("resting", "follow"): "following",
         ("resting", "leave"): "idle",
@@ -141,9 +141,9 @@ RUNNER = StateMachine(
 """What a conversation's runner does in one process (`host/conversation.py`).
 
 A call is something to be done here: a message, a command, a turn that a dead process left. The lease is held
-while the runner is serving, checking or recalled. Checking asks the store whether anything is left to do, and
-lets the lease go if not; a call in that moment is not forgotten (recalled). Waiting is for a lease that
-another process holds; following shows what other processes do to readers here.
+while the runner is serving, checking or called again. Checking asks the store whether anything is left to do,
+and releases the lease if not; a call in that moment is not forgotten (called again). Waiting is for a lease
+that another process holds; following shows what other processes do to readers here.
 """
 
 STORED = (TURN, INBOX, ASK, DELIVERY)

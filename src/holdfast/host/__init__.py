@@ -1,6 +1,5 @@
 """Runs sessions for every surface. Read `contract.py` first, then `session_host.py`."""
 
-from holdfast.host.ask import AskOptions, AskResult, TurnHandle, turn_error
 from holdfast.host.contract import (
     Accepted,
     AfterCrash,
@@ -18,6 +17,7 @@ from holdfast.host.contract import (
     TurnDetails,
 )
 from holdfast.host.session_host import SessionHost
+from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, turn_error
 
 __all__ = [
     "Accepted",

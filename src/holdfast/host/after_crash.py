@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from holdfast.agent import Unfinished
 from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.events import ApprovalAsked
-from holdfast.host.asks import shown
+from holdfast.host.ask_records import shown
 from holdfast.host.contract import AfterCrash
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Ask

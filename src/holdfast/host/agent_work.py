@@ -10,7 +10,7 @@ from functools import partial
 from holdfast.agent import Agent, Unfinished
 from holdfast.core.errors import NothingWaits, NotWaiting
 from holdfast.host.after_crash import reason_to_close
-from holdfast.host.asks import AskRecord
+from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
 from holdfast.host.subagents import close_subagents_of
 from holdfast.host.turn_publisher import TurnPublisher

@@ -29,7 +29,7 @@ from holdfast.core.events import SessionTrouble
 from holdfast.core.states import RUNNER
 from holdfast.host.agent_cache import AgentCache
 from holdfast.host.agent_work import AgentWork
-from holdfast.host.asks import AskRecord
+from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
 from holdfast.host.event_stream import EventStream
 from holdfast.host.remote_turns import RemoteTurns
@@ -56,7 +56,7 @@ REVIEW_SECONDS = 0.5
 HEAD_START = 1.0
 """How long a message accepted by another process is left to it before this one runs it, in seconds."""
 ENDING = ("closing", *RUNNER.final)
-CALLED = ("claiming", "serving", "checking", "recalled", "waiting", "retrying")
+CALLED = ("claiming", "serving", "checking", "called_again", "waiting", "retrying")
 """States in which something is to be done here."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.events import ApprovalAsked
-from holdfast.host.asks import shown
+from holdfast.host.ask_records import shown
 from holdfast.host.contract import ConversationStatus, OpenAsk, State
 from holdfast.host.conversation import Conversation
 from holdfast.sessions import SessionDB, StoredStatus

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from holdfast.agent import Unfinished
 from holdfast.agent.recovery import describe
 from holdfast.core.events import TurnUnfinished
-from holdfast.host.asks import unread_answers
+from holdfast.host.ask_records import unread_answers
 from holdfast.host.contract import HostParts
 from holdfast.host.conversations import Conversations
 from holdfast.host.holders import ExpiredLeases, is_used, living_holder

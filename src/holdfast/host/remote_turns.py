@@ -22,7 +22,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
-from holdfast.host.asks import outcome, shown
+from holdfast.host.ask_records import outcome, shown
 from holdfast.host.contract import HostParts
 from holdfast.host.event_stream import EventStream
 from holdfast.host.turn_end import end_event

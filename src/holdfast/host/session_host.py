@@ -22,8 +22,7 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import HostNotStarted, InvalidInput, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
-from holdfast.host.ask import AskOptions, AskResult, TurnHandle, start_turn
-from holdfast.host.asks import answer_ask
+from holdfast.host.ask_records import answer_ask
 from holdfast.host.contract import Accepted, AvailableModels, Beginning, HostParts, HostStatus, Numbered
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
@@ -37,6 +36,7 @@ from holdfast.host.runner_store import begin
 from holdfast.host.shutdown import shut_down
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.turn_end import end_event_on_record
+from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
 from holdfast.process import BackgroundTasks, ShutdownBudget

@@ -20,7 +20,7 @@ from holdfast.core.events import (
     TurnResumed,
 )
 from holdfast.host.after_crash import ENDED
-from holdfast.host.asks import AskRecord
+from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
 from holdfast.host.event_stream import ENDS, EventStream
 from holdfast.host.session_commands import SessionCommands
