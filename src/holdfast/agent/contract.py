@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event
@@ -45,6 +46,7 @@ class Pools:
     def __init__(self) -> None:
         self.store = DaemonPool("store", workers=16, backlog=10_000)
         self.work = DaemonPool("work", workers=32, backlog=1_000)
+        self.system_texts = SystemTextLoader(self.work)
 
     def close(self, timeout: float) -> list[str]:
         """Take no more work; returns what is still running."""

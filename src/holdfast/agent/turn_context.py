@@ -17,7 +17,6 @@ from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Clock
 from holdfast.models.contract import Model, ToolSchema
 from holdfast.models.switchable_model import borrow_for_turn
-from holdfast.process import off_loop
 from holdfast.tools.contract import Tool
 
 
@@ -100,5 +99,5 @@ class TurnContextBuilder:
             prompt = Prompt(
                 options.instructions, options.workspace, options.skills, remembered.text, options.own_files
             )
-            self._system = await off_loop(self._pools.work, prompt.system)
+            self._system = await self._pools.system_texts.of(prompt)
         return self._system
