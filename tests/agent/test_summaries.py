@@ -14,7 +14,7 @@ from holdfast.agent.transcript import Transcript, estimate_all
 from holdfast.core.contract import Message
 from holdfast.core.errors import ContextTooLong
 from holdfast.core.messages import text_of
-from holdfast.models.contract import ModelRequest
+from holdfast.models.contract import ModelRequest, ModelTraits
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.agent_fixtures import echo, require_valid
 from tests.core.picture_files import data_url, png
@@ -96,7 +96,13 @@ def test_a_mechanical_summary_keeps_the_last_words_and_shrinks(messages: list[Me
 @settings(deadline=None, max_examples=examples(60))
 def test_a_models_summary_keeps_the_last_words(messages: list[Message]) -> None:
     compressor = SummaryCompressor(ScriptedModel(["the sum of it"]))
-    shrunk = asyncio.run(compressor.compress(messages))
+
+    async def asked() -> list[Message]:
+        coming = compressor.compress(messages)
+        assert not isinstance(coming, list)
+        return await coming
+
+    shrunk = asyncio.run(asked())
     assume(shrunk != messages)
     said = [text_of(message) for message in messages if message["role"] == "user"]
     assert said[-1] in [text_of(message) for message in shrunk]
@@ -153,3 +159,14 @@ def test_a_server_with_a_smaller_window_than_it_says_is_answered_by_a_smaller_co
         db.close()
 
     wait(scenario())
+
+
+def test_a_model_too_weak_for_summaries_is_not_asked_and_nothing_is_computed_on_the_loop() -> None:
+    """A plain `compress` runs off the loop; this one makes the mechanical summary right there."""
+    weak = ScriptedModel(
+        ["never asked"], traits=ModelTraits(name="weak", context_window=8000, summarises=False)
+    )
+    messages: list[Message] = [{"role": "user", "content": f"{number} " * 500} for number in range(20)]
+    shrunk = SummaryCompressor(weak).compress(messages, budget=2000)
+    assert shrunk == MechanicalCompressor().compress(messages, budget=2000)
+    assert weak.requests == []

@@ -44,3 +44,12 @@ def test_every_optional_part_that_the_documents_name_exists(checkout: Path) -> N
 
 def test_a_message_names_the_distribution_with_its_part() -> None:
     assert install_command("postgres") == "pip install 'holdfast-agent[postgres]'"
+
+
+def test_every_file_that_the_page_on_changes_names_exists(checkout: Path) -> None:
+    page = (checkout / "docs" / "internals" / "where-to-change.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")][1:]
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) > len(rows) > 25
+    missing = [name for name in named if not (checkout / "src" / "holdfast" / name).exists()]
+    assert missing == []

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from holdfast import MemoryManager, SessionDB
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import BoundaryFailed, ProviderLate, ProviderUnavailable
-from holdfast.memory.provider_gate import ProviderGate
+from holdfast.memory.provider_gate import CachedAnswer, ProviderGate
 from holdfast.providers.loader import LoadResult, load_providers
 from holdfast.testing import FakeClock
 from holdfast.testing.providers import RecordingProvider
@@ -282,3 +283,16 @@ def test_what_was_owed_to_a_provider_that_never_answered_reaches_it_after_the_ne
         assert second.flush_pending(30)
         assert hanging.turns() == ["one"]
         second.shutdown_all()
+
+
+@pytest.mark.clause("M10")
+def test_an_answer_that_comes_just_at_the_deadline_is_taken_or_asked_for_again() -> None:
+    """A thread that waits for an answer may be woken before the answer is kept."""
+    kept = CachedAnswer(ProviderGate("late", SystemClock()), "a question", lambda: "new", "nothing")
+    answered: Future[str] = Future()
+    assert kept.latest(answered) == ("nothing", True)
+    answered.set_result("new")
+    assert kept.latest(answered) == ("new", False)
+    left: Future[str] = Future()
+    left.cancel()
+    assert kept.latest(left) == ("nothing", True)

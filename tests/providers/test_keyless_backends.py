@@ -1,5 +1,6 @@
 """mem0 and Honcho: backends without keys, which refuse, lose answers, want other keys or answer nonsense."""
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -185,3 +186,14 @@ def test_a_record_of_what_was_sent_survives_and_tells_what_was_cut_off(tmp_path:
     again = DeliveredKeys(tmp_path / "sent.db")
     assert (again.begin("a"), again.begin("b"), again.begin("c")) == ("sent", "begun", "new")
     again.close()
+
+
+def test_a_record_whose_first_opening_failed_is_opened_again(tmp_path: Path) -> None:
+    file = tmp_path / "sent.db"
+    file.write_bytes(b"no database at all, and longer than a header " * 100)
+    keys = DeliveredKeys(file)
+    with pytest.raises(sqlite3.DatabaseError):
+        keys.begin("a")
+    file.unlink()
+    assert (keys.begin("a"), keys.begin("a")) == ("new", "begun")
+    keys.close()

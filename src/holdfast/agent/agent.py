@@ -250,10 +250,12 @@ class Agent:
 
     async def _begin_again(self, emit: Emit) -> RunningTurn:
         store = await self._adopt()
+        # What fails before the turn goes on does not count as a resumption.
+        context = await self._context_builder.build(self._session.transcript)
         await store.resume()
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         await store.keep(*messages_to_resume(self._session.transcript, streamed))
-        turn = Turn(await self._context_builder.build(self._session.transcript), store, emit)
+        turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.resume()))
 
     async def drop(self, why: str = CRASHED) -> None:

@@ -5,7 +5,7 @@ beginning of a turn if the tail's budget allows a whole turn, else between two s
 the person's last message is kept too, word for word, whatever its length: it is what the turn is about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from holdfast.agent.answer import whole_answer
@@ -48,16 +48,22 @@ class SummaryCompressor:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def compress(
+    def compress(
         self,
         messages: Sequence[Message],
         *,
         focus: str = "",
         notes: str = "",
         budget: int = 0,
-    ) -> list[Message]:
+    ) -> list[Message] | Awaitable[list[Message]]:
+        """Runs off the loop, where a mechanical summary is made; what it returns else asks the model."""
         if not self._model.traits.summarises:
             return MechanicalCompressor().compress(messages, focus=focus, notes=notes, budget=budget)
+        return self._summarise(messages, focus, notes, budget)
+
+    async def _summarise(
+        self, messages: Sequence[Message], focus: str, notes: str, budget: int
+    ) -> list[Message]:
         older, kept = division(messages, _tail_budget(messages, budget))
         if not older:
             return list(messages)

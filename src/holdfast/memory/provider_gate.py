@@ -206,7 +206,12 @@ class CachedAnswer(Generic[T]):
 
     def latest(self, answer: "Future[T]") -> tuple[T, bool]:
         """The newest answer, and whether the provider is late with a new one."""
-        return self.last, not answer.done() or isinstance(answer.exception(), ProviderUnavailable)
+        if not answer.done() or answer.cancelled():
+            return self.last, True
+        # Read from the future itself: a thread that waits for it may be woken before `_keep` has run.
+        if (error := answer.exception()) is None:
+            return answer.result(), False
+        return self.last, isinstance(error, ProviderUnavailable)
 
     def _keep(self, answer: "Future[T]") -> None:
         if answer.cancelled():

@@ -63,10 +63,13 @@ class DeliveredKeys:
             raise StoreClosed(str(self._file))
         if self._connection is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                self._file, timeout=5.0, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("pragma journal_mode = wal")
-            self._connection.execute("pragma synchronous = full")
-            self._connection.execute(SCHEMA)
+            opened = sqlite3.connect(self._file, timeout=5.0, isolation_level=None, check_same_thread=False)
+            try:
+                opened.execute("pragma journal_mode = wal")
+                opened.execute("pragma synchronous = full")
+                opened.execute(SCHEMA)
+            except BaseException:
+                opened.close()  # the next use opens it again
+                raise
+            self._connection = opened
         return self._connection

@@ -39,9 +39,10 @@ def client_failure(provider: str, error: Exception, *network_errors: type[Except
     """The error for an exception of a client; `network_errors` are the client's own for the network."""
     if isinstance(error, HoldfastError):
         return error
-    problem = f"{type(error).__name__}: {str(error) or 'no answer in time'}"
-    if not isinstance(error, (OSError, *network_errors)):
-        problem = f"its answer can't be understood ({problem})"
+    if isinstance(error, (OSError, *network_errors)):
+        problem = f"{type(error).__name__}: {str(error) or 'no answer in time'}"
+    else:
+        problem = f"its answer can't be understood ({error!r})"
     return ProviderUnavailable(provider, problem=problem)
 
 

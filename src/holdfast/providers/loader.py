@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ProviderInvalid, ProviderLate
+from holdfast.core.errors import ProviderInvalid
 from holdfast.memory.bounds import check_schemas
 from holdfast.memory.config import (
     ConfigField,
@@ -115,12 +115,13 @@ def make_provider(
         provider = check_shape(name, _made(factory, offered))
         return GatedProvider(provider.name, provider, gate)
 
-    try:
-        return gate.answer("its construction", make, seconds)
-    except ProviderLate as late:
-        raise ProviderInvalid(name, f"it did not answer in {seconds:g} s") from late
-    except BaseException as error:
+    making = gate.submit("its construction", make, seconds)
+    wait_for_all([making], seconds)
+    if not making.done():
+        raise ProviderInvalid(name, f"it did not answer in {seconds:g} s")
+    if (error := making.exception()) is not None:
         raise _why(name, error) from error
+    return making.result()
 
 
 def _made(factory: Factory, offered: dict[str, object]) -> object:

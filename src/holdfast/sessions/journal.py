@@ -1,4 +1,4 @@
-"""The turn journal: every step of a turn is on disk before the next begins.
+"""`Journal` (`SessionDB.turns`): runs the turn operations for threads, and reads what is stored of a turn.
 
 A turn is opened together with the user's message, grows by assistant and tool messages, and ends
 completed, interrupted or failed. Completion stores the answer, the state, the session's generation and

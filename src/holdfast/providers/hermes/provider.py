@@ -169,10 +169,11 @@ class HermesProvider(BatchProvider):
             if self._closed:
                 return
             self._closed = True
-        self._keys.close()
         try:
             self._plugin.shutdown()
         finally:
+            # A turn that was being written may still be marked as sent while the plugin drains.
+            self._keys.close()
             self._swallowed_errors.close()
             self._loader.close()
 
