@@ -4,6 +4,9 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
+# Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
+WORKERS := -n 4 --dist worksteal
+
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -14,7 +17,7 @@ help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 test: static ## All checks and all tests but the long runs and those on real memory servers
-	$(RUN) -m pytest -m "not backends and not soak" -n 2 $(PYTEST_ARGS)
+	$(RUN) -m pytest -m "not backends and not soak" $(WORKERS) $(PYTEST_ARGS)
 
 test-backends: sync ## The tests on real memory servers, installed into the checkout (2 GB)
 	$(RUN) -m tools.backends

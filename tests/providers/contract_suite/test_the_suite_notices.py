@@ -43,6 +43,7 @@ def test_a_broken_promise_is_noticed(tmp_path: Path, provider: str, check: str, 
     assert said in found.reason
 
 
+@pytest.mark.soak
 def test_a_provider_that_keeps_every_promise_has_nothing_but_ticks(tmp_path: Path) -> None:
     card, printed = run_suite(f"{BAD}:GoodCase", tmp_path)
     wrong = [each for each in card.marks if each.outcome != "yes" and each.check != "tools"]

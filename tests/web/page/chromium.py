@@ -54,11 +54,12 @@ def _on_path() -> str:
 def _installed() -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise LookupError("they may not be installed by this user")
+    # Another worker of this run may be installing it: the package manager waits for its own lock.
     subprocess.run(
-        ["apt-get", "install", "-y", "--no-install-recommends", "chromium"],
+        ["apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=240", "chromium"],
         check=True,
         capture_output=True,
-        timeout=240,
+        timeout=280,
     )
     return _on_path()
 

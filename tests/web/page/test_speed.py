@@ -98,6 +98,7 @@ def test_a_crowd_of_new_conversations_is_read_as_a_list(
     assert len(asked) < CROWD // 2
 
 
+@pytest.mark.soak
 def test_five_thousand_messages_scroll_both_ways(context: BrowserContext, full_server: WebServer) -> None:
     page = context.new_page()
     page.goto(full_server.link)
