@@ -101,6 +101,22 @@ def test_an_interrupt_stops_the_turn_and_its_message_runs_next(db: SessionDB, wa
     wait(scenario())
 
 
+@pytest.mark.clause("I2")
+def test_an_interrupt_runs_before_messages_that_wait_since_longer(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        async with a_host(db, [hold, "two", "three", "four"]) as host:
+            await host.send("s", "first")
+            await hold.reached.wait()
+            await host.send("s", "later")
+            await host.send("s", "no, this", "interrupt")
+            await host.send("s", "last")
+            await until_turns_end(host, "s", 4)
+            assert said(db, "s") == ["first", "no, this", "later", "last"]
+
+    wait(scenario())
+
+
 @pytest.mark.clause("I3")
 def test_an_interrupt_with_nothing_to_interrupt_is_the_next_turn(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:

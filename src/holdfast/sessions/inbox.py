@@ -54,7 +54,7 @@ class Inbox:
         return self._engine.read(lambda tx: message_by_key(tx, key))
 
     def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
-        """What waits in this session, oldest first. Looking takes nothing."""
+        """What waits in this session, in the order in which it runs: interrupts first, then oldest first."""
         most = checked_limit(limit)
         return self._engine.read(lambda tx: waiting_messages(tx, session_id, most))
 
@@ -139,7 +139,7 @@ def message_by_key(tx: Transaction, key: str) -> InboxMessage | None:
 
 
 def waiting_messages(tx: Transaction, session_id: str, most: int = LARGEST) -> list[InboxMessage]:
-    """What waits in this session, oldest first."""
+    """What waits in this session, in the order in which it runs."""
     rows = tx.queries.waiting_messages(session_id=session_id, limit=most)
     return [_from_row(row) for row in rows]
 

@@ -11,8 +11,11 @@ select id, session_id, mode, message, state, turn_id, addressed_to, key, created
 select id, session_id, mode, message, state, turn_id, addressed_to, key, created from inbox where id = :id
 
 -- name: waiting_messages(session_id, limit)
+-- In the order in which they run: a message that interrupted a turn is the next one, before those that only wait.
 select id, session_id, mode, message, state, turn_id, addressed_to, key, created
-  from inbox where session_id = :session_id and state = 'waiting' order by id limit :limit
+  from inbox where session_id = :session_id and state = 'waiting'
+ order by case when mode = 'interrupt' and addressed_to is not null then 0 else 1 end, id
+ limit :limit
 
 -- name: count_waiting_messages(session_id)$
 select count(*) from inbox where session_id = :session_id and state = 'waiting'
