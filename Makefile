@@ -4,8 +4,8 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench)
 
-# Five workers for two cores: most of these tests wait for a process, a deadline or a disk.
-WORKERS := -n 5 --dist worksteal
+# Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
+WORKERS := -n 4 --dist worksteal
 
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,10 +16,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-test: static ## All checks and all tests but the long runs and those on real memory servers
+test: static ## All checks and all tests but the long runs and those on memory servers
 	$(RUN) -m pytest -m "not backends and not soak" $(WORKERS) $(PYTEST_ARGS)
 
-test-backends: sync ## The tests on real memory servers, installed into the checkout (2 GB)
+test-backends: sync ## The contract suite of all memory providers, and real memory servers (installs 2 GB)
 	$(RUN) -m tools.backends
 	$(RUN) -m pytest -m backends $(PYTEST_ARGS)
 

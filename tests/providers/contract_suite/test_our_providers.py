@@ -9,13 +9,15 @@ from tests.providers.contract_suite.suite_run import run_suite
 
 pytestmark = pytest.mark.slow
 
-LONG = {"mem0 local": pytest.mark.soak}
-"""The same provider as "mem0 platform", with a vector store that takes long to start in each process."""
+WITH_CLIENTS = ("hindsight", "openviking", "mem0 local", "mem0 platform", "honcho")
+"""Those that need a library or a server of others run with the real servers: `make test-backends`."""
+
+CASES = [pytest.param(each, marks=[pytest.mark.backends] if each in WITH_CLIENTS else []) for each in OURS]
 
 
 @pytest.mark.clause("D2", "D4", "D5", "D6", "D7")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [pytest.param(each, marks=LONG.get(each, ())) for each in OURS])
+@pytest.mark.parametrize("name", CASES)
 def test_it_keeps_the_contract(tmp_path: Path, name: str) -> None:
     card, printed = run_suite(OURS[name], tmp_path)
     broken = [f"{each.check}: {each.reason}" for each in card.marks if each.outcome == "no"]
