@@ -19,6 +19,7 @@ from holdfast.memory.delivery import TurnDelivery
 from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider, refused_answer
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
 from holdfast.process import ShutdownBudget
+from holdfast.process.thread_start import can_start_threads
 from holdfast.sessions import Delivery, SessionDB
 
 logger = logging.getLogger(__name__)
@@ -275,7 +276,10 @@ class WriteLane:
             logger.info("memory.delivery_refused", extra={"provider": self.name, "deliveries": len(left)})
             self._requeue(left, refusal)
         except BaseException as error:
-            logger.warning("memory.delivery_failed", exc_info=True, extra={"provider": self.name})
+            if _is_at_exit(error):
+                logger.info("memory.delivery_refused", extra={"provider": self.name, "deliveries": len(left)})
+            else:
+                logger.warning("memory.delivery_failed", exc_info=True, extra={"provider": self.name})
             self._requeue(left, error)
         else:
             self._circuit.succeeded()
@@ -329,11 +333,16 @@ class WriteLane:
         try:
             self._gate.run(what, WRITE_SECONDS, call)
         except BaseException as error:
-            if not isinstance(error, CLOSED):
+            if not isinstance(error, CLOSED) and not _is_at_exit(error):
                 logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
             self.last_error = _error_text(error)
             return error
         return None
+
+
+def _is_at_exit(error: BaseException) -> bool:
+    """Whether a provider failed because the program is ending: it can't start the threads it needs."""
+    return isinstance(error, RuntimeError) and not can_start_threads()
 
 
 def _error_text(error: BaseException) -> str:

@@ -45,6 +45,9 @@ class _Lookup:
     answer: "Future[list[AddressInfo]]" = field(default_factory=Future)
 
 
+NextLookups = SimpleQueue[tuple[Query, _Lookup] | None]
+
+
 class NameLookup:
     """Looks up names. A thread ends with its lookup, so there is nothing to close.
 
@@ -60,7 +63,7 @@ class NameLookup:
         self._lock = threading.Lock()  # guards the fields below
         self._under_way: dict[Query, list[_Lookup]] = {}
         self._keep = keep
-        self._idle: SimpleQueue[tuple[Query, _Lookup] | None] | None = None
+        self._idle: NextLookups | None = None
         """The queue from which the waiting thread takes its next lookup."""
 
     @property
@@ -124,27 +127,25 @@ class NameLookup:
     def _work(self, query: Query, lookup: _Lookup) -> None:
         following: tuple[Query, _Lookup] | None = (query, lookup)
         while following is not None:
-            self._answer(*following)
-            following = self._next()
+            next_lookups = self._answer(*following)
+            following = None if next_lookups is None else next_lookups.get()
 
-    def _next(self) -> tuple[Query, _Lookup] | None:
-        with self._lock:
-            if not self._keep or self._idle is not None:
-                return None
-            idle: SimpleQueue[tuple[Query, _Lookup] | None] = SimpleQueue()
-            self._idle = idle
-        return idle.get()
-
-    def _answer(self, query: Query, lookup: _Lookup) -> None:
+    def _answer(self, query: Query, lookup: _Lookup) -> "NextLookups | None":
+        """Answer a lookup; returns where the next one comes from, when this thread is the one that waits."""
         found: list[AddressInfo] = []
         failure: Exception | None = None
+        next_lookups: NextLookups | None = None
         try:
             found = (self._resolve or socket.getaddrinfo)(*query)
         except Exception as cause:  # noqa: BLE001 - the future carries it to the callers
             failure = cause
         with self._lock:
             self._forget(query, lookup)
+            # Before the answer is out: the caller's next lookup may come while the interpreter exits.
+            if self._keep and self._idle is None:
+                next_lookups = self._idle = SimpleQueue()
         if failure is None:
             lookup.answer.set_result(found)
         else:
             lookup.answer.set_exception(failure)
+        return next_lookups

@@ -76,6 +76,10 @@ function inTurn(change) {
   };
 }
 
+/** Waiting messages in the order in which they run, whatever came first here. */
+const inOrder = (waiting) =>
+  [...waiting].sort((a, b) => interrupts(b) - interrupts(a) || a.inbox_id - b.inbox_id);
+const interrupts = (each) => Number(each.mode === "interrupt");
 const without = (waiting, inboxId) => waiting.filter((each) => each.inbox_id !== inboxId);
 
 function ended(how) {
@@ -293,11 +297,13 @@ const statusOf = (state, detail, at, begun) => ({
   opening: detail.opening ?? "",
   pinned: detail.pinned,
   archived: detail.archived,
-  waiting: newest(
-    detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
-    state.waiting,
-    begun.waiting,
-    "inbox_id",
+  waiting: inOrder(
+    newest(
+      detail.waiting_messages.filter((each) => !state.taken[each.inbox_id]),
+      state.waiting,
+      begun.waiting,
+      "inbox_id",
+    ),
   ),
   asks: newest(
     detail.asks
@@ -364,10 +370,12 @@ const PAGE = {
   "page.sent": (state, { inbox_id, mode, message, at }) =>
     state.taken[inbox_id] || state.waiting.some((each) => each.inbox_id === inbox_id)
       ? state
-      : { ...wentOn(state), waiting: [...state.waiting, { inbox_id, mode, message, at }] },
+      : { ...wentOn(state), waiting: inOrder([...state.waiting, { inbox_id, mode, message, at }]) },
   "page.changed": (state, { inbox_id, message, mode }) => ({
     ...state,
-    waiting: state.waiting.map((each) => (each.inbox_id === inbox_id ? { ...each, message, mode } : each)),
+    waiting: inOrder(
+      state.waiting.map((each) => (each.inbox_id === inbox_id ? { ...each, message, mode } : each)),
+    ),
   }),
   "page.withdrawn": (state, { inbox_id }) => ({
     ...state,

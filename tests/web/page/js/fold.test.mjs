@@ -229,3 +229,16 @@ test("events that come while the status is being read are not lost", () => {
   const moved = fold(begun, { kind: "SessionRotated", ...T, child_id: "child", number: 2 });
   assert.equal(fold(moved, { kind: "page.detail", at, begun, detail }).sessionId, "child");
 });
+
+test("waiting messages stand in the order in which they run, whatever came first to the page", () => {
+  const sent = (inbox_id, content, mode = "queue") => ({ kind: "page.sent", inbox_id, mode, message: { role: "user", content }, at });
+  const order = (state) => state.waiting.map((each) => each.message.content);
+  const begun = run([snapshot, TURN[0], sent(9, "second"), sent(8, "first")]);
+  assert.deepEqual(order(begun), ["first", "second"]);
+  const changed = fold(begun, { kind: "page.changed", inbox_id: 8, mode: "queue", message: { role: "user", content: "better" } });
+  const waiting_messages = begun.waiting;
+  const detail = { id: "s", root_id: "s", waiting_messages, asks: [], lineage: [], unfinished: null, state: "running" };
+  const read = fold(changed, { kind: "page.detail", at, begun, detail });
+  assert.deepEqual(order(read), ["better", "second"], "an older reading moves nothing");
+  assert.deepEqual(order(fold(read, sent(10, "now", "interrupt"))), ["now", "better", "second"]);
+});
