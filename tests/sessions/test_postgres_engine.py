@@ -220,7 +220,7 @@ def test_a_deadlock_is_run_again_by_itself(place: PostgresPlace) -> None:
         return engine.write(work)
 
     assert together(lambda: lock("a", "b"), lambda: lock("b", "a")) == ["a", "b"]
-    assert len(runs) == 3
+    assert len(runs) > 2  # one of them, or both, run again
     db.close()
 
 
