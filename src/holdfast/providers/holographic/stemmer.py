@@ -21,11 +21,10 @@ class _Index:
     def stem(self, word: str) -> str:
         with self._lock:
             self._connection.execute("begin")
-            try:
-                self._connection.execute("insert into text (word) values (?)", (word,))
-                return str(self._connection.execute("select term from stems").fetchone()[0])
-            finally:
-                self._connection.execute("rollback")
+            self._connection.execute("insert into text (word) values (?)", (word,))
+            stem = str(self._connection.execute("select term from stems").fetchone()[0])
+            self._connection.execute("rollback")
+        return stem
 
 
 @cache
