@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.providers.holographic.lexicon import (
+    MEANING,
     MONTHS,
     NEGATIONS,
     SMALL_NUMBERS,
     STOPPING,
     WEEKDAYS,
-    meanings,
 )
 from holdfast.providers.holographic.slots import slot_of
 from holdfast.providers.holographic.tokens import ARTICLES, about_user, sentences, stem_of, words
@@ -133,8 +133,8 @@ def _polar(tokens: list[str]) -> Claim | None:
 
 def _meaning(token: str) -> tuple[str, int]:
     stemmed = stem_of(token)
-    if stemmed in meanings():
-        return meanings()[stemmed]
+    if stemmed in MEANING:
+        return MEANING[stemmed]
     for prefix in ("un", "dis", "non"):
         rest = token.removeprefix(prefix)
         if rest != token and len(rest) >= MIN_NEGATED_LENGTH:

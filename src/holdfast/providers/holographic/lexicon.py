@@ -1,7 +1,5 @@
 """The words that claims need: negations, opposites, numbers, days and months. Data only."""
 
-from functools import cache
-
 from holdfast.providers.holographic.stemmer import stem
 
 NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "hardly", "nolonger"})
@@ -89,13 +87,15 @@ MONTHS = (
 WEEKDAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())  # noqa: SIM905
 
 
-@cache
-def meanings() -> dict[str, tuple[str, int]]:
-    """The canonical stem of each stem, and whether it means that (1) or its opposite (-1)."""
+def _read(pairs: str) -> dict[str, tuple[str, int]]:
     meaning: dict[str, tuple[str, int]] = {}
-    for line in PAIRS.strip().splitlines():
+    for line in pairs.strip().splitlines():
         same, _, other = line.partition("|")
         head = stem(same.split()[0])
         meaning.update({stem(word): (head, 1) for word in same.split()})
         meaning.update({stem(word): (head, -1) for word in other.split()})
     return meaning
+
+
+MEANING = _read(PAIRS)
+"""A stem's canonical stem, and whether it means that (1) or its opposite (-1)."""
