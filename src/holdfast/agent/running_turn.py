@@ -74,14 +74,42 @@ class RunningTurn:
         self._task.cancel()
 
 
+class EventQueue:
+    """Events from one producer to one reader, without a bound: the producer never waits."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def put(self, event: Event) -> None:
+        if not self._events:
+            self._arrived.set()
+        self._events.append(event)
+
+    def close(self, _: object = None) -> None:
+        """Nothing more will come."""
+        self._closed = True
+        self._arrived.set()
+
+    async def take(self) -> list[Event]:
+        """All events that have come since the last call, once there are any; empty after the end."""
+        if not self._events and not self._closed:
+            self._arrived.clear()
+            await self._arrived.wait()
+        taken, self._events = self._events, []
+        return taken
+
+
 async def events_of(work: Callable[[Emit], Coroutine[Any, Any, object]]) -> AsyncGenerator[Event, None]:
     """Run `work` and yield what it emits; raises what it raises. A reader that leaves cancels it."""
-    queue: asyncio.Queue[Event | None] = asyncio.Queue()
-    task = asyncio.create_task(work(queue.put_nowait), name="events")
-    task.add_done_callback(lambda _: queue.put_nowait(None))
+    queue = EventQueue()
+    task = asyncio.create_task(work(queue.put), name="events")
+    task.add_done_callback(queue.close)
     try:
-        while (event := await queue.get()) is not None:
-            yield event
+        while events := await queue.take():
+            for event in events:
+                yield event
     finally:
         task.cancel()
         while not task.done():
