@@ -83,7 +83,9 @@ class WriteLane:
 
     def wake(self) -> None:
         """The outbox has a new delivery."""
-        self._wake.set()
+        # Setting an event takes a lock. The lane clears it before it reads the outbox, so once is enough.
+        if not self._wake.is_set():
+            self._wake.set()
 
     @property
     def circuit(self) -> Circuit:
