@@ -58,13 +58,19 @@ class Answer:
         self._calls: dict[int, _Call] = {}
         self.finished: Finished | None = None
 
+    def add_text(self, text: str) -> None:
+        self._text.append(text)
+
+    def add_reasoning(self, text: str) -> None:
+        self._reasoning.append(text)
+
     def add(self, piece: TextPiece | ReasoningPiece | ToolCallPiece | Finished) -> None:
         """Take in a piece of any kind; one that holds no text where text belongs is left out."""
         match piece:
             case TextPiece(text=str(text)):
-                self._text.append(text)
+                self.add_text(text)
             case ReasoningPiece(text=str(text)):
-                self._reasoning.append(text)
+                self.add_reasoning(text)
             case ToolCallPiece():
                 call = self._calls.setdefault(piece.index, _Call())
                 call.id = call.id or storable(str(piece.id or ""))

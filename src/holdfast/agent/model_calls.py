@@ -119,16 +119,18 @@ class ModelCalls:
         answer, saver, emit = self.answer, self._saver, self._emit_delta
         async with open_stream(self._context.model, request) as pieces:
             async for piece in pieces:
-                if isinstance(piece, Retrying):
-                    await self._start_over(piece)
-                    answer = self.answer
-                    continue
-                answer.add(piece)
                 if isinstance(piece, TextPiece) and isinstance(piece.text, str):
+                    answer.add_text(piece.text)
                     saver.start(answer)
                     emit(TextDelta(session_id=session_id, turn_id=turn_id, text=piece.text))
                 elif isinstance(piece, ReasoningPiece) and isinstance(piece.text, str):
+                    answer.add_reasoning(piece.text)
                     emit(ReasoningDelta(session_id=session_id, turn_id=turn_id, text=piece.text))
+                elif isinstance(piece, Retrying):
+                    await self._start_over(piece)
+                    answer = self.answer
+                else:
+                    answer.add(piece)
 
     async def _start_over(self, retry: Retrying) -> None:
         """The stream broke: what had come stays on record, and the answer begins anew."""
