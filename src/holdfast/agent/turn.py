@@ -96,19 +96,32 @@ class Turn:
         """Ask the model, run its tools, let messages join; until there is nothing more to do."""
         while (limit := self._limit_reached()) is None:
             message = (await self._model.answer_next()).message()
-            if calls := message.get("tool_calls"):
-                await self._keep(message)
-                await self._run_tools(calls)
+            final = await self._final(message)
+            if final is None:
                 joining = await self._store.steers()
             else:
-                joining = await self.ending.complete(message, unless_steered=True)
+                joining = await self.ending.complete(final, unless_steered=True)
                 if not joining:
                     break
-                await self._keep(message)
+                if final is message:
+                    await self._keep(message)
             await self._join(joining)
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)
         self.ending.emit_completed()
+
+    async def _final(self, message: Message) -> Message | None:
+        """The message that ends the turn, or None: then what the answer calls for is done and stored."""
+        form = self._context.form
+        if calls := message.get("tool_calls"):
+            await self._keep(message)
+            await self._run_tools(calls)
+            return form.answer() if form is not None else None
+        if form is not None and (objection := form.objection(message)) is not None:
+            await self._keep(message)
+            await self._store.keep(objection)
+            return None
+        return message
 
     async def _keep(self, message: Message) -> None:
         """Store the answer; once it is stored, it is no longer partial."""
