@@ -10,6 +10,7 @@ import pytest
 from holdfast import Agent, AgentOptions, MemoryManager, Model, SessionDB, errors, events, open_model, tool
 from holdfast.testing import Call, ScriptedModel
 from holdfast.testing.providers import RecordingProvider
+from tests.agent.agent_fixtures import until
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -193,3 +194,29 @@ def test_hooks_run_before_and_after_each_tool_and_may_answer_for_it(wait: Wait) 
         "before rate {'currency': 'GBP'}",
         "after rate 0.92 True",
     ]
+
+
+def test_what_could_not_be_delivered_is_said_and_sent_at_the_next_start(
+    wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def say(provider: RecordingProvider) -> None:
+        async with Agent(ScriptedModel(), store="sqlite:///chats.db", memory=[provider]) as agent:
+            await agent.run("remember me")
+
+    async def start_again(provider: RecordingProvider) -> None:
+        async with Agent(ScriptedModel(), store="sqlite:///chats.db", memory=[provider]):
+            await until(lambda: bool(provider.turns))
+
+    def refuse(_: Any) -> None:  # noqa: ANN401
+        raise errors.ProviderUnavailable("mine")
+
+    down, up = RecordingProvider("mine"), RecordingProvider("mine")
+    down.before = refuse
+    with caplog.at_level(logging.WARNING):
+        wait(say(down))
+    assert "agent.owed: 1 turn is owed to mine; it will be sent at the next start" in caplog.messages
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        wait(start_again(up))
+    assert [turn.user_content for turn in up.turns] == ["remember me"]
+    assert caplog.messages == []

@@ -154,3 +154,30 @@ def test_a_model_that_can_not_be_opened_leaves_nothing_open(wait: Wait) -> None:
                 pass
 
     wait(scenario())
+
+
+def test_a_reader_in_one_process_sees_a_session_that_begins_in_another(wait: Wait) -> None:
+    async def scenario() -> None:
+        reader = Host(model=ScriptedModel(), store="sqlite:///chats.db")
+        writer = Host(model=ScriptedModel(["hello", "hello again"]), store="sqlite:///chats.db")
+        async with reader, writer:
+
+            async def read() -> list[events.Event]:
+                seen: list[events.Event] = []
+                async with aclosing(reader.follow("monday")) as happening:
+                    async for event in happening:
+                        seen.append(event)
+                        if isinstance(event, events.SessionSnapshot):
+                            await writer.send("monday", "and again")
+                        if isinstance(event, events.TurnCompleted):
+                            break
+                return seen
+
+            reading = asyncio.create_task(read())
+            await until(lambda: bool(reader._conversations._awaited))  # noqa: SLF001
+            await writer.ask("monday", "hi")
+            seen = await reading
+        assert isinstance(seen[0], events.SessionSnapshot)
+        assert isinstance(seen[-1], events.TurnCompleted)
+
+    wait(scenario())

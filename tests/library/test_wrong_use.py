@@ -199,3 +199,18 @@ def test_a_path_is_no_address_of_a_store_and_a_host_of_parts_needs_a_model(wait:
                 pass
 
     wait(scenario())
+
+
+def test_a_host_on_a_second_loop_says_so() -> None:
+    host = Host(model=ScriptedModel(["hi"]))
+
+    async def use() -> None:
+        with pytest.raises(errors.OtherLoop, match="this host was started on another event loop"):
+            await host.send("s", "hi")
+        with pytest.raises(errors.OtherLoop):
+            await host.ask("s", "hi")
+
+    with asyncio.Runner() as first:
+        first.run(host.__aenter__())
+        asyncio.run(use())
+        first.run(host.close())

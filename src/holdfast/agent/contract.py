@@ -137,7 +137,8 @@ class AgentOptions:
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
-        checked_policy(self.approve)
+        if self.approve is not None:
+            checked_policy(self.approve)
         for name, hook in (("before_tool", self.before_tool), ("after_tool", self.after_tool)):
             if hook is not None and not is_async(hook):
                 raise InvalidInput(f"{name} is a function written with `async def`, not {hook!r:.80}")

@@ -102,7 +102,8 @@ class SessionHost:
     ) -> None:
         if self._ending is None:
             for line in await self.close():
-                logger.warning("host.owed", extra={"owed": line})
+                # In the message itself: a program that has set up no logging sees nothing else (D9).
+                logger.warning("host.owed: %s", line)
         else:
             await self.close()
 
@@ -134,14 +135,16 @@ class SessionHost:
         """What happens in a conversation: where it stands (`SessionSnapshot`), then each event as it comes.
 
         With a number, the events after it come first, and no snapshot. A session that is not there is waited
-        for, in whichever process it begins; then its events come from the first on.
+        for. When it begins here, its events come from the first on; when it begins in another process, where
+        it stands comes first.
         """
         try:
             following = await self.event_batches(session_id, after=after)
         except SessionNotFound:
             if not await self._conversations.until_begun(session_id):
                 return  # the host is closing
-            following = await self.event_batches(session_id, after=0)
+            begun_here = session_id in self._conversations.opened
+            following = await self.event_batches(session_id, after=0 if begun_here else None)
         async with aclosing(following) as batches:
             async for batch in batches:
                 for numbered in batch:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, Unpack
 from holdfast.agent import Agent as SessionAgent
 from holdfast.agent import AgentOptions, Pools, TurnResult
 from holdfast.core.contract import Message
-from holdfast.core.errors import AgentClosed, AgentNotStarted, InvalidInput, OtherLoop
+from holdfast.core.errors import AgentClosed, AgentNotStarted, InvalidInput, OtherLoop, SessionNotFound
 from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.models.contract import Model
@@ -137,12 +137,14 @@ class Agent(SessionAgent):
 
         async def finish() -> None:
             try:
-                await off_loop(pools.work, self.commit_memory_session)
+                with suppress(SessionNotFound):  # no turn has begun it
+                    await off_loop(pools.work, self.commit_memory_session)
             except Exception:
                 # What no commit has covered stays marked in the store, for the next one.
                 logger.warning("agent.not_committed", exc_info=True, extra={"session": self.session_id})
             for line in await off_loop(pools.work, memory.shutdown_all):
-                logger.warning("agent.owed", extra={"owed": line})
+                # In the message itself: a program that has set up no logging sees nothing else (D9).
+                logger.warning("agent.owed: %s", line)
 
         self._opened.push_async_callback(finish)
         return memory

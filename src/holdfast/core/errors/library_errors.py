@@ -1,6 +1,6 @@
 """Errors of programs that use Holdfast as a library. Each message says what is right."""
 
-from holdfast.core.errors.groups import HoldfastError, InvalidInput, Refused
+from holdfast.core.errors.groups import InvalidInput, ModelFailure, Refused
 
 
 class AgentNotStarted(Refused, AttributeError):
@@ -41,7 +41,7 @@ class ResultTypeInvalid(InvalidInput):
     """`result_type` is neither a pydantic model nor a JSON schema of an object."""
 
 
-class ResultDoesNotFit(HoldfastError):
+class ResultDoesNotFit(ModelFailure):
     """The model was asked again, and its answer still did not fit `result_type`. The turn is on record."""
 
     def __init__(self, form: str, attempts: int, problem: str) -> None:
