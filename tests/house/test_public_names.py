@@ -95,6 +95,7 @@ OPTIONS = {
     "limits",
     "pools",
     "recall_seconds",
+    "result_type",
 }
 
 

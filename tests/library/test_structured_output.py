@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from holdfast import Agent, AgentOptions, Limits, ModelTraits, SessionDB, errors
+from holdfast import Agent, AgentOptions, Host, Limits, ModelTraits, SessionDB, errors
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.agent_fixtures import echo, require_valid
 
@@ -41,7 +41,7 @@ def test_the_answer_is_the_pydantic_model(script: list[Any], wait: Wait) -> None
         async with Agent(model, tools=[echo()]) as agent:
             result = await agent.run("Read the invoice", result_type=Invoice)
             assert result.output == Invoice(**GOOD)
-            assert json.loads(result.final_response.strip("`json\n")) == GOOD
+            assert json.loads(result.final_response) == GOOD
             assert model.played == len(script)
             later = await agent.run("thanks")
             assert (later.final_response, later.output) == ("next", None)
@@ -95,5 +95,37 @@ def test_a_model_that_calls_no_tools_is_refused_before_anything_is_stored(wait: 
                 with pytest.raises(errors.InvalidInput, match="small calls no tools"):
                     await agent.run("go", result_type=Invoice)
             assert db.get_messages("s") == []
+
+    wait(scenario())
+
+
+def test_every_answer_of_a_host_has_the_form_of_its_options(wait: Wait) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel([Call("final_result", GOOD), "no", json.dumps(GOOD)])
+        async with Host(model=model, options=AgentOptions(result_type=Invoice)) as host:
+            for _ in range(2):
+                answer = await host.ask("s", "Read the invoice")
+                assert Invoice.model_validate_json(answer.final_response) == Invoice(**GOOD)
+        with pytest.raises(errors.ResultTypeInvalid):
+            AgentOptions(result_type="Invoice")
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("answer", [Call("final_result", GOOD), json.dumps(GOOD)])
+def test_a_message_that_joins_at_the_end_is_answered_in_the_form_as_well(answer: Any, wait: Wait) -> None:  # noqa: ANN401
+    async def scenario() -> None:
+        with SessionDB(":memory:") as db:
+            later = {"number": "B8", "total": 1.0}
+
+            def steer(_: Any) -> Any:  # noqa: ANN401
+                db.inbox.put("s", {"role": "user", "content": "no, B8"}, mode="steer")
+                return answer
+
+            model = ScriptedModel([steer, Call("final_result", later)])
+            async with Agent(model, db, "s") as agent:
+                assert (await agent.run("Read it", result_type=Invoice)).output == Invoice(**later)
+            require_valid(model.requests[-1].messages)
+            assert "A7" in str(db.get_messages("s")), "what was answered first is on record"
 
     wait(scenario())

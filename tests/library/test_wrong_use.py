@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Agent, AgentOptions, Host, Pools, SessionDB, errors, open_model
-from holdfast.testing import ScriptedModel
+from holdfast.testing import Call, ScriptedModel
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -122,9 +122,25 @@ def test_an_agent_on_a_second_loop_says_so() -> None:
     with asyncio.Runner() as first:
         first.run(start())
         asyncio.run(use())
-        with pytest.raises(errors.OtherLoop):
+        with pytest.raises(errors.InvalidInput, match=r"write `await agent\.run"):
             agent.run_sync("hi")
         first.run(agent.close())
+
+
+def test_run_sync_where_the_agent_runs_is_refused_and_does_not_hang() -> None:
+    said: list[str] = []
+
+    async def impatient() -> str:
+        """Ask the agent itself."""
+        try:
+            agent.run_sync("and you?")
+        except errors.InvalidInput as problem:
+            said.append(str(problem))
+        return "done"
+
+    with Agent(ScriptedModel([Call("impatient"), "fine"]), tools=[impatient]) as agent:
+        assert agent.run_sync("go").final_response == "fine"
+    assert "write `await agent.run" in said[0]
 
 
 class NoMemory:

@@ -176,8 +176,7 @@ class Agent:
             wanted, first = await self._accept(text)
             while True:
                 asked = form if first == wanted or wanted is None else None
-                running = await self._finish(await self._begin(first, _ignore, asked))
-                result = await self._result(running, asked)
+                result = await self._result(await self._finish(await self._begin(first, _ignore, asked)))
                 if first == wanted or wanted is None:
                     return result
                 first = self._waiting(await self._session.refresh(self.lease))
@@ -442,8 +441,8 @@ class Agent:
             self._running = None
         return running
 
-    async def _result(self, running: RunningTurn, form: ResultForm | None = None) -> TurnResult:
-        turn, store = running.turn, running.store
+    async def _result(self, running: RunningTurn) -> TurnResult:
+        turn, store, form = running.turn, running.store, running.turn.form
         if turn.ending.failure is not None:
             raise turn.ending.failure
         if form is not None and store.state == "completed":

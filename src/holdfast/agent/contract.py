@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
@@ -117,6 +118,8 @@ class AgentOptions:
     """Decides what needs approval, before a person is asked: True, False, or None to ask the person."""
     before_tool: BeforeTool | None = None
     after_tool: AfterTool | None = None
+    result_type: object = None
+    """The form of every answer, a pydantic model or a JSON schema; None: any text."""
     source: str = "library"
     """Recorded with a session that the agent begins."""
     limits: Limits = Limits()
@@ -139,6 +142,8 @@ class AgentOptions:
     def __post_init__(self) -> None:
         if self.approve is not None:
             checked_policy(self.approve)
+        if self.result_type is not None:
+            ResultForm(self.result_type)
         for name, hook in (("before_tool", self.before_tool), ("after_tool", self.after_tool)):
             if hook is not None and not is_async(hook):
                 raise InvalidInput(f"{name} is a function written with `async def`, not {hook!r:.80}")

@@ -62,7 +62,7 @@ class ResultForm:
         return Tool(TOOL, DESCRIPTION, self.schema, self._accept, changes=False, check=self._check)
 
     def answer(self) -> Message | None:
-        """The answer that a call has just given; None when there is none. Raises after too many others."""
+        """The answer that has just been given; None when there is none. Raises after too many others."""
         given, self._answer = self._answer, None
         if given is None:
             self._require_patience()
@@ -78,6 +78,7 @@ class ResultForm:
         except (ValueError, ToolArgumentsInvalid) as problem:
             self._refuse(str(problem) if isinstance(problem, ToolArgumentsInvalid) else "it is no JSON")
         else:
+            self._answer = {**message, "content": json.dumps(given, ensure_ascii=False)}
             return None
         self._require_patience()
         said = f"That answer can't be used: {self._problem}. Call {TOOL} with the answer."

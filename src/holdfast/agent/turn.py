@@ -12,6 +12,7 @@ and can't touch another turn.
 from collections.abc import Sequence
 
 from holdfast.agent.model_calls import ModelCalls
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.transcript import has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
@@ -60,6 +61,11 @@ class Turn:
         return self._model.steps
 
     @property
+    def form(self) -> ResultForm | None:
+        """The form that the answer must have."""
+        return self._context.form
+
+    @property
     def usage(self) -> Usage:
         return self._model.usage
 
@@ -103,8 +109,8 @@ class Turn:
                 joining = await self.ending.complete(final, unless_steered=True)
                 if not joining:
                     break
-                if final is message:
-                    await self._keep(message)
+                if not message.get("tool_calls"):
+                    await self._keep(final)
             await self._join(joining)
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)
@@ -117,11 +123,13 @@ class Turn:
             await self._keep(message)
             await self._run_tools(calls)
             return form.answer() if form is not None else None
-        if form is not None and (objection := form.objection(message)) is not None:
+        if form is None:
+            return message
+        if (objection := form.objection(message)) is not None:
             await self._keep(message)
             await self._store.keep(objection)
             return None
-        return message
+        return form.answer()
 
     async def _keep(self, message: Message) -> None:
         """Store the answer; once it is stored, it is no longer partial."""

@@ -68,6 +68,8 @@ class TurnContextBuilder:
     async def build(self, transcript: Transcript, form: ResultForm | None = None) -> TurnContext:
         """The context of the turn that begins now."""
         tools, model = await self.tools(), self._model_for_a_turn()
+        if form is None and self._options.result_type is not None:
+            form = ResultForm(self._options.result_type)
         if form is not None:
             form.require_tools(model.traits)
             tools = tools.plus(form.tool())

@@ -8,13 +8,16 @@ object is used as it is, and stays open. An agent that has nothing to open works
 import asyncio
 import atexit
 import logging
+import threading
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, Unpack
 
 from holdfast.agent import Agent as SessionAgent
 from holdfast.agent import AgentOptions, Pools, TurnResult
+from holdfast.agent.turn_lease import MEMORY
 from holdfast.core.contract import Message
 from holdfast.core.errors import AgentClosed, AgentNotStarted, InvalidInput, OtherLoop, SessionNotFound
 from holdfast.core.settings import Settings
@@ -32,8 +35,16 @@ from holdfast.wiring.memory_completion import complete_with
 
 logger = logging.getLogger(__name__)
 
+COMMIT_SECONDS = 2.5
+"""How long memory may take with the end of a session, as in a host."""
 CLOSE_SECONDS = 15.0
 """How long closing may take: memory has five seconds of them."""
+
+
+AWAIT = (
+    "agent.run_sync is for code that is not async, with an agent that is not started yet; "
+    "where this agent was started, write `await agent.run(…)`"
+)
 
 
 class StoreNames(TypedDict, total=False):
@@ -74,6 +85,7 @@ class Agent(SessionAgent):
         self._opened = AsyncExitStack()
         self._home: asyncio.AbstractEventLoop | None = None
         self._thread: LoopThread | None = None
+        self._starting = threading.Lock()  # guards _thread
         self._is_closed = False
         chosen, db, remembering = self._given_model, self._given_store, self._given_memory
         if isinstance(chosen, str) or isinstance(db, str) or isinstance(remembering, Sequence):
@@ -124,8 +136,8 @@ class Agent(SessionAgent):
         if options.pools is None:
             self._opened.callback(pools.close, 0)
         if not isinstance(db, SessionDB):
-            opening = SessionDB.open if isinstance(db, str) else SessionDB
-            db = await off_loop(pools.store, opening, db or ":memory:")
+            opening = partial(SessionDB, MEMORY) if db is None else partial(SessionDB.open, db)
+            db = await off_loop(pools.store, opening, clock=options.clock)
             self._opened.push_async_callback(off_loop, pools.store, db.close)
         if memory is not None and not isinstance(memory, MemoryManager):
             memory = await self._open_memory(memory, model, db, pools)
@@ -138,7 +150,8 @@ class Agent(SessionAgent):
         async def finish() -> None:
             try:
                 with suppress(SessionNotFound):  # no turn has begun it
-                    await off_loop(pools.work, self.commit_memory_session)
+                    async with asyncio.timeout(COMMIT_SECONDS):
+                        await off_loop(pools.work, self.commit_memory_session)
             except Exception:
                 # What no commit has covered stays marked in the store, for the next one.
                 logger.warning("agent.not_committed", exc_info=True, extra={"session": self.session_id})
@@ -182,6 +195,7 @@ class Agent(SessionAgent):
         The agent lives on a thread of its own from then on, until `with Agent(…) as agent:` or the program
         ends. It also works where an event loop runs already, and blocks that loop meanwhile.
         """
+        self._require_no_loop_of_its_own()
         thread = self._started_thread()
         try:
             return thread.run(lambda: self.run(text, result_type=result_type))
@@ -200,9 +214,11 @@ class Agent(SessionAgent):
     def _started_thread(self) -> LoopThread:
         if self._is_closed:
             raise AgentClosed
-        if self._thread is None:
+        with self._starting:
+            if self._thread is not None:
+                return self._thread
             if self._home is not None:
-                raise OtherLoop
+                raise InvalidInput(AWAIT)
             thread = LoopThread("agent")
             try:
                 thread.run(self.__aenter__)
@@ -213,6 +229,11 @@ class Agent(SessionAgent):
             # For scripts that end without closing their agent.
             atexit.register(self._end_thread)
         return self._thread
+
+    def _require_no_loop_of_its_own(self) -> None:
+        with suppress(RuntimeError):  # no loop runs here
+            if asyncio.get_running_loop() is self._home:
+                raise InvalidInput(AWAIT)
 
     def _end_thread(self) -> None:
         thread, self._thread = self._thread, None
