@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
-CODE := $(wildcard src tests tools bench)
+CODE := $(wildcard src tests tools bench examples)
 
 # Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
 WORKERS := -n 4 --dist worksteal
