@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from holdfast.core.events import Event
 from holdfast.core.settings import Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
 from holdfast.memory import SessionLifecycle
+from holdfast.models.open_model import OpenedModel
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.process import off_loop
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
@@ -26,7 +27,7 @@ from holdfast.tools.toolbox import ToolDependencies, toolbox
 from holdfast.wiring.folders import data_folder
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
-from holdfast.wiring.model_opener import open_model
+from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
 from holdfast.wiring.own_files import own_files, own_folders, skills_folder
 from holdfast.wiring.settings_loader import load_settings
@@ -35,6 +36,7 @@ from holdfast.wiring.workspace import workspace_of
 
 TODO = "todo"
 Emit = Callable[[Event], None]
+ModelOpener = Callable[[Settings], Awaitable[OpenedModel]]
 
 
 class Host(SessionHost):
@@ -43,7 +45,8 @@ class Host(SessionHost):
     `after_crash` is used where the setting `host.after_crash` is empty. With `ask`, the program decides about
     unfinished turns and waiting messages (`unfinished`, `resume`, `drop`, `run_waiting`); a program without a
     person passes `resume`. `attended` says whether a person can be asked; the notes at the start depend on
-    it.
+    it. Without `model_required` the host also starts where there is no model; its turns then fail and say
+    what is missing.
     """
 
     def __init__(
@@ -53,12 +56,14 @@ class Host(SessionHost):
         source: str = "library",
         after_crash: AfterCrash = "ask",
         attended: bool = True,
+        model_required: bool = True,
     ) -> None:
         settings = load_settings() if settings is None else settings
         rule = settings.host.after_crash or after_crash
         options = HostOptions(source=source, after_crash=rule, attended=attended)
         # Finding the model and starting tool servers need the event loop, so they wait for it.
-        super().__init__(lambda: _host_parts(settings, options, self._deliver))
+        opener = open_model if model_required else open_model_or_explain
+        super().__init__(lambda: _host_parts(settings, options, opener, self._deliver))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
@@ -75,7 +80,9 @@ def _unattended(policy: ApprovalPolicy) -> PersonFor:
     return person
 
 
-async def _host_parts(settings: Settings, options: HostOptions, deliver: Deliver) -> HostParts:
+async def _host_parts(
+    settings: Settings, options: HostOptions, open_model: ModelOpener, deliver: Deliver
+) -> HostParts:
     workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
     model = SwitchableModel((await open_model(settings)).model)
     pools = Pools()
