@@ -61,7 +61,7 @@ def _import(read: Callable[[Path], ForeignStore], path: Path) -> None:
 def show_report(report: ImportReport, conversations: int) -> None:
     """Say what was read, stored, found again and left out."""
     show(f"read: {conversations} conversations with messages, {report.rows} stored items")
-    show(f"imported: {report.imported} conversations, {report.messages} messages, each read back and compared")
+    show(f"imported: {report.imported} conversations, {report.messages} messages, read back and compared")
     if report.empty:
         show(f"left out: {report.empty} conversations without messages")
     if report.present:
