@@ -62,8 +62,13 @@ class VectorMatrix:
                 self._drop(passage_id)
                 self._removed_to = stamp
 
-    def nearest(self, query: Floats, most: int, also: Iterable[Position] = ()) -> dict[Position, float]:
-        """The best positions for a query, and those in `also`, with scores that include their neighbours."""
+    def nearest(
+        self, query: Floats, most: int, also: Iterable[Position] = (), *, least: float = -1.0
+    ) -> dict[Position, float]:
+        """The best positions for a query, and those in `also`, with scores that include their neighbours.
+
+        A position that is not in `also` needs a similarity of its own of at least `least`.
+        """
         with self._lock:
             count = len(self._positions)
             if not count:
@@ -73,7 +78,7 @@ class VectorMatrix:
             named = [self._row_of[position] for position in also if position in self._row_of]
             rows = np.unique(np.concatenate([best, *self._links[:, best], np.array(named, dtype=np.int64)]))
             rows = rows[rows != NOBODY]
-            rows = rows[self._alive[rows]]
+            rows = rows[self._alive[rows] & ((own[rows] >= least) | np.isin(rows, named))]
             scores = self._mixed(own, rows)
             kept = {int(rows[position]) for position in np.argsort(-scores)[:most]}.union(named)
             return {
