@@ -48,7 +48,7 @@ bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md
 
 bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
-	$(RUN) -m bench.recall
+	$(RUN) -m bench.recall --write docs/recall.md
 
 record: sync ## Play a long conversation over real HTTP and write down what happened
 	$(RUN) -m tools.recorded_run > docs/end-to-end.md
