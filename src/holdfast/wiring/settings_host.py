@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypedDict, Unpack
@@ -17,6 +17,7 @@ from holdfast.core.settings import HostSettings, Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
 from holdfast.memory import MemoryProvider, SessionLifecycle
 from holdfast.models.contract import Model
+from holdfast.models.open_model import OpenedModel
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
@@ -32,7 +33,7 @@ from holdfast.wiring.folders import data_folder
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
-from holdfast.wiring.model_opener import open_model
+from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
 from holdfast.wiring.own_files import own_files, own_folders, skills_folder
 from holdfast.wiring.settings_loader import load_settings
@@ -41,6 +42,7 @@ from holdfast.wiring.workspace import workspace_of
 
 TODO = "todo"
 Emit = Callable[[Event], None]
+ModelOpener = Callable[[Settings], Awaitable[OpenedModel]]
 
 
 class HostKeywords(TypedDict, total=False):
@@ -53,6 +55,8 @@ class HostKeywords(TypedDict, total=False):
     attended: bool
     agents: int
     """How many agents stay in memory between their turns; 64 by default."""
+    model_required: bool
+    """False: without a model the host starts, and a turn says what is missing. True by default."""
 
 
 class Host(SessionHost):
@@ -66,7 +70,8 @@ class Host(SessionHost):
     `after_crash` is used where the setting `host.after_crash` is empty. With `ask`, the program decides about
     unfinished turns and waiting messages (`unfinished`, `resume`, `drop`, `run_waiting`); a program without a
     person passes `resume`. `attended` says whether a person can be asked; the notes at the start depend on
-    it.
+    it. Without `model_required` the host also starts where there is no model; its turns then fail and say
+    what is missing.
     """
 
     def __init__(
@@ -88,7 +93,8 @@ class Host(SessionHost):
             return
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
-        super().__init__(lambda: _host_parts(named, chosen, self._deliver, given))
+        opener = open_model if how.get("model_required", True) else open_model_or_explain
+        super().__init__(lambda: _host_parts(named, chosen, self._deliver, given, opener))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
@@ -118,7 +124,7 @@ def _unattended(policy: ApprovalPolicy) -> PersonFor:
 
 
 async def _host_parts(
-    settings: Settings, options: HostOptions, deliver: Deliver, given: GivenParts
+    settings: Settings, options: HostOptions, deliver: Deliver, given: GivenParts, open_model: ModelOpener
 ) -> HostParts:
     workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
     model = SwitchableModel(await given.open_model() or (await open_model(settings)).model)
