@@ -199,6 +199,14 @@ def create_tables(connection: sqlite3.Connection, package: str) -> None:
         connection.execute(statement)
 
 
+def _add_tables(connection: sqlite3.Connection, package: str) -> None:
+    """Create the tables of `additions.sql`, which are not in every file yet."""
+    source = files(package).joinpath("additions.sql")
+    if source.is_file():
+        for statement in split_statements(source.read_text(encoding="utf-8")):
+            connection.execute(statement)
+
+
 def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> None:
     """Create the tables in one transaction, unless another process has done it."""
     connection.execute("begin immediate")
@@ -207,6 +215,7 @@ def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> Non
             create_tables(connection, kind.package)
             connection.execute("insert into meta (key, value) values ('schema', ?)", (str(kind.schema),))
         _refuse_foreign(connection, path, kind)
+        _add_tables(connection, kind.package)
         connection.execute("commit")
     except BaseException:
         if connection.in_transaction:

@@ -11,22 +11,26 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.core.contract import Clock
+from holdfast.core.contract import Clock, Message
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
+from holdfast.providers.local.answer_uses import RecalledLines, used_lines
 from holdfast.providers.local.embedding import Embedder, MiniLM, missing_packages
-from holdfast.providers.local.passages import local_time
+from holdfast.providers.local.facts import FIRST_ID, LocalFacts
+from holdfast.providers.local.passages import local_time, storable
 from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
-from holdfast.providers.local.recall_block import recall_block
+from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, passage_lines, recall_block
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
 
 MAX_FOUND = 20
 TOKEN_BUDGET = 1500
+FACTS_FILE = "facts.db"
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
 
@@ -42,6 +46,8 @@ class LocalDescription:
     """The embedding model; None when recall works on full text alone."""
     missing_packages: tuple[str, ...]
     without_vector: int
+    facts: str = ""
+    """The state of the facts; empty when they are off."""
 
     @property
     def is_limited(self) -> bool:
@@ -49,6 +55,8 @@ class LocalDescription:
 
     def __str__(self) -> str:
         kept = f"{self.path}: {self.passages} passages and {self.notes} notes"
+        if self.facts:
+            kept = f"{kept}; {self.facts}"
         if self.embeddings is None:
             lacking = f" ({', '.join(self.missing_packages)} not installed)" if self.missing_packages else ""
             better = install_command("embeddings")
@@ -87,14 +95,29 @@ class LocalMemory(BatchProvider):
         if embedder == "default":
             embedder = None if self._missing else MiniLM()
         self._embedder: Embedder | None = embedder
-        self._lock = threading.Lock()  # guards _store, _builder, _recall and _closed
+        self._lock = threading.Lock()  # guards _store, _builder, _recall, _facts and _closed
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
+        self._facts: LocalFacts | None = None
+        self._recalled = RecalledLines()
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "key": "facts",
+                "description": "Also keep facts (who, what, which value), recalled beside what was said",
+                "default": "false",
+                "choices": ["true", "false"],
+            }
+        ]
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the file and load the vectors and the model, so that the first recall is fast."""
         recall = self._opened()[1]
+        config = kwargs.get("config") or ProviderConfig()
+        if config.flag("facts"):
+            self._open_facts().initialize(session_id, **kwargs)
         recall.warm_up()
         if self._builder is not None:
             self._builder.catch_up()
@@ -103,11 +126,37 @@ class LocalMemory(BatchProvider):
         """Store the turns, each once by its key, then make their vectors; raises when storing failed."""
         store, _ = self._opened()
         self._build_vectors(store.add_turns(turns))
+        if self._facts is not None:
+            self._facts.sync_turns(turns)
+        for turn in turns:
+            self._count_uses(store, turn)
+
+    def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
+        if self._facts is not None:
+            self._facts.on_session_end(messages, session_id)
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
+        block = self.recall(query, session_id=session_id)
+        self._recalled.keep(storable(session_id), storable(query), block.lines)
+        return block.text
+
+    def recall(self, query: str, *, session_id: str = "") -> RecallBlock:
+        """What is recalled for a query: passages, notes and, when they are on, facts, in one budget."""
         recall = self._opened()[1]
         found = recall.search(query, MAX_FOUND, session_id=session_id, in_context=self._in_context)
-        return recall_block(found, recall.at_positions, budget=self._budget, zone=self._zone)
+        lines = passage_lines(found, recall.at_positions)
+        if self._facts is not None:
+            facts = self._facts.lines(query, {each.turn_id for each in found})
+            lines = _alternating(lines, facts)
+        return recall_block(lines, budget=self._budget, zone=self._zone)
+
+    def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
+        """Count which of the lines that were recalled for the turn its answer used."""
+        lines = self._recalled.take(storable(turn.session_id), storable(turn.user_content))
+        shown = [line for line in lines if line.passage_id is not None]
+        if shown:
+            used = used_lines(shown, turn)
+            store.count_uses(_ids(shown), _ids(used))
 
     def search(
         self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
@@ -131,12 +180,38 @@ class LocalMemory(BatchProvider):
         return changed
 
     def forget(self, memory_id: int) -> bool:
-        """Delete a note, or the turn of a passage, permanently."""
+        """Delete a note, the turn of a passage, or a fact, permanently."""
+        self._recalled.clear()
+        if memory_id >= FIRST_ID:
+            return self._facts is not None and self._facts.forget(memory_id)
         return self._opened()[0].forget(memory_id)
 
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete turns, notes, facts, and all of a period: text, index, vectors and counters."""
+        store, _ = self._opened()
+        self._recalled.clear()
+        ids = [int(each) for each in request.memory_ids if int(each) < FIRST_ID]
+        forgotten = store.forget_all(ids, request.turn_keys(self.name), request.period)
+        if self._facts is None:
+            return ForgetReport(forgotten)
+        facts = self._facts.forget_selected(request)
+        return ForgetReport(forgotten + facts.forgotten, facts.kept)
+
+    def memories_with(self, ids: Sequence[int]) -> list[MemoryItem]:
+        """The passages, notes and facts with these ids, as far as they exist."""
+        found = self._opened()[0].with_ids([each for each in ids if each < FIRST_ID])
+        facts = [each for each in ids if each >= FIRST_ID]
+        return [*found, *self._facts.with_ids(facts)] if self._facts is not None and facts else found
+
+    def turns_said_by(self, person: str) -> list[tuple[str, str]]:
+        """The turns in which a person spoke, named as in the messages; "user" is who has no name."""
+        return self._opened()[0].turns_said_by(person.lower())
+
     def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
-        """The results of a search, as a person sees them."""
-        return [
+        """The results of a search, as a person sees them, with how often answers used each."""
+        found = self.search(query, limit)
+        uses = self._opened()[0].uses_of([each.id for each in found])
+        items = [
             MemoryItem(
                 each.id,
                 each.created,
@@ -145,9 +220,11 @@ class LocalMemory(BatchProvider):
                 each.speaker if each.kind == "turn" else "",
                 each.session_id,
                 each.turn_id,
+                *uses.get(each.id, (0, 0)),
             )
-            for each in self.search(query, limit)
+            for each in found
         ]
+        return [*items, *self._facts.browse(query, limit)] if self._facts is not None else items
 
     def dated(self, memory: FoundPassage) -> str:
         return local_time(memory.created, self._zone).isoformat(timespec="minutes")
@@ -168,18 +245,30 @@ class LocalMemory(BatchProvider):
         passages, notes = store.counts()
         model = None if self._embedder is None else self._embedder.model
         waiting = 0 if model is None else store.count_without_vector()
-        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting)
+        facts = "" if self._facts is None else str(self._facts)
+        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting, facts)
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""
         with self._lock:
             self._closed = True
             store, builder = self._store, self._builder
+            facts, self._facts = self._facts, None
             self._store = self._recall = self._builder = None
         if builder is not None:
             builder.close()
+        if facts is not None:
+            facts.shutdown()
         if store is not None:
             store.close()
+
+    def _open_facts(self) -> LocalFacts:
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(self._path)
+            if self._facts is None:
+                self._facts = LocalFacts(Path(self._path).with_name(FACTS_FILE), self._clock)
+            return self._facts
 
     def _opened(self) -> tuple[PassageStore, HybridRecall]:
         with self._lock:
@@ -201,6 +290,17 @@ class LocalMemory(BatchProvider):
         builder = self._builder
         if builder is not None:
             builder.build(fresh)
+
+
+def _ids(lines: Sequence[RecalledLine]) -> list[int]:
+    return [line.passage_id for line in lines if line.passage_id is not None]
+
+
+def _alternating(lines: Sequence[RecalledLine], facts: Sequence[RecalledLine]) -> list[RecalledLine]:
+    """Lines of both sources in turn, best first, so that neither uses up the budget."""
+    pairs = [each for pair in zip(lines, facts, strict=False) for each in pair]
+    rest = min(len(lines), len(facts))
+    return [*pairs, *lines[rest:], *facts[rest:]]
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:

@@ -8,6 +8,7 @@ import importlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -17,6 +18,7 @@ from holdfast.providers.mem0.library import import_mem0
 
 KEY = "holdfast_key"
 SECONDS = 8.0
+MAX_FACTS = 100
 # Extraction by a language model is slow; `shutdown` closes its connection.
 MODEL_SECONDS = 60.0
 
@@ -29,6 +31,10 @@ class Mem0Backend(Protocol):
     def add(self, messages: Messages, *, key: str, session_id: str) -> None: ...
 
     def has(self, key: str) -> bool: ...
+
+    def forget(self, key: str) -> int:
+        """Delete the facts of a turn; returns how many."""
+        ...
 
     def search(self, query: str, limit: int) -> list[str]: ...
 
@@ -66,6 +72,17 @@ class Mem0Platform:
         filters = {"AND": [{"user_id": self._user}, {"metadata": {KEY: key}}]}
         found = self._call(lambda: self._client.get_all(filters=filters, page=1, page_size=1))
         return bool(found.get("results"))
+
+    def forget(self, key: str) -> int:
+        filters = {"AND": [{"user_id": self._user}, {"metadata": {KEY: key}}]}
+        deleted = 0
+        while found := self._call(
+            lambda: self._client.get_all(filters=filters, page=1, page_size=MAX_FACTS)
+        ).get("results"):
+            for each in found:
+                self._call(partial(self._client.delete, each["id"]))
+            deleted += len(found)
+        return deleted
 
     def search(self, query: str, limit: int) -> list[str]:
         found = self._call(lambda: self._client.search(query, filters={"user_id": self._user}, top_k=limit))
@@ -117,6 +134,16 @@ class Mem0Library:
     def has(self, key: str) -> bool:
         found = self._memory.get_all(filters={"user_id": self._user, KEY: key}, top_k=1)
         return bool(found["results"])
+
+    def forget(self, key: str) -> int:
+        deleted = 0
+        while found := self._memory.get_all(filters={"user_id": self._user, KEY: key}, top_k=MAX_FACTS)[
+            "results"
+        ]:
+            for each in found:
+                self._memory.delete(each["id"])
+            deleted += len(found)
+        return deleted
 
     def search(self, query: str, limit: int) -> list[str]:
         found = self._memory.search(query, filters={"user_id": self._user}, top_k=limit)
