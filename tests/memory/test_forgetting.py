@@ -278,3 +278,10 @@ def test_days_and_moments_are_understood() -> None:
         period_of(on="2025-01-31", after="2025-01-01")
     with pytest.raises(InvalidInput):
         period_of(before="soon")
+
+
+def test_what_a_person_said_is_selected_only_when_memory_has_all_of_it(start: Start, db: SessionDB) -> None:
+    memory = start()
+    memory.sync_all("Ann: my heron is called Quetzalina", "I see.", session_id="s")
+    selection = memory.forgetter.select.of(ForgetQuery(person="ann"))
+    assert len(selection.turns) == 1

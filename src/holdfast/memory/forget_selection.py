@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.errors import InvalidInput, ProviderUnavailable, SessionNotFound
 from holdfast.memory import browse
 from holdfast.memory.browse import FoundMemory
 from holdfast.memory.contract import Browsable
 from holdfast.memory.forgetting import FindsMemories
 from holdfast.memory.provider_lanes import ProviderLanes
+from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
 from holdfast.sessions.forgettings import ForgettingKind, TurnRef
 
@@ -95,13 +96,14 @@ class ForgetSelector:
         wanted = words.casefold().split()
         if not wanted:
             raise InvalidInput("forgetting by words needs at least one word")
+        behind = {name: why for name in self._lanes if (why := self._behind(name))}
         searched = self._ask(provider, "a search", lambda each: browse.search(each, words, MAX_BY_WORDS))
         found = [
             each
             for each in searched.found
             if each.id is not None and all(word in each.text.casefold() for word in wanted)
         ]
-        return self._of_memories("words", found, searched.failed)
+        return self._of_memories("words", found, {**behind, **searched.failed})
 
     def by_ids(self, ids: Sequence[tuple[str, str]]) -> ForgetSelection:
         """Single memories, each named by its provider and its id."""
@@ -138,6 +140,8 @@ class ForgetSelector:
         for lanes in self._lanes.values():
             if isinstance(lanes.provider, FindsMemories):
                 knowing += 1
+                if problem := self._behind(lanes.name):
+                    raise ProviderUnavailable(lanes.name, problem=f"{problem}; nothing was forgotten")
                 asked = lanes.recalls.call(
                     "turns_said_by", partial(lanes.provider.turns_said_by, name), SECONDS
                 )
@@ -148,6 +152,15 @@ class ForgetSelector:
                 "no memory in use knows who said what; forget by conversation or by time instead"
             )
         return ForgetSelection("person", tuple(turns))
+
+    def _behind(self, provider: str) -> str:
+        """Wait until a provider that is searched has all turns; else what it lacks."""
+        lanes = self._lanes[provider]
+        if not isinstance(lanes.provider, Browsable):
+            return ""
+        if lanes.wait_settled(lanes.fence(), ShutdownBudget(SECONDS, self._clock)):
+            return ""
+        return f"{lanes.read_backlog().owed} turns have not reached it yet"
 
     def _first_browsable(self) -> str:
         browsable = [each.name for each in self._lanes.values() if isinstance(each.provider, Browsable)]

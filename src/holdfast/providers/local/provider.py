@@ -148,7 +148,7 @@ class LocalMemory(BatchProvider):
         if self._facts is not None:
             facts = self._facts.lines(query, {each.turn_id for each in found})
             lines = _alternating(lines, facts)
-        return recall_block(lines, budget=self._budget, zone=self._zone)
+        return recall_block(query, lines, budget=self._budget, zone=self._zone)
 
     def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
         """Count which of the lines that were recalled for the turn its answer used."""

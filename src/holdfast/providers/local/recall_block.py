@@ -4,22 +4,28 @@ The best are chosen first. They are then arranged to be read: notes, facts, then
 other, each in the order in which it was held. A line that a newer one contradicts says so.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from holdfast.providers.holographic.claims import claims_of, exclude_each_other
+from holdfast.providers.holographic.tokens import sentences
 from holdfast.providers.local.full_text import Position
-from holdfast.providers.local.passages import local_time, without_author
+from holdfast.providers.local.passages import ASSISTANT, local_time, without_author
 from holdfast.providers.local.recall import FoundPassage
-from holdfast.providers.local.words import all_words
+from holdfast.providers.local.words import query_words
 from holdfast.providers.recall_text import HEAD, estimated_tokens, one_line, recall_block_text
 
 WITH_CONTEXT = 3
+# Quicker than `all_words`: a recall compares some ten thousand letters.
+WORD = re.compile(r"\w+")
 MAX_LINE_LENGTH = 600
 OUTDATED = "; a newer line says otherwise"
 # A shorter text, such as "yes" or a name, can be an answer of its own.
 MIN_CONTAINED_WORDS = 3
+# Words that begin with the same letters count as the same: "live" and "lives".
+BEGINNING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class RecalledLine:
     @property
     def words(self) -> str:
         """The words in lower case, with a space around each, for comparisons."""
-        return f" {' '.join(all_words(self.text))} "
+        return f" {' '.join(WORD.findall(self.text.casefold()))} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,16 @@ def passage_lines(
     return lines
 
 
-def recall_block(lines: Sequence[RecalledLine], *, budget: int, zone: tzinfo | None) -> RecallBlock:
+def recall_block(
+    query: str, lines: Sequence[RecalledLine], *, budget: int, zone: tzinfo | None
+) -> RecallBlock:
     """Choose from lines that are given best first, and arrange them. Empty when nothing fits."""
     chosen = _within(_without_repetitions(lines), budget - estimated_tokens(HEAD), zone)
     first_rank: dict[int, int] = {}
     for rank, line in enumerate(chosen):
         first_rank.setdefault(line.order[0], rank)
     arranged = sorted(chosen, key=lambda line: (_section(line), first_rank[line.order[0]], line.order))
-    outdated = _outdated(arranged)
+    outdated = _outdated(arranged, query)
     texts = [_written(line, zone, outdated=line in outdated) for line in arranged]
     return RecallBlock(recall_block_text(texts), tuple(arranged))
 
@@ -128,9 +136,13 @@ def _section(line: RecalledLine) -> int:
     return 0 if line.label.startswith("note ") else 2
 
 
-def _outdated(lines: Sequence[RecalledLine]) -> set[RecalledLine]:
-    """The lines that claim something of which a newer line claims the opposite or another value."""
-    claimed = [(line, frame, value) for line in lines for frame, value in _claims(line)]
+def _outdated(lines: Sequence[RecalledLine], query: str) -> set[RecalledLine]:
+    """The lines that claim something of which a newer line claims the opposite or another value.
+
+    Only sentences about what was asked count, since each costs time before the turn.
+    """
+    asked = {word[:BEGINNING] for word in query_words(query)}
+    claimed = [(line, frame, value) for line in lines for frame, value in _claims(line, asked)]
     return {
         older
         for older, frame, value in claimed
@@ -139,15 +151,19 @@ def _outdated(lines: Sequence[RecalledLine]) -> set[RecalledLine]:
     }
 
 
-def _claims(line: RecalledLine) -> Iterator[tuple[str, str]]:
+def _claims(line: RecalledLine, asked: set[str]) -> Iterator[tuple[str, str]]:
     """The claims of a line. "I" in the words of one speaker is somebody else in those of another."""
     speaker = "user" if line.passage_id is None or line.label.startswith("note ") else line.label
     text = line.text
     if not speaker:
         author, _, text = line.text.partition(": ")
         speaker = author.lower()
-    for claim in claims_of(text):
-        yield f"{claim.frame}|{speaker}", claim.value
+    if speaker == ASSISTANT:
+        return
+    for sentence in sentences(text):
+        if any(word[:BEGINNING] in asked for word in WORD.findall(sentence.casefold())):
+            for claim in claims_of(sentence):
+                yield f"{claim.frame}|{speaker}", claim.value
 
 
 def _written(line: RecalledLine, zone: tzinfo | None, *, outdated: bool) -> str:

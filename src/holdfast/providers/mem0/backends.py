@@ -6,8 +6,10 @@ Read `provider.py` first. Neither client retries, and each has a timeout: the la
 import fcntl
 import importlib
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -107,6 +109,7 @@ class Mem0Library:
         mem0 = import_mem0(folder)
         self._user = config.text("user", "holdfast")
         self._infer = config.flag("infer", default=True)
+        self._history = folder / "history.db"
         _share_qdrant_between_threads()
         self._folder_lock = _lock_folder(folder / "in-use")
         try:
@@ -142,6 +145,7 @@ class Mem0Library:
         ]:
             for each in found:
                 self._memory.delete(each["id"])
+            _wipe_history(self._history, [each["id"] for each in found])
             deleted += len(found)
         return deleted
 
@@ -209,6 +213,14 @@ def _lock_folder(file: Path) -> IO[bytes]:
         hold.close()
         raise ProviderNotWorking("mem0", f"another process has {file.parent}; it waits its turn") from cause
     return hold
+
+
+def _wipe_history(file: Path, memory_ids: list[str]) -> None:
+    """Delete forgotten facts from mem0's history, and the last messages that it keeps as context."""
+    with closing(sqlite3.connect(file, timeout=SECONDS)) as history, history:
+        history.execute("pragma secure_delete = on")
+        history.executemany("delete from history where memory_id = ?", [(each,) for each in memory_ids])
+        history.execute("delete from messages")
 
 
 def _share_qdrant_between_threads() -> None:
