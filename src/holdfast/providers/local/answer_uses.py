@@ -7,6 +7,7 @@ until the turn is delivered by this process. A turn that another process deliver
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.holographic.tokens import stem_of
@@ -43,6 +44,11 @@ class RecalledLines:
         """Something was forgotten; lines may have it."""
         with self._lock:
             self._kept.clear()
+
+
+def kept_lines(sent: Sequence[Sequence[Any]]) -> list[RecalledLine]:
+    """The lines of a recall that another process made: the id and the text of each passage."""
+    return [RecalledLine("", text, 0.0, (), passage_id=passage_id) for passage_id, text in sent]
 
 
 def used_lines(lines: Sequence[RecalledLine], turn: CompletedTurn) -> list[RecalledLine]:

@@ -16,6 +16,7 @@ from holdfast.providers.local.recall_block import RecalledLine
 if TYPE_CHECKING:
     from holdfast.providers.holographic import Fact
 
+FACTS_FILE = "facts.db"
 MAX_FACTS = 6
 FIRST_ID = 10**12
 """Ids from here on are those of facts; passages have smaller ones."""

@@ -1,36 +1,53 @@
 """The built-in memory: no server, no key, no network. Each turn and each note in one SQLite file.
 
-Turns are stored and embedded on the write lane; recall only embeds the question. Read `recall.py` for how
-things are found, `store.py` for how they are kept.
+Turns are stored on the write lane. Recalls and vectors are the work of a process of its own (`worker.py`), so
+that this one needs neither numpy nor a model; while that process is not there, recall is by full text alone,
+in this one. Read `recall.py` for how things are found, `store.py` for how they are kept.
 """
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryItem
+from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
-from holdfast.providers.local.answer_uses import RecalledLines, used_lines
+from holdfast.providers.local.answer_uses import RecalledLines, kept_lines, used_lines
 from holdfast.providers.local.embedding import Embedder, MiniLM, missing_packages
-from holdfast.providers.local.facts import FIRST_ID, LocalFacts
+from holdfast.providers.local.facts import FACTS_FILE, FIRST_ID, LocalFacts
 from holdfast.providers.local.passages import local_time, storable
-from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
+from holdfast.providers.local.recall import (
+    MAX_QUERY_LENGTH,
+    FoundPassage,
+    HybridRecall,
+    SearchMode,
+    found_passage,
+)
 from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, passage_lines, recall_block
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
+from holdfast.providers.local.worker_client import RecallWorker, WorkerSpec
 
 MAX_FOUND = 20
+RECALL_SECONDS = 0.15
+"""A turn waits so long for its recall; what is not found by then is left out."""
+SEARCH_SECONDS = 5.0
+"""A person, or the agent by its tool, waits longer for a search."""
+START_SECONDS = 10.0
+IDLE_SECONDS = 120.0
+"""A worker that nobody asked for so long ends."""
 TOKEN_BUDGET = 1500
-FACTS_FILE = "facts.db"
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
 
@@ -46,6 +63,8 @@ class LocalDescription:
     """The embedding model; None when recall works on full text alone."""
     missing_packages: tuple[str, ...]
     without_vector: int
+    worker: str = ""
+    """The state of the process that recalls; empty when there is none."""
     facts: str = ""
     """The state of the facts; empty when they are off."""
 
@@ -62,7 +81,8 @@ class LocalDescription:
             better = install_command("embeddings")
             return f"{kept}; recall by full text alone{lacking}. For better recall run: {better}"
         waiting = f"; {self.without_vector} wait for their vectors" if self.without_vector else ""
-        return f"{kept}; recall by full text and {self.embeddings}{waiting}"
+        worker = f"; {self.worker}" if self.worker else ""
+        return f"{kept}; recall by full text and {self.embeddings}{waiting}{worker}"
 
 
 class LocalMemory(BatchProvider):
@@ -92,15 +112,18 @@ class LocalMemory(BatchProvider):
         self._budget = token_budget
         self._in_context = turns_in_context
         self._missing = missing_packages()
+        self._worker: RecallWorker | None = None
         if embedder == "default":
-            embedder = None if self._missing else MiniLM()
+            embedder = None
+            if not self._missing:
+                self._worker = self._new_worker(has_facts=False)
         self._embedder: Embedder | None = embedder
         self._lock = threading.Lock()  # guards _store, _builder, _recall, _facts and _closed
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
         self._facts: LocalFacts | None = None
-        self._recalled = RecalledLines()
+        self._shown = RecalledLines()
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [
@@ -113,17 +136,45 @@ class LocalMemory(BatchProvider):
         ]
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Open the file and load the vectors and the model, so that the first recall is fast."""
-        recall = self._opened()[1]
-        config = kwargs.get("config") or ProviderConfig()
-        if config.flag("facts"):
-            self._open_facts().initialize(session_id, **kwargs)
-        recall.warm_up()
+        """Open the file. When there is something to recall, get ready for it, beside this process."""
+        store, recall = self._opened()
+        if (kwargs.get("config") or ProviderConfig()).flag("facts"):
+            self.use_facts().initialize(session_id, **kwargs)
+            if self._worker is not None:
+                self._worker = self._new_worker(has_facts=True)
+        if self._worker is None:
+            recall.warm_up()
+        elif store.read(store.queries.has_passages):
+            self._worker.start()
         if self._builder is not None:
             self._builder.catch_up()
 
+    def use_facts(self) -> LocalFacts:
+        """Also keep and recall facts, which have a file of their own."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(self._path)
+            if self._facts is None:
+                self._facts = LocalFacts(Path(self._path).with_name(FACTS_FILE), self._clock)
+            return self._facts
+
+    def _new_worker(self, *, has_facts: bool) -> RecallWorker:
+        spec = WorkerSpec(
+            self._path, self._budget, self._in_context, self._zone, IDLE_SECONDS, has_facts=has_facts
+        )
+        return RecallWorker(spec, SystemClock())
+
+    def warm_up(self) -> None:
+        """Load the model, so that the first question doesn't wait for it."""
+        self._opened()[1].warm_up()
+
+    def build_vectors(self) -> bool:
+        """Make the missing vectors of a few passages; False when none is left, or it failed."""
+        self._opened()
+        return self._builder is not None and self._builder.build_batch()
+
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
-        """Store the turns, each once by its key, then make their vectors; raises when storing failed."""
+        """Store the turns, each once by its key, then see to their vectors; raises when storing failed."""
         store, _ = self._opened()
         self._build_vectors(store.add_turns(turns))
         if self._facts is not None:
@@ -131,13 +182,65 @@ class LocalMemory(BatchProvider):
         for turn in turns:
             self._count_uses(store, turn)
 
+    def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
+        """Count which of the lines that were recalled for the turn its answer used."""
+        lines = self._shown.take(storable(turn.session_id), storable(turn.user_content))
+        shown = [line for line in lines if line.passage_id is not None]
+        if shown:
+            used = used_lines(shown, turn)
+            store.count_uses(_ids(shown), _ids(used))
+
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         if self._facts is not None:
             self._facts.on_session_end(messages, session_id)
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
+        return self.begin_prefetch(query, session_id=session_id).result().text
+
+    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
+        """Recall in the worker; by full text alone, here, while the worker is not there."""
+        recall = self._opened()[1]
+        if self._worker is not None and recall.has_passages():
+            return self._worker.ask(
+                {"query": query[:MAX_QUERY_LENGTH], "session": session_id},
+                RECALL_SECONDS,
+                partial(self._from_worker, query, session_id),
+                partial(self._without_worker, query, session_id),
+            )
+        answer: Future[RecallAnswer] = Future()
+        answer.set_result(RecallAnswer(self._recalled(query, session_id)))
+        return answer
+
+    def _from_worker(self, query: str, session_id: str, line: dict[str, Any]) -> RecallAnswer:
+        self._shown.keep(storable(session_id), storable(query), kept_lines(line["lines"]))
+        return RecallAnswer(line["text"], line["note"])
+
+    def search(
+        self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
+    ) -> list[FoundPassage]:
+        """The passages and notes of all sessions, best match first."""
+        recall = self._opened()[1]
+        if self._worker is None or mode == "text" or not recall.has_passages():
+            return recall.search(query, limit, session_id=session_id, mode=mode)
+        self._worker.await_ready(START_SECONDS)
+        request = {"query": query[:MAX_QUERY_LENGTH], "session": session_id, "limit": limit, "mode": mode}
+
+        def by_text(_why: str, _has_time: bool) -> list[FoundPassage]:
+            return recall.search(query, limit, session_id=session_id, mode="text")
+
+        found: list[FoundPassage] = self._worker.ask(
+            request, SEARCH_SECONDS, lambda line: [found_passage(each) for each in line["found"]], by_text
+        ).result()
+        return found
+
+    def _without_worker(self, query: str, session_id: str, why: str, has_time: bool) -> RecallAnswer:
+        if not has_time:
+            return RecallAnswer("", f"nothing was recalled: {why}")
+        return RecallAnswer(self._recalled(query, session_id), f"by full text alone: {why}")
+
+    def _recalled(self, query: str, session_id: str) -> str:
         block = self.recall(query, session_id=session_id)
-        self._recalled.keep(storable(session_id), storable(query), block.lines)
+        self._shown.keep(storable(session_id), storable(query), block.lines)
         return block.text
 
     def recall(self, query: str, *, session_id: str = "") -> RecallBlock:
@@ -149,20 +252,6 @@ class LocalMemory(BatchProvider):
             facts = self._facts.lines(query, {each.turn_id for each in found})
             lines = _alternating(lines, facts)
         return recall_block(query, lines, budget=self._budget, zone=self._zone)
-
-    def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
-        """Count which of the lines that were recalled for the turn its answer used."""
-        lines = self._recalled.take(storable(turn.session_id), storable(turn.user_content))
-        shown = [line for line in lines if line.passage_id is not None]
-        if shown:
-            used = used_lines(shown, turn)
-            store.count_uses(_ids(shown), _ids(used))
-
-    def search(
-        self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
-    ) -> list[FoundPassage]:
-        """The passages and notes of all sessions, best match first."""
-        return self._opened()[1].search(query, limit, session_id=session_id, mode=mode)
 
     def save_note(self, text: str) -> int:
         """Store a note; returns its id."""
@@ -181,7 +270,7 @@ class LocalMemory(BatchProvider):
 
     def forget(self, memory_id: int) -> bool:
         """Delete a note, the turn of a passage, or a fact, permanently."""
-        self._recalled.clear()
+        self._shown.clear()
         if memory_id >= FIRST_ID:
             return self._facts is not None and self._facts.forget(memory_id)
         return self._opened()[0].forget(memory_id)
@@ -189,7 +278,7 @@ class LocalMemory(BatchProvider):
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
         """Delete turns, notes, facts, and all of a period: text, index, vectors and counters."""
         store, _ = self._opened()
-        self._recalled.clear()
+        self._shown.clear()
         ids = [int(each) for each in request.memory_ids if int(each) < FIRST_ID]
         forgotten = store.forget_all(ids, request.turn_keys(self.name), request.period)
         if self._facts is None:
@@ -244,9 +333,20 @@ class LocalMemory(BatchProvider):
         store, _ = self._opened()
         passages, notes = store.counts()
         model = None if self._embedder is None else self._embedder.model
+        state = ""
+        if self._worker is not None:
+            model, state = MiniLM.model, self._worker.state
         waiting = 0 if model is None else store.count_without_vector()
-        facts = "" if self._facts is None else str(self._facts)
-        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting, facts)
+        return LocalDescription(
+            self._path,
+            passages,
+            notes,
+            model,
+            tuple(self._missing),
+            waiting,
+            state,
+            "" if self._facts is None else str(self._facts),
+        )
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""
@@ -255,6 +355,8 @@ class LocalMemory(BatchProvider):
             store, builder = self._store, self._builder
             facts, self._facts = self._facts, None
             self._store = self._recall = self._builder = None
+        if self._worker is not None:
+            self._worker.close()
         if builder is not None:
             builder.close()
         if facts is not None:
@@ -262,34 +364,28 @@ class LocalMemory(BatchProvider):
         if store is not None:
             store.close()
 
-    def _open_facts(self) -> LocalFacts:
-        with self._lock:
-            if self._closed:
-                raise StoreClosed(self._path)
-            if self._facts is None:
-                self._facts = LocalFacts(Path(self._path).with_name(FACTS_FILE), self._clock)
-            return self._facts
-
     def _opened(self) -> tuple[PassageStore, HybridRecall]:
         with self._lock:
             if self._closed:
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
                 self._store = PassageStore(self._path, clock=self._clock, zone=self._zone)
-                matrix = None
+                index = None
                 if self._embedder is not None:
-                    from holdfast.providers.local.vectors import VectorMatrix
+                    from holdfast.providers.local.vectors import VectorIndex
 
                     self._store.await_vectors(self._embedder.model)
-                    self._builder = VectorBuilder(self._store, self._embedder)
-                    matrix = VectorMatrix(self._store.queries, self._embedder.model)
-                self._recall = HybridRecall(self._store, self._embedder, matrix)
+                    index = VectorIndex(self._store, self._embedder.model)
+                    self._builder = VectorBuilder(self._store, self._embedder, index)
+                self._recall = HybridRecall(self._store, self._embedder, index)
             return self._store, self._recall
 
     def _build_vectors(self, fresh: int) -> None:
         builder = self._builder
         if builder is not None:
             builder.build(fresh)
+        if self._worker is not None and fresh:
+            self._worker.wake()
 
 
 def _ids(lines: Sequence[RecalledLine]) -> list[int]:
