@@ -28,7 +28,6 @@ from holdfast.providers.holographic.facts import (
     Statement,
 )
 from holdfast.providers.holographic.facts_block import facts_block
-from holdfast.providers.holographic.forget_facts import forget_facts
 from holdfast.providers.holographic.statements import category_of, statements_in
 from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments
 
@@ -146,6 +145,8 @@ class HolographicMemory(BatchProvider):
 
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
         """Delete facts by id, by the turns and conversations that stated them, and all of a period."""
+        from holdfast.providers.holographic.forget_facts import forget_facts
+
         return forget_facts(self._opened().store, request)
 
     def memories_with(self, ids: Sequence[int]) -> list[MemoryItem]:

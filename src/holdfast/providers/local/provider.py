@@ -65,7 +65,7 @@ class LocalDescription:
     without_vector: int
     worker: str = ""
     """The state of the process that recalls; empty when there is none."""
-    facts: str = ""
+    facts_state: str = ""
     """The state of the facts; empty when they are off."""
 
     @property
@@ -74,8 +74,8 @@ class LocalDescription:
 
     def __str__(self) -> str:
         kept = f"{self.path}: {self.passages} passages and {self.notes} notes"
-        if self.facts:
-            kept = f"{kept}; {self.facts}"
+        if self.facts_state:
+            kept = f"{kept}; {self.facts_state}"
         if self.embeddings is None:
             lacking = f" ({', '.join(self.missing_packages)} not installed)" if self.missing_packages else ""
             better = install_command("embeddings")
