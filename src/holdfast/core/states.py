@@ -81,7 +81,7 @@ DELIVERY = StateMachine(
         ("set_aside", "retry"): "owed",
         ("set_aside", "drop"): "dropped",
         ("owed", "forget"): "dropped",
-        ("claimed", "forget, its lease run out"): "dropped",
+        ("claimed", "forget"): "dropped",
         ("set_aside", "forget"): "dropped",
     },
 )
