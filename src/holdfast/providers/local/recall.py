@@ -1,7 +1,8 @@
-"""Hybrid recall: merges full-text and vector scores, and prefers the speaker that a query mentions.
+"""Hybrid recall: merges full-text and vector scores, and prefers what the speaker in question told.
 
-Both searches give their best passages, and each of these gets both scores, scaled to the range 0 to 1.
-Merging ranks instead, as is often done, was worse than full text alone. `make bench-recall` measures this.
+Both searches give their best passages, and each of these gets both scores, scaled to the range 0 to 1. On top
+comes what a passage is worth by itself: its speaker, how much it tells, and a time where one is asked for.
+`make bench-recall` measures each part, and `docs/recall.md` has the numbers.
 """
 
 import json
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.providers.local.embedding import EmbeddingLate
 from holdfast.providers.local.full_text import FullText, Position
-from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable
+from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
+from holdfast.providers.local.substance import asks_for_time, substance, tells_time
 from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
 
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ SearchMode = Literal["hybrid", "text", "vectors"]
 
 CANDIDATES = 100
 ROLES = frozenset({USER, ASSISTANT, NOTE})
-SHARE_OF_VECTORS = 0.5
+SHARE_OF_VECTORS = 0.6
 SPEAKER_BONUS = 0.3
-# A passage without a word of the query needs at least this similarity.
-MIN_SIMILARITY = 0.1
+SUBSTANCE_BONUS = 0.3
+TIME_BONUS = 0.2
+# A passage without a word of the query, in itself or beside it, needs at least this similarity of its own.
+MIN_SIMILARITY = 0.27
 MAX_QUERY_LENGTH = 4000
 
 
@@ -54,10 +58,11 @@ class FoundPassage:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """A query with the speakers it mentions."""
+    """A query with what it asks for."""
 
     text: str
     speakers: frozenset[str]
+    wants_time: bool
     vector: Any
     session_id: str
     in_context: int
@@ -99,7 +104,13 @@ class HybridRecall:
         named = self._store.read(lambda connection: self._named(connection, asked))
         vector = None if mode == "text" else self._vector(without_names(asked, named - ROLES))
         question = RecallQuery(
-            asked, named | speakers_meant(asked), vector, storable(session_id), in_context, mode
+            asked,
+            named | speakers_meant(asked),
+            asks_for_time(asked),
+            vector,
+            storable(session_id),
+            in_context,
+            mode,
         )
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
@@ -125,7 +136,7 @@ class HybridRecall:
         known = self._known_turns(connection, question)
         memories = [
             memory
-            for memory in self._fetch(connection, found, question.speakers)
+            for memory in self._fetch(connection, found, question)
             if memory.turn_key is None or memory.turn_key not in known
         ]
         return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
@@ -166,13 +177,7 @@ class HybridRecall:
     ) -> dict[Position, float]:
         if vector is None or self._index is None:
             return {}
-        named = set(also)
-        near = self._index.nearest(connection, vector, CANDIDATES, also)
-        return {
-            position: score
-            for position, score in near.items()
-            if score >= MIN_SIMILARITY or position in named
-        }
+        return self._index.nearest(connection, vector, CANDIDATES, also, least=MIN_SIMILARITY)
 
     def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
         """The speakers that the query names."""
@@ -183,7 +188,7 @@ class HybridRecall:
         self,
         connection: sqlite3.Connection,
         scores: dict[Position, float],
-        favoured: frozenset[str] = frozenset(),
+        question: RecallQuery | None = None,
     ) -> Iterable[FoundPassage]:
         positions = json.dumps(list(scores))
         for row in self._queries.passages_at(connection, places=positions):
@@ -198,7 +203,7 @@ class HybridRecall:
                 speaker,
                 text,
                 created / MICRO,
-                scores[where] + (SPEAKER_BONUS if speaker in favoured else 0.0),
+                scores[where] + (0.0 if question is None else bonus(question, speaker, text)),
                 where,
             )
 
@@ -206,6 +211,16 @@ class HybridRecall:
 def found_passage(fields: dict[str, Any]) -> FoundPassage:
     """A passage that another process found."""
     return FoundPassage(**{**fields, "position": tuple(fields["position"])})
+
+
+def bonus(question: RecallQuery, speaker: str, text: str) -> float:
+    """What a passage is worth by itself for this question."""
+    told = without_author(speaker, text)
+    return (
+        SPEAKER_BONUS * (speaker in question.speakers)
+        + SUBSTANCE_BONUS * substance(told)
+        + TIME_BONUS * (question.wants_time and tells_time(told))
+    )
 
 
 def speakers_meant(query: str) -> frozenset[str]:

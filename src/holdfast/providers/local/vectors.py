@@ -80,9 +80,18 @@ class VectorIndex:
                 pass
 
     def nearest(
-        self, connection: sqlite3.Connection, query: Floats, most: int, also: Iterable[Position] = ()
+        self,
+        connection: sqlite3.Connection,
+        query: Floats,
+        most: int,
+        also: Iterable[Position] = (),
+        *,
+        least: float = -1.0,
     ) -> dict[Position, float]:
-        """The best positions for a query, and those in `also`, with scores that include their neighbours."""
+        """The best positions for a query, and those in `also`, with scores that include their neighbours.
+
+        A position that is not in `also` needs a similarity of its own of at least `least`.
+        """
         named = set(also)
         ids = json.dumps(self._nearest_codes(query))
         own = _scores(_rows(connection, self._queries.vectors_of, ids=ids, model=self._model), query)
@@ -91,7 +100,8 @@ class VectorIndex:
         around = {(session, place + step) for session, place in wanted for step in range(-2, 3)}
         places = json.dumps(list(around - own.keys()))
         own |= _scores(_rows(connection, self._queries.vectors_at, places=places, model=self._model), query)
-        mixed = {position: _with_neighbours(own, position) for position in wanted if position in own}
+        near = (each for each in wanted if each in own and (own[each] >= least or each in named))
+        mixed = {position: _with_neighbours(own, position) for position in near}
         kept = named.union(sorted(mixed, key=mixed.__getitem__, reverse=True)[:most])
         return {position: score for position, score in mixed.items() if position in kept}
 
