@@ -40,8 +40,8 @@ class Axis:
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
-def picture(title: str, unit: str, curves: Sequence[Curve]) -> str:
-    """The picture; the horizontal axis counts passages."""
+def picture(title: str, unit: str, curves: Sequence[Curve], counted: str = "passages") -> str:
+    """The picture; `counted` is the name of the horizontal axis."""
     values = [max(value, 1e-3) for curve in curves for _, value in curve.points]
     across = Axis([count for curve in curves for count, _ in curve.points], LEFT, WIDTH - RIGHT)
     up = Axis(values, HEIGHT - BOTTOM, TOP)
@@ -59,7 +59,7 @@ def picture(title: str, unit: str, curves: Sequence[Curve]) -> str:
             f'<text x="{LEFT - 8}" y="{up.at(tick) + 4:.0f}" text-anchor="end">{tick:,g}</text>'
             for tick in up.ticks()
         ),
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">passages</text>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{counted}</text>',
     ]
     names = _apart([up.at(max(curve.points[-1][1], 1e-3)) for curve in curves])
     for number, (curve, name_at) in enumerate(zip(curves, names, strict=True)):
