@@ -74,16 +74,17 @@ select coalesce(max(stamp), 0) from vectors where model = :model
 select stamp, passage_id, vector from vectors where stamp > :stamp and model = :model order by stamp limit :most
 
 -- name: vectors_of(ids, model)
+-- The plus signs here keep SQLite from reading all vectors of the model for each passage.
 select p.session_no, p.place, v.vector
   from json_each(:ids) j join passages p on p.id = j.value
-  join vectors v on v.passage_id = p.id and v.model = :model
+  join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: vectors_at(places, model)
 -- For a JSON list of [session number, place].
 select p.session_no, p.place, v.vector from json_each(:places) j
   join passages p on p.session_no = json_extract(j.value, '$[0]')
                   and p.place = json_extract(j.value, '$[1]')
-  join vectors v on v.passage_id = p.id and v.model = :model
+  join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: float16_vectors(after, last, most)
 select stamp, vector from vectors where stamp > :after and stamp <= :last order by stamp limit :most
@@ -112,8 +113,9 @@ delete from erased
 -- name: keep_code(passage_id)!
 delete from erased where passage_id = :passage_id
 
--- name: count_hits(word)$
-select count(*) from passage_index where passage_index match :word
+-- name: count_hits(word, most)$
+-- Counts no further than `most`: of a common word it need not be known how common it is.
+select count(*) from (select 1 from passage_index where passage_index match :word limit :most)
 
 -- name: any_word_hits(words, most)
 select p.session_no, p.place
