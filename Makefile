@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
-CODE := $(wildcard src tests tools bench)
+CODE := $(wildcard src tests tools bench examples)
 
 # Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
 WORKERS := -n 4 --dist worksteal
@@ -11,7 +11,7 @@ WORKERS := -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-model record demo guarantees report-cards lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-model record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -79,9 +79,18 @@ chat: sync ## Talk with the agent
 web: sync ## Serve the page and the HTTP API on this machine
 	.venv/bin/holdfast web
 
+release: sync ## Build wheel, source archive, SBOM and checksums into dist/, twice and compared
+	$(RUN) -m tools.release
+
+try-wheel: sync ## Install the built wheel on each Python, with pip, pipx and uv, and use it
+	$(RUN) -m tools.try_wheel $(TRY_ARGS)
+
+docs: sync ## Build the site from docs/ into site/
+	$(RUN) -m tools.docs_site
+
 sync: ## Install uv, the locked dependencies and the page's libraries into the checkout
 	@$(PYTHON) tools/bootstrap.py
 
 clean: ## Remove everything that make has put into the checkout
-	rm -rf .venv .tools .cache .hypothesis .import_linter_cache dist node_modules src/holdfast/web/page/lib
+	rm -rf site .venv .tools .cache .hypothesis .import_linter_cache dist node_modules src/holdfast/web/page/lib
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from holdfast.core.distribution import other_package_note
 from holdfast.core.errors import HoldfastError, ProviderUnavailable
 from holdfast.core.settings import Settings
 from holdfast.memory.provider_gate import GatedProvider
@@ -57,6 +58,8 @@ def look() -> Iterator[Finding]:
     """Every finding; a check comes after the ones it depends on."""
     from holdfast.wiring import load_settings, settings_path
 
+    if note := other_package_note():
+        yield Finding("package", "note", note)
     place = settings_path()
     try:
         settings = load_settings()

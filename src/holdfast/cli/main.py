@@ -7,9 +7,11 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import TextIO
 
+import holdfast
 from holdfast.cli.closed_streams import replace_closed_streams
 from holdfast.cli.contract import exit_code
 from holdfast.cli.stop_signals import raise_on_signals
+from holdfast.core.distribution import overwritten_problem
 from holdfast.core.errors import HoldfastError
 from holdfast.core.stop_signal import StoppedBySignal
 
@@ -65,6 +67,9 @@ def _end(code: int) -> None:
 
 def run(arguments: list[str], stderr: TextIO) -> int:
     """Run one command; returns the exit code."""
+    if problem := overwritten_problem(holdfast):
+        print(f"holdfast: {problem}", file=stderr)
+        return 1
     if arguments in (["--version"], ["version"]):
         # Answered before anything else is imported.
         from holdfast import __version__

@@ -3,7 +3,8 @@
 import sys
 
 from holdfast.cli.closed_streams import ClosedInput
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, ModelMissing
+from holdfast.core.settings import Settings
 from holdfast.process import run
 
 
@@ -19,10 +20,23 @@ def start_chat(wanted: str = "", workspace: str = "") -> None:
         from holdfast.cli.workspace import confirm_workspace
 
         settings = confirm_workspace(settings)
-        from holdfast.cli.terminal.run_chat import run_chat
-
-        run(run_chat(settings, wanted))
+        _chat_on_terminal(settings, wanted)
     else:
         from holdfast.cli.line_chat import answer_lines
 
         run(answer_lines(settings, wanted))
+
+
+def _chat_on_terminal(settings: Settings, wanted: str) -> None:
+    from holdfast.cli.terminal.run_chat import run_chat
+
+    while True:
+        try:
+            run(run_chat(settings, wanted))
+        except ModelMissing as missing:
+            from holdfast.cli.choose_model import choose_model
+
+            chosen = choose_model(settings.model, str(missing))
+            settings = settings.model_copy(update={"model": chosen})
+        else:
+            return

@@ -63,7 +63,9 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
-    async with open_host(settings, source=SOURCE, say=_say, after_crash="resume") as (hosted, leaving):
+    # Without a model the page is where a person learns what is missing.
+    opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
+    async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
         hosted.watch(_freeze_after_first_turn)
         async with run_server(parts, listening) as running:

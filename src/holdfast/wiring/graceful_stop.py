@@ -97,11 +97,18 @@ async def open_host(
     say: Callable[[str], None],
     after_crash: AfterCrash = "ask",
     attended: bool = True,
+    model_required: bool = True,
 ) -> AsyncIterator[tuple[Host, GracefulStop]]:
     """A host for one command, with its `GracefulStop`. A signal before the host is open ends the command."""
     leaving = GracefulStop(exit_watchdog(settings), say)
     with leaving.signals:
-        made = Host(settings, source=source, after_crash=after_crash, attended=attended)
+        made = Host(
+            settings,
+            source=source,
+            after_crash=after_crash,
+            attended=attended,
+            model_required=model_required,
+        )
         host = await _opened(made, leaving)
         try:
             yield host, leaving

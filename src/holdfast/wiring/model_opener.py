@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import ModelMissing
+from holdfast.core.errors import ModelMissing, ModelUnreachable
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.models import open_model as models
 from holdfast.models.choice import Keys, ModelChoice, choose
 from holdfast.models.contract import Model
 from holdfast.models.local_servers import listed_models, responding_servers
+from holdfast.models.missing_model import MissingModel
 from holdfast.models.model_list import chat_models
 from holdfast.models.open_model import LOCAL_SERVERS, OpenedModel
 from holdfast.models.server import Server
@@ -34,6 +35,14 @@ async def open_model(
     keys = Keys.of(os.environ if environment is None else environment)
     on_this_machine = partial(_open_on_this_machine, settings.model)
     return await models.open_model(settings.model, keys, SystemClock(), on_this_machine, local_servers)
+
+
+async def open_model_or_explain(settings: Settings) -> OpenedModel:
+    """Open the language model; where there is none, one that answers nothing and says what is missing."""
+    try:
+        return await open_model(settings)
+    except (ModelMissing, ModelUnreachable) as cause:
+        return OpenedModel(MissingModel(str(cause)), ModelChoice("", "", "there is none"))
 
 
 async def list_models(settings: Settings) -> tuple[str, list[str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from holdfast.providers.local.embedding import EmbeddingLate
 from holdfast.providers.local.full_text import FullText, Position
 from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
@@ -22,7 +23,7 @@ from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_word
 
 if TYPE_CHECKING:
     from holdfast.providers.local.embedding import Embedder
-    from holdfast.providers.local.vectors import VectorMatrix
+    from holdfast.providers.local.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +80,10 @@ class Candidates(NamedTuple):
 class HybridRecall:
     """Searches passages; without an embedder, by full text only."""
 
-    def __init__(
-        self, store: PassageStore, embedder: "Embedder | None", matrix: "VectorMatrix | None"
-    ) -> None:
+    def __init__(self, store: PassageStore, embedder: "Embedder | None", index: "VectorIndex | None") -> None:
         self._store = store
         self._embedder = embedder
-        self._matrix = matrix
+        self._index = index
         self._queries = store.queries
 
     def search(
@@ -100,7 +99,7 @@ class HybridRecall:
         asked = storable(query[:MAX_QUERY_LENGTH])
         if not asked or limit <= 0:
             return []
-        if not self._store.read(self._queries.has_passages):
+        if not self.has_passages():
             return []  # without embedding the query, because there is nothing to find
         named = self._store.read(lambda connection: self._named(connection, asked))
         vector = None if mode == "text" else self._vector(without_names(asked, named - ROLES))
@@ -115,11 +114,13 @@ class HybridRecall:
         )
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
+    def has_passages(self) -> bool:
+        return bool(self._store.read(self._queries.has_passages))
+
     def warm_up(self) -> None:
         """Load the model and the vectors, so that the first query doesn't wait for them."""
-        if self._matrix is not None:
+        if self._index is not None:
             self._vector("warm")
-            self._store.read(self._matrix.refresh)
 
     def at_positions(self, positions: Iterable[Position]) -> list[FoundPassage]:
         """The passages at these positions."""
@@ -156,10 +157,13 @@ class HybridRecall:
         return known | recent
 
     def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
-        if self._embedder is None:
+        if self._embedder is None or self._index is None:
             return None
         try:
+            self._index.refresh()
             return self._embedder.embed([query])[0]
+        except EmbeddingLate:
+            return None
         except Exception:
             # Full text works without the embedder, which may raise anything.
             logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
@@ -171,10 +175,9 @@ class HybridRecall:
         vector: Any,  # noqa: ANN401 - numpy may not be installed
         also: list[Position],
     ) -> dict[Position, float]:
-        if vector is None or self._matrix is None:
+        if vector is None or self._index is None:
             return {}
-        self._matrix.refresh(connection)
-        return self._matrix.nearest(vector, CANDIDATES, also, least=MIN_SIMILARITY)
+        return self._index.nearest(connection, vector, CANDIDATES, also, least=MIN_SIMILARITY)
 
     def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
         """The speakers that the query names."""
@@ -203,6 +206,11 @@ class HybridRecall:
                 scores[where] + (0.0 if question is None else bonus(question, speaker, text)),
                 where,
             )
+
+
+def found_passage(fields: dict[str, Any]) -> FoundPassage:
+    """A passage that another process found."""
+    return FoundPassage(**{**fields, "position": tuple(fields["position"])})
 
 
 def bonus(question: RecallQuery, speaker: str, text: str) -> float:

@@ -17,6 +17,7 @@ class Page {
     this.dialog = null;
     this.menu = null;
     this.toast = null;
+    this.notice = ""; // what there is to know about the model before the first message
     this.view = null; // what shows a conversation, loaded with the first one
     this.opening = null;
     this.sideOpen = false;
@@ -40,6 +41,14 @@ class Page {
 
   _connectionChanged(which, connection) {
     this.lost = { ...this.lost, [which]: connection };
+    if (which === "list" && connection.state === "open") this._loadNotice();
+    this.draw();
+  }
+
+  /** Another model may answer after the server was started again, so this is asked with each connection. */
+  async _loadNotice() {
+    const status = await this.trying(() => api("GET", "/status"));
+    this.notice = status?.model?.notice ?? "";
     this.draw();
   }
 

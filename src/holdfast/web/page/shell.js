@@ -107,6 +107,7 @@ function Empty({ page }) {
   return html`<div class="hello">
     <h2>What shall we do?</h2>
     <p class="muted">Every message is stored before anything else happens.</p>
+    ${page.notice && html`<p class="notice" role="status">${page.notice}</p>`}
     <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} />
   </div>`;
 }
