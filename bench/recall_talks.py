@@ -49,7 +49,10 @@ class Talk:
         )
         rows = ((number, text, day, unspaced(text)) for number, (text, day) in enumerate(zip(texts, days)))  # noqa: B905
         self._index.executemany("insert into passages (rowid, text, day, unspaced) values (?, ?, ?, ?)", rows)
+        # Kept, because each word is asked for again with every setting.
         self._words: dict[str, Array] = {}
+        self._words_around: dict[tuple[str, tuple[tuple[int, float], ...]], Array] = {}
+        self._favoured: dict[int, Array] = {}
 
     def __len__(self) -> int:
         return len(self.told)
@@ -97,8 +100,10 @@ class Talk:
         return frozenset(self.speakers).intersection(names_in(self.questions[question]))
 
     def favoured(self, question: int) -> Array:
-        meant = self.named(question) | speakers_meant(self.questions[question])
-        return np.array([float(who in meant) for who in self.speakers])
+        if question not in self._favoured:
+            meant = self.named(question) | speakers_meant(self.questions[question])
+            self._favoured[question] = np.array([float(who in meant) for who in self.speakers])
+        return self._favoured[question]
 
     def wants_time(self, question: int) -> bool:
         return asks_for_time(self.questions[question])
@@ -135,9 +140,14 @@ class Talk:
             hits = self.word(word)
             best = hits.max()
             if best > 0:
-                mixed = self.around(hits, neighbours)
+                mixed = self._word_around(word, tuple(neighbours))
                 scores += best * (1 + saturation) * mixed / (mixed + best * saturation)
         return scores
+
+    def _word_around(self, word: str, neighbours: tuple[tuple[int, float], ...]) -> Array:
+        if (word, neighbours) not in self._words_around:
+            self._words_around[word, neighbours] = self.around(self.word(word), neighbours)
+        return self._words_around[word, neighbours]
 
     def words_of(self, question: int) -> list[str]:
         return query_words(self.questions[question])
