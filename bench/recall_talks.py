@@ -24,6 +24,19 @@ VECTOR_NEIGHBOURS = ((0, 1.0), (-1, 0.3), (1, 0.3), (-2, 0.1), (2, 0.1))
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
+class EachOnce:
+    """Embeds a text once, however often it is said: made-up chats repeat themselves."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+        self._known: dict[str, Array] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
+        self._known.update(zip(fresh, self._embed(fresh), strict=True))
+        return np.array([self._known[text] for text in texts])
+
+
 class Talk:
     """The passages and questions of one conversation."""
 
