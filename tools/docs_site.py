@@ -28,6 +28,15 @@ MERMAID = "11.12.1"
 MERMAID_SHA256 = "198b19442f86f0b46a17e56d3abf744c3a28a3427e66fa8dada3b589a77babcc"
 LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 CLAUSE = re.compile(r"^- (?P<id>[A-Z]\d+) ")
+PROMISE = re.compile(r"^## (?P<letter>[MDCIX]) — ")
+OTHERS = {
+    "M": "a-turn-is-never-blocked-by-memory",
+    "D": "a-completed-turn-is-never-lost",
+    "C": "a-session-is-never-forked",
+    "I": "a-users-word-is-never-dropped",
+    "X": "the-program-always-exits",
+}
+"""The section of others.md for each promise."""
 MOST_TESTS = 4
 Nav = list[dict[str, object]]
 
@@ -80,7 +89,8 @@ plugins:
       handlers:
         python:
           paths: [../../src]
-          options: {show_source: false, show_root_heading: true, members_order: source, heading_level: 2}
+          options: {show_source: false, show_root_heading: true, show_root_full_path: false,
+                    members_order: source, inherited_members: true, heading_level: 2}
 markdown_extensions:
   - admonition
   - attr_list
@@ -150,6 +160,9 @@ def with_tests(text: str, table: ClauseTable) -> str:
         if pending and not line.startswith("  "):
             lines += [f"  <br>{pending}"]
             pending = ""
+        if found := PROMISE.match(line):
+            lines += ["", line, "", f"[What others do](others.md#{OTHERS[found['letter']]})", ""]
+            continue
         if found := CLAUSE.match(line):
             pending = test_links(list(table.tests.get(found["id"], {})))
             line = f"- **{found['id']}** {line[found.end() :]}"  # noqa: PLW2901 - the same line, marked up
