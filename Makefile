@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
-CODE := $(wildcard src tests tools bench)
+CODE := $(wildcard src tests tools bench examples)
 
 # Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
 WORKERS := -n 4 --dist worksteal
@@ -48,7 +48,7 @@ bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md
 
 bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
-	$(RUN) -m bench.recall
+	$(RUN) -m bench.recall --write docs/recall.md
 
 record: sync ## Play a long conversation over real HTTP and write down what happened
 	$(RUN) -m tools.recorded_run > docs/end-to-end.md

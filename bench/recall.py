@@ -2,6 +2,8 @@
 
 python -m bench.recall                 the conversations in ../shared/data
 python -m bench.recall --data FOLDER   others of the same shape
+python -m bench.recall --turns 0       without the latency
+python -m bench.recall --write PAGE    and write the tables into a page, as `make bench-recall` does
 
 A conversation is handed over turn by turn, as the lanes do, and then asked its questions. Recall at k: the
 share of a question's evidence among the first k turns found. The data are measured, never kept here.
@@ -22,6 +24,7 @@ from statistics import mean
 from typing import Any
 
 from bench.hermes_facts import HermesFacts, is_here
+from bench.made_chats import made_chats
 from bench.recall_latency import latency_lines
 from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import CompletedTurn
@@ -34,6 +37,8 @@ from tools.hermes_env import VERSION
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DEPTHS = (5, 10, 20)
+MADE_CHATS = 16
+MARK = "<!-- Written by `make bench-recall`. -->"
 CATEGORIES = {0: "all", 1: "1 several turns", 2: "2 time", 3: "3 inference", 4: "4 one turn"}
 Finder = Callable[[str], list[str]]
 
@@ -178,28 +183,63 @@ def recall_lines(results: dict[str, list[Answered]]) -> Iterator[str]:
                 yield f"| {system}, {label} | {len(chosen)} | {shares} | {taken:.1f} |"
 
 
+def idea_tables(conversations: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What each idea for better recall gains, on these conversations and on made-up chats."""
+    from bench.recall_ideas import idea_lines
+    from bench.recall_noise import noise_lines
+    from bench.recall_talks import Talk
+    from holdfast.providers.local import MiniLM
+
+    embed = MiniLM().embed
+    given, made = (
+        [Talk(raw, embed, spoken_at) for raw in chats] for chats in (conversations, made_chats(MADE_CHATS))
+    )
+    say("measuring ideas")
+    yield from idea_lines(given, made)
+    say("measuring noise")
+    yield ""
+    yield from noise_lines((given, made))
+
+
 def say(what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
+def page(path: Path, measured: Sequence[str]) -> str:
+    """The page with what was measured in place of what stands below its mark."""
+    above, mark, _ = path.read_text(encoding="utf-8").partition(MARK)
+    return f"{above}{mark}\n\n" + "\n".join(measured) + "\n"
+
+
+def tables(data: Path, turns: int) -> Iterator[str]:
+    """All that is measured."""
+    if missing_packages():
+        yield f"Embeddings were skipped: {', '.join(missing_packages())} not installed (extra: embeddings)."
+        yield ""
+    sources = sorted(data.glob("*.json")) if data.is_dir() else []
+    conversations = [json.loads(source.read_text(encoding="utf-8")) for source in sources]
+    if conversations:
+        yield from recall_lines(measure(conversations))
+    else:
+        yield f"Evidence recall was skipped: {data} has no conversations."
+    if conversations and not missing_packages():
+        yield ""
+        yield from idea_tables(conversations)
+    if turns:
+        yield ""
+        yield from latency_lines(turns, say)
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="a folder of conversations")
     parser.add_argument("--turns", type=int, default=100_000, help="turns for the latency; 0 leaves it out")
+    parser.add_argument("--write", type=Path, help="a page of the docs to write the tables into")
     chosen = parser.parse_args(arguments)
-    if missing_packages():
-        print(
-            f"Embeddings were skipped: {', '.join(missing_packages())} not installed (extra: embeddings).\n"
-        )
-    sources = sorted(chosen.data.glob("*.json")) if chosen.data.is_dir() else []
-    conversations = [json.loads(source.read_text(encoding="utf-8")) for source in sources]
-    if conversations:
-        print("\n".join(recall_lines(measure(conversations))))
-    else:
-        print(f"Evidence recall was skipped: {chosen.data} has no conversations.")
-    if chosen.turns:
-        print()
-        print("\n".join(latency_lines(chosen.turns, say)))
+    measured = list(tables(chosen.data, chosen.turns))
+    print("\n".join(measured))
+    if chosen.write:
+        chosen.write.write_text(page(chosen.write, measured), encoding="utf-8")
     return 0
 
 

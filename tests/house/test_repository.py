@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from tests.library.scripted_process import scripted_server
 
 MODULES = [
     "holdfast",
@@ -34,15 +35,19 @@ def test_the_first_example_of_the_readme_runs(checkout: Path, tmp_path: Path) ->
     assert examples
     script = tmp_path / "example.py"
     script.write_text(examples[0], encoding="utf-8")
-    child = subprocess.run(
-        [sys.executable, "-W", "error", script.name],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    call = {"tool": "rate", "arguments": {"currency": "USD"}}
+    with scripted_server([call, "2.76 euros."], tmp_path) as environment:
+        child = subprocess.run(
+            [sys.executable, "-W", "error", script.name],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert child.returncode == 0, child.stderr
+    assert child.stdout == "2.76 euros.\n"
 
 
 def test_every_link_between_the_documents_leads_somewhere(checkout: Path) -> None:

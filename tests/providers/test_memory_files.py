@@ -77,7 +77,7 @@ def test_somebody_elses_database_is_refused_and_kept(path: Path, open_memory: Op
 def test_a_newer_schema_is_refused_by_name(path: Path, open_memory: OpenMemory) -> None:
     fill(open_memory, 1)
     with closing(sqlite3.connect(path)) as newer:
-        newer.execute("update meta set value = '2' where key = 'schema'")
+        newer.execute("update meta set value = '99' where key = 'schema'")
         newer.commit()
     with pytest.raises(SchemaTooNew):
         open_memory().initialize("s1")

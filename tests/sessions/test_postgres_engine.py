@@ -363,3 +363,19 @@ def test_a_server_that_vanishes_without_a_word_is_looked_after(
         settings = db._engine.read(lambda tx: tx.connection.info.get_parameters())  # noqa: SLF001
     assert settings["keepalives_idle"] == idle
     assert int(settings["tcp_user_timeout"]) > 0
+
+
+@pytest.mark.parametrize(("connections", "served"), [(1, False), (2, True)])
+def test_a_store_has_as_many_connections_as_it_is_opened_with(
+    place: PostgresPlace, connections: int, served: bool
+) -> None:
+    with SessionDB.open(place.url, connections=connections, patience=0.5) as db:
+        db.create_session("s", source="test")
+
+        def while_another_reads(_: Transaction) -> bool:
+            try:
+                return db.get_session("s") is not None
+            except StoreBusy:
+                return False
+
+        assert db._engine.read(while_another_reads) is served  # noqa: SLF001

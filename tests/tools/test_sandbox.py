@@ -55,6 +55,16 @@ def test_a_command_killed_by_a_signal_says_which(calls: Calls, terminal: Tool, n
     assert f"[ended by SIG{name} after" in calls.run(terminal, command=f"kill -{name} $$").text
 
 
+def test_a_folder_in_path_that_cannot_be_looked_at_is_left_out(
+    calls: Calls, sandbox: CommandSandbox, tmp_path: Path
+) -> None:
+    # Root may look everywhere, but not at a name this long.
+    path = os.pathsep.join(["/" + "x" * 5000, "/usr/bin", "/bin"])
+    environment = child_environment({"PATH": path, "HOME": "/home/somebody"})
+    terminal = terminal_tool(environment, ResultBudget(tmp_path / "kept", 2000), sandbox)
+    assert calls.run(terminal, command="echo fine").text.startswith("fine\n")
+
+
 def test_it_runs_in_a_folder_of_the_workspace(calls: Calls, terminal: Tool) -> None:
     (calls.workspace / "a b\nc").mkdir()
     result = calls.run(terminal, command='touch here; basename "$PWD"', folder="a b\nc")

@@ -20,6 +20,7 @@ from holdfast.agent.context_use import ContextUse, weighed
 from holdfast.agent.contract import INTERRUPTED, AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.prompt import checked_user_message
 from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
 from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import SummaryCompressor
@@ -162,16 +163,20 @@ class Agent:
 
     # turns
 
-    async def run(self, text: str | Message | None = None) -> TurnResult:
+    async def run(self, text: str | Message | None = None, *, result_type: object = None) -> TurnResult:
         """Run a turn and give its result; with no text, the oldest waiting message's.
 
         Messages that wait from before come first, each as a turn of its own. Raises the error that made
-        the turn fail; what it had produced is on record.
+        the turn fail; what it had produced is on record. With `result_type`, a pydantic model or a JSON
+        schema, `output` of the result is the answer in this form; `ResultDoesNotFit` when the model does not
+        manage it.
         """
+        form = None if result_type is None else ResultForm(result_type)
         async with self._exclusive():
             wanted, first = await self._accept(text)
             while True:
-                result = await self._result(await self._finish(await self._begin(first, _ignore)))
+                asked = form if first == wanted or wanted is None else None
+                result = await self._result(await self._finish(await self._begin(first, _ignore, asked)))
                 if first == wanted or wanted is None:
                     return result
                 first = self._waiting(await self._session.refresh(self.lease))
@@ -407,8 +412,8 @@ class Agent:
             raise NothingWaits(self._session.id)
         return oldest
 
-    async def _begin(self, first: Message | int, emit: Emit) -> RunningTurn:
-        context = await self._context_builder.build(self._session.transcript)
+    async def _begin(self, first: Message | int, emit: Emit, form: ResultForm | None = None) -> RunningTurn:
+        context = await self._context_builder.build(self._session.transcript, form)
         store = self._turn_store(new_id())
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
@@ -437,9 +442,11 @@ class Agent:
         return running
 
     async def _result(self, running: RunningTurn) -> TurnResult:
-        turn, store = running.turn, running.store
+        turn, store, form = running.turn, running.store, running.turn.form
         if turn.ending.failure is not None:
             raise turn.ending.failure
+        if form is not None and store.state == "completed":
+            form.require_value(turn.ending.final_response)
         waiting = await off_loop(self._pools.store, self._db.inbox.waiting, self._session.id)
         return TurnResult(
             turn_id=store.turn_id,
@@ -451,6 +458,7 @@ class Agent:
             usage=turn.usage,
             cost=turn.cost,
             waiting=len(waiting),
+            output=None if form is None or store.state != "completed" else form.value,
         )
 
 

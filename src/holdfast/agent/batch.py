@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from holdfast.agent.contract import both_ends
 from holdfast.agent.message_repair import BROKEN_ARGUMENTS
+from holdfast.agent.tool_hooks import ToolHooks
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
 from holdfast.core.events import Emit, Event, ToolFinished, ToolStarted
@@ -34,12 +35,14 @@ class ToolBatch:
         make_context: Callable[[ToolCall, Emit], ToolContext],
         store: Callable[[Message], Awaitable[object]],
         emit: Emit,
+        hooks: ToolHooks | None = None,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._make_context = make_context
         self._store = store
         self._sink = emit
+        self._hooks = hooks or ToolHooks()
         self._is_over = False
 
     async def run(self) -> list[ToolFinished]:
@@ -84,7 +87,7 @@ class ToolBatch:
         try:
             arguments = tool.check(_read_arguments(call))
             async with limit:
-                return _checked(await tool.run(context, arguments))
+                return await self._hooks.run(tool, context, arguments)
         except HoldfastError as problem:
             return ToolResult(str(problem), ok=False)
         except (Exception, SystemExit, asyncio.CancelledError) as problem:
@@ -94,12 +97,6 @@ class ToolBatch:
                 return ToolResult(f"{name} was stopped: it took longer than {tool.timeout:g} s.", ok=False)
             logger.exception("tool.failed", extra={"tool": name, "call": call["id"]})
             return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
-
-
-def _checked(result: object) -> ToolResult:
-    if isinstance(result, ToolResult) and isinstance(result.text, str):
-        return result
-    raise TypeError(f"a tool gives a ToolResult with text, not {result!r:.80}")
 
 
 def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:

@@ -5,19 +5,22 @@ wrong with a single message, `message_repair.py` repairs), `batch.py` runs tools
 conversation that grew too long to a child session.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event
 from holdfast.core.own_files import OwnFiles
 from holdfast.models.contract import Usage
 from holdfast.process import DaemonPool
-from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person
+from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person, ToolContext, ToolResult
+from holdfast.tools.own_policy import Approve, checked_policy, is_async
 
 INTERRUPTED = "the person interrupted"
 """Why a turn that a person stopped has ended."""
@@ -40,12 +43,19 @@ class Limits:
     """Dollars; needs a model with known prices."""
 
 
+STORE_THREADS, TOOL_THREADS = 16, 32
+
+
 class Pools:
     """The daemon threads of a process's agents: a wedged tool must not hold up the store."""
 
-    def __init__(self) -> None:
-        self.store = DaemonPool("store", workers=16, backlog=10_000)
-        self.work = DaemonPool("work", workers=32, backlog=1_000)
+    def __init__(self, store_threads: int = STORE_THREADS, tool_threads: int = TOOL_THREADS) -> None:
+        """`store_threads` wait for the store, `tool_threads` run plain functions as tools, at once."""
+        for name, count in (("store_threads", store_threads), ("tool_threads", tool_threads)):
+            if count < 1:
+                raise InvalidInput(f"{name} is a number from 1 on, not {count}")
+        self.store = DaemonPool("store", workers=store_threads, backlog=10_000)
+        self.work = DaemonPool("work", workers=tool_threads, backlog=1_000)
         self.system_texts = SystemTextLoader(self.work)
 
     def close(self, timeout: float) -> list[str]:
@@ -85,6 +95,12 @@ def both_ends(text: str, most: int = RESULT_CHARACTERS) -> str:
     return f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
 
 
+BeforeTool = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolResult | str | None]]
+"""Called with a tool's name, its arguments and the call's context; a result stands in for the call."""
+AfterTool = Callable[[str, ToolResult, ToolContext], Awaitable[ToolResult | str | None]]
+"""Called with a tool's name, its result and the call's context; a result replaces the tool's."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """How an agent behaves. Everything has a default that suits a person's assistant."""
@@ -96,6 +112,14 @@ class AgentOptions:
     """False: every file is asked about, also in the workspace."""
     instructions: str = ""
     """Added to the built-in instructions."""
+    system_prompt: str = ""
+    """Takes the place of the built-in instructions and of the workspace's AGENTS.md."""
+    approve: Approve | None = None
+    """Decides what needs approval, before a person is asked: True, False, or None to ask the person."""
+    before_tool: BeforeTool | None = None
+    after_tool: AfterTool | None = None
+    result_type: object = None
+    """The form of every answer, a pydantic model or a JSON schema; None: any text."""
     source: str = "library"
     """Recorded with a session that the agent begins."""
     limits: Limits = Limits()
@@ -115,6 +139,15 @@ class AgentOptions:
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)
 
+    def __post_init__(self) -> None:
+        if self.approve is not None:
+            checked_policy(self.approve)
+        if self.result_type is not None:
+            ResultForm(self.result_type)
+        for name, hook in (("before_tool", self.before_tool), ("after_tool", self.after_tool)):
+            if hook is not None and not is_async(hook):
+                raise InvalidInput(f"{name} is a function written with `async def`, not {hook!r:.80}")
+
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
@@ -131,6 +164,8 @@ class TurnResult:
     cost: float | None
     waiting: int
     """Messages that arrived meanwhile and become the next turns."""
+    output: Any = None
+    """The answer as the `result_type` that was asked for: an instance of the pydantic model, or a dict."""
 
     @property
     def interrupted(self) -> bool:

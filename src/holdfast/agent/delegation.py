@@ -176,6 +176,7 @@ class _Delegation:
             instructions="\n\n".join(filter(None, (offer.options.instructions, INSTRUCTIONS))),
             limits=offer.limits,
             ephemeral=True,
+            result_type=None,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
         agent = Agent(offer.model, offer.db, child_id, tools=self._tools_for(task.tools), options=options)

@@ -43,10 +43,13 @@ class Prompt:
     skills: str = ""
     memory: str = ""
     own_files: OwnFiles = field(default_factory=OwnFiles)
+    base: str = ""
+    """Takes the place of the built-in instructions and of the project's files."""
 
     def system(self) -> str:
         """The system text. Reads the project's files, so it is called off the loop."""
-        blocks = [INSTRUCTIONS, self.instructions, *self._project(), self.skills, self.memory]
+        project = [] if self.base else self._project()
+        blocks = [self.base or INSTRUCTIONS, self.instructions, *project, self.skills, self.memory]
         return "\n\n".join(block for block in blocks if block)
 
     def _project(self) -> list[str]:

@@ -93,6 +93,7 @@ class Review:
             instructions="\n\n".join(filter(None, (options.instructions, INSTRUCTIONS))),
             limits=review.limits,
             ephemeral=True,
+            result_type=None,
             person_for=review.unattended,
             pools=self._pools,
         )

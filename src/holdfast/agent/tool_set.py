@@ -5,6 +5,7 @@ from functools import partial
 
 from holdfast.agent.batch import ToolBatch
 from holdfast.agent.contract import AgentOptions
+from holdfast.agent.tool_hooks import ToolHooks
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import ToolCall
 from holdfast.core.errors import ToolInvalid
@@ -12,6 +13,7 @@ from holdfast.core.events import Emit
 from holdfast.models.contract import ToolSchema
 from holdfast.process import DaemonPool, off_loop
 from holdfast.tools.contract import Tool, ToolContext
+from holdfast.tools.own_policy import behind
 
 
 class ToolSet:
@@ -33,6 +35,11 @@ class ToolSet:
         )
         self._pool = pool
         self._options = options
+        self._hooks = ToolHooks(options.before_tool, options.after_tool)
+
+    def plus(self, tool: Tool) -> "ToolSet":
+        """These tools and one more."""
+        return ToolSet([*self._tools.values(), tool], self._pool, self._options)
 
     def changes(self, name: str) -> bool:
         """Whether a call of this tool may change things; one that is not here may."""
@@ -47,11 +54,14 @@ class ToolSet:
                 turn_id=store.turn_id,
                 call_id=call["id"],
                 workspace=self._options.workspace,
-                person=self._options.person_for(store.session_id, store.turn_id, call["id"], emit),
+                person=behind(
+                    self._options.approve,
+                    self._options.person_for(store.session_id, store.turn_id, call["id"], emit),
+                ),
                 emit=emit,
                 off_loop=partial(off_loop, self._pool),
                 own_files=self._options.own_files,
                 trusted_workspace=self._options.trusted_workspace,
             )
 
-        return ToolBatch(calls, self._tools, context, store.keep, emit)
+        return ToolBatch(calls, self._tools, context, store.keep, emit, self._hooks)

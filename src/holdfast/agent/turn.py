@@ -12,6 +12,7 @@ and can't touch another turn.
 from collections.abc import Sequence
 
 from holdfast.agent.model_calls import ModelCalls
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.transcript import has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
@@ -60,6 +61,11 @@ class Turn:
         return self._model.steps
 
     @property
+    def form(self) -> ResultForm | None:
+        """The form that the answer must have."""
+        return self._context.form
+
+    @property
     def usage(self) -> Usage:
         return self._model.usage
 
@@ -96,19 +102,34 @@ class Turn:
         """Ask the model, run its tools, let messages join; until there is nothing more to do."""
         while (limit := self._limit_reached()) is None:
             message = (await self._model.answer_next()).message()
-            if calls := message.get("tool_calls"):
-                await self._keep(message)
-                await self._run_tools(calls)
+            final = await self._final(message)
+            if final is None:
                 joining = await self._store.steers()
             else:
-                joining = await self.ending.complete(message, unless_steered=True)
+                joining = await self.ending.complete(final, unless_steered=True)
                 if not joining:
                     break
-                await self._keep(message)
+                if not message.get("tool_calls"):
+                    await self._keep(final)
             await self._join(joining)
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)
         self.ending.emit_completed()
+
+    async def _final(self, message: Message) -> Message | None:
+        """The message that ends the turn, or None: then what the answer calls for is done and stored."""
+        form = self._context.form
+        if calls := message.get("tool_calls"):
+            await self._keep(message)
+            await self._run_tools(calls)
+            return form.answer() if form is not None else None
+        if form is None:
+            return message
+        if (objection := form.objection(message)) is not None:
+            await self._keep(message)
+            await self._store.keep(objection)
+            return None
+        return form.answer()
 
     async def _keep(self, message: Message) -> None:
         """Store the answer; once it is stored, it is no longer partial."""

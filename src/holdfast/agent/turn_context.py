@@ -12,6 +12,7 @@ from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
+from holdfast.agent.result_form import ResultForm
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Clock
@@ -32,6 +33,8 @@ class TurnContext:
     memory: AgentMemory
     limits: Limits
     clock: Clock
+    form: ResultForm | None = None
+    """The form that the answer must have; None: any text."""
 
     @property
     def schemas(self) -> Sequence[ToolSchema]:
@@ -62,11 +65,16 @@ class TurnContextBuilder:
         self._tools_are_late = False
         self._block_is_late = False
 
-    async def build(self, transcript: Transcript) -> TurnContext:
+    async def build(self, transcript: Transcript, form: ResultForm | None = None) -> TurnContext:
         """The context of the turn that begins now."""
-        tools = await self.tools()
+        tools, model = await self.tools(), self._model_for_a_turn()
+        if form is None and self._options.result_type is not None:
+            form = ResultForm(self._options.result_type)
+        if form is not None:
+            form.require_tools(model.traits)
+            tools = tools.plus(form.tool())
         return TurnContext(
-            model=self._model_for_a_turn(),
+            model=model,
             system=await self.system(),
             tools=tools,
             transcript=transcript,
@@ -74,6 +82,7 @@ class TurnContextBuilder:
             memory=self._memory,
             limits=self._options.limits,
             clock=self._options.clock,
+            form=form,
         )
 
     def _model_for_a_turn(self) -> Model:
@@ -97,7 +106,12 @@ class TurnContextBuilder:
             remembered = await self._memory.system_block(self._model.traits.context_window)
             self._block_is_late = remembered.is_late
             prompt = Prompt(
-                options.instructions, options.workspace, options.skills, remembered.text, options.own_files
+                options.instructions,
+                options.workspace,
+                options.skills,
+                remembered.text,
+                options.own_files,
+                options.system_prompt,
             )
             self._system = await self._pools.system_texts.of(prompt)
         return self._system

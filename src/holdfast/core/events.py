@@ -104,6 +104,8 @@ class RecalledFrom:
     text: str
     cut: int = 0
     """Characters that were left out because they do not fit memory's share of the prompt."""
+    note: str = ""
+    """How the provider says that this recall was limited, e.g. by full text alone."""
 
 
 def join_recalled(recalled: Iterable[RecalledFrom]) -> str:

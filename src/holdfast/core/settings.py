@@ -96,6 +96,12 @@ class StoreSettings(Slice):
         le=DAY_S,
         description="how long a call waits for another process that holds the store",
     )
+    connections: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="how many connections to PostgreSQL a process has at most; made when needed",
+    )
 
 
 class ExitSettings(Slice):
@@ -324,6 +330,15 @@ class HostSettings(Slice):
     after_crash: Literal["", "resume", "close", "ask"] = Field(
         default="",
         description="what to do with a turn that a crash ended; empty: resume in a server, ask elsewhere",
+    )
+    agents: int = Field(
+        default=64, ge=1, le=100_000, description="how many agents stay in memory between their turns"
+    )
+    store_threads: int = Field(
+        default=16, ge=1, le=1000, description="how many threads wait for the store at most"
+    )
+    tool_threads: int = Field(
+        default=32, ge=1, le=1000, description="how many blocking tools run at once at most"
     )
 
 

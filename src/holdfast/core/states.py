@@ -73,7 +73,7 @@ DELIVERY = StateMachine(
     start="owed",
     transitions={
         ("owed", "claim"): "claimed",
-        ("claimed", "claim again, its lease run out"): "claimed",
+        ("claimed", "claim again after its lease ran out"): "claimed",
         ("claimed", "mark delivered"): "delivered",
         ("claimed", "defer"): "owed",
         ("claimed", "give back"): "owed",

@@ -131,6 +131,8 @@ class HostParts:
     """How approvals are decided, as the settings say it: `ask`, `never-ask` or `always-refuse`."""
     forget_outputs: Callable[[str], None] = lambda _: None
     """Removes what is kept of a deleted session's tool outputs; may block."""
+    closes_store: bool = True
+    """False: the store was given by a program, which goes on using it."""
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 

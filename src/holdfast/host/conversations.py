@@ -34,6 +34,7 @@ class Conversations:
         # One that is still in use (it runs, or a message is on its way) is found here, also when not kept.
         self._opened: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._kept: dict[str, Conversation] = {}
+        self._awaited: set[asyncio.Event] = set()  # one for each caller that waits for a session to begin
         self._crowded_at = parts.options.conversations
         self.holder = holder_name()
         self.agents = AgentCache(parts.lifecycle, parts.pools, parts.clock, parts.options)
@@ -77,6 +78,26 @@ class Conversations:
         here = self._opened.get(session_id)
         return here if here is not None and here.is_wanted else await self.open(session_id)
 
+    async def until_begun(self, session_id: str) -> bool:
+        """Wait until there is a session of this name; False when the host closes first."""
+        changed = asyncio.Event()
+        self._awaited.add(changed)
+        try:
+            with self._watcher.watch_all(lambda roots: changed.set() if session_id in roots else None):
+                while not self._call.closed:
+                    changed.clear()
+                    if await self._call(self._db.get_session, session_id) is not None:
+                        return True
+                    await changed.wait()
+        finally:
+            self._awaited.discard(changed)
+        return False
+
+    def wake_waiting(self) -> None:
+        """Let those that wait for a session look again."""
+        for changed in self._awaited:
+            changed.set()
+
     def begun(self, session_id: str) -> Conversation:
         """A session has just been made here: it is its own conversation."""
         self._call.require_open()
@@ -94,6 +115,7 @@ class Conversations:
             root_id, self._parts, self.agents, self.holder, self.changes, self._watcher
         )
         opened.stream.session_id = live
+        self.wake_waiting()
         if len(self._kept) >= self._crowded_at:
             self._close_least_used()
         return opened

@@ -102,19 +102,27 @@ class SessionHost:
     ) -> None:
         if self._ending is None:
             for line in await self.close():
-                logger.warning("host.owed", extra={"owed": line})
+                # In the message itself: a program that has set up no logging sees nothing else (D9).
+                logger.warning("host.owed: %s", line)
         else:
             await self.close()
 
     # talking
 
     async def ask(
-        self, session_id: str, text: str | Message | Checked, options: AskOptions = ASK
+        self,
+        session_id: str,
+        text: str | Message | Checked,
+        options: AskOptions = ASK,
+        *,
+        key: str | None = None,
     ) -> AskResult:
         """Send a message and wait for its answer; a session that is not there begins with it.
 
-        Raises `TurnError` when the turn fails. A task that is cancelled here stops the turn.
+        The same `key` again sends nothing: the answer is that of the first call, also after a crash. Raises
+        `TurnError` when the turn fails. A task that is cancelled here stops the turn.
         """
+        options = options if key is None else replace(options, key=key)
         return await (await self.start_turn(session_id, text, options)).result()
 
     async def start_turn(
@@ -126,9 +134,18 @@ class SessionHost:
     async def follow(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """What happens in a conversation: where it stands (`SessionSnapshot`), then each event as it comes.
 
-        With a number, the events after it come first, and no snapshot.
+        With a number, the events after it come first, and no snapshot. A session that is not there is waited
+        for. When it begins here, its events come from the first on; when it begins in another process, where
+        it stands comes first.
         """
-        async with aclosing(await self.event_batches(session_id, after=after)) as batches:
+        try:
+            following = await self.event_batches(session_id, after=after)
+        except SessionNotFound:
+            if not await self._conversations.until_begun(session_id):
+                return  # the host is closing
+            begun_here = session_id in self._conversations.opened
+            following = await self.event_batches(session_id, after=0 if begun_here else None)
+        async with aclosing(following) as batches:
             async for batch in batches:
                 for numbered in batch:
                     yield numbered.event
@@ -458,5 +475,6 @@ class SessionHost:
         return await asyncio.shield(self._ending)
 
     async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
+        self._conversations.wake_waiting()
         await self._conversations.changes.close()
         return await shut_down(self._parts, list(self._conversations.opened.values()), budget)

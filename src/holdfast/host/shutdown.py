@@ -43,8 +43,9 @@ async def shut_down(
         owed += ["what is owed to memory could not be read; it is on record"] if lines is None else lines
     with budget.stage("tools and the model"):
         await _in_time(parts.release(), max(budget.remaining(), LAST_MOMENT))
-    with budget.stage("the store"):
-        await _in_time(off_loop(pool, parts.db.close), max(budget.remaining(), LAST_MOMENT))
+    if parts.closes_store:
+        with budget.stage("the store"):
+            await _in_time(off_loop(pool, parts.db.close), max(budget.remaining(), LAST_MOMENT))
     parts.pools.close(0)
     pool.close(0)
     return owed

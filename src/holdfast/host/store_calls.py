@@ -1,9 +1,10 @@
 """`StoreCalls`: how the host reaches its store: off the loop, and not any more once it is ending."""
 
+import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from holdfast.core.errors import HostClosed
+from holdfast.core.errors import HostClosed, OtherLoop
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Operation
@@ -18,12 +19,15 @@ class StoreCalls:
     def __init__(self, db: SessionDB, pool: DaemonPool) -> None:
         self._db = db
         self._pool = pool
+        self._loop = asyncio.get_running_loop()
         self.closed = False
 
     def require_open(self) -> None:
-        """Raise `HostClosed` once the host is ending."""
+        """Raise `HostClosed` once the host is ending, and `OtherLoop` on another loop than the host's."""
         if self.closed:
             raise HostClosed
+        if asyncio.get_running_loop() is not self._loop:
+            raise OtherLoop("host")
 
     async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         self.require_open()

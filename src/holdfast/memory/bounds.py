@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.core.messages import storable
 
 RECALL_CHARACTERS = 100_000
+NOTE_CHARACTERS = 200
 BLOCK_CHARACTERS = 20_000
 NOTES_CHARACTERS = 20_000
 """The text that a provider wants a summary to keep."""
@@ -35,6 +36,8 @@ class BoundedText:
 
     text: str
     cut: int = 0
+    note: str = ""
+    """How the provider says that its answer is limited."""
 
 
 def bound_text(value: object, most: int, what: str) -> BoundedText:

@@ -6,6 +6,7 @@ Read this first, then `manager.py`. A provider is plain blocking code. Its calls
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, Protocol, Self, runtime_checkable
@@ -138,6 +139,24 @@ class Browsable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RecallAnswer:
+    """What a provider recalled, and what a person should know about it."""
+
+    text: str
+    note: str = ""
+    """How this recall was limited, e.g. "by full text alone: busy"; shown in the turn's timeline."""
+
+
+@runtime_checkable
+class ConcurrentRecall(Protocol):
+    """A provider that answers several recalls at the same time. It is asked by this instead of `prefetch`."""
+
+    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
+        """Begin a recall and return at once. The future must be resolved in time, also after `shutdown`."""
+        ...
+
+
 class MemoryCommitter(Protocol):
     """The part of an agent that the lifecycle uses.
 
@@ -155,7 +174,8 @@ class MemoryProvider(ABC):
 
     A provider may also have `sync_turns(turns: Sequence[CompletedTurn])`: it then gets completed turns in
     batches, in order within a session, each with its stable key; raising means that none of the batch
-    counts as delivered, and all of it comes again.
+    counts as delivered, and all of it comes again. With `begin_prefetch` (`ConcurrentRecall`) it answers
+    several recalls at once, and can say how an answer is limited.
     """
 
     @property

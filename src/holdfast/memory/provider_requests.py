@@ -87,7 +87,8 @@ def ask_recall(
         found = [(each.name, *_recalled(each, answer, session_id)) for each, answer in asked]
         shares = share_budget({name: text for name, _, text in found}, tokens)
         return tuple(
-            RecalledFrom(name, outcome, shares[name].text, shares[name].cut) for name, outcome, _ in found
+            RecalledFrom(name, outcome, shares[name].text, shares[name].cut, text.note)
+            for name, outcome, text in found
         )
 
     return ProviderRequest([answer for _, answer in asked if answer is not None], seconds, collect)
@@ -221,7 +222,7 @@ def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any])
 
 def _recalled(lanes: ProviderLanes, answer: "Future[Any] | None", session_id: str) -> tuple[str, BoundedText]:
     answered = _result(answer)
-    if answered is not None and answered.text:
+    if answered is not None and (answered.text or answered.note):
         return "answered", answered
     late = lanes.recalls.late_answer(session_id)
     if late.text:

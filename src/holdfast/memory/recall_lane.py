@@ -10,13 +10,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import MemoryClosed, ProviderUnavailable
-from holdfast.memory.bounds import RECALL_CHARACTERS, BoundedText, bound_text
-from holdfast.memory.contract import CLOSED
+from holdfast.memory.bounds import NOTE_CHARACTERS, RECALL_CHARACTERS, BoundedText, bound_text
+from holdfast.memory.contract import CLOSED, ConcurrentRecall, RecallAnswer
 from holdfast.memory.provider_gate import GatedProvider, refused_answer
 
 logger = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class RecallLane:
         self._changed = threading.Condition()  # guards the fields below
         self._waiting: list[_RecallCall] = []
         self._current: _RecallCall | None = None
+        self._begun: dict[_RecallCall, None] = {}  # with the provider, which answers several at a time
         self._answers: OrderedDict[tuple[str, str], BoundedText] = OrderedDict()
         self._late: OrderedDict[str, BoundedText] = OrderedDict()
         self._closed = False
@@ -67,12 +68,14 @@ class RecallLane:
             return self._is_stuck()
 
     def hint(self, query: str, session_id: str, timeout: float) -> None:
-        """Recall in advance for the next turn of the session."""
+        """Recall in advance for the next turn of the session, unless the provider is quick anyway."""
 
         def call() -> BoundedText:
             self._provider.queue_prefetch(query, session_id=session_id)
             return self._prefetched(query, session_id)
 
+        if isinstance(self._provider, ConcurrentRecall):
+            return
         deadline = self._clock.monotonic() + timeout
         self._enqueue(_RecallCall("queue_prefetch", call, deadline, session_id, query, for_next_turn=True))
 
@@ -124,7 +127,9 @@ class RecallLane:
 
     def wait_idle(self, timeout: float) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: self._current is None and not self._waiting, timeout)
+            return self._changed.wait_for(
+                lambda: self._current is None and not self._waiting and not self._begun, timeout
+            )
 
     def close(self) -> None:
         """Start no more calls. A call in progress is not interrupted."""
@@ -137,7 +142,7 @@ class RecallLane:
                 question.answer.set_running_or_notify_cancel()  # wakes the thread that waits for it
 
     def _is_stuck(self) -> bool:
-        oldest = self._current or (self._waiting[0] if self._waiting else None)
+        oldest = self._current or next(iter(self._begun or self._waiting), None)
         return oldest is not None and self._clock.monotonic() > oldest.deadline
 
     def _enqueue(self, question: _RecallCall) -> bool:
@@ -168,16 +173,45 @@ class RecallLane:
             return
         try:
             left = question.deadline - self._clock.monotonic()
+            if question.what == "prefetch" and isinstance(self._provider, ConcurrentRecall):
+                begin = functools.partial(
+                    self._provider.begin_prefetch, question.query, session_id=question.session_id
+                )
+                begun = self._gate.run(question.what, left, begin)
+                with self._changed:
+                    self._begun[question] = None
+                begun.add_done_callback(functools.partial(self._answered, question))
+                return
             result = self._gate.run(question.what, left, question.call)
-        except BaseException as error:
-            if not isinstance(error, CLOSED):
-                logger.warning("memory.recall_failed", exc_info=True, extra={"provider": self.name})
-            self.last_error = f"{type(error).__name__}: {error}"
-            question.answer.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
+            self._failed(question, error)
             return
+        self._give(question, result)
+
+    def _answered(self, question: _RecallCall, answer: "Future[RecallAnswer]") -> None:
+        """The provider has answered, on a thread of its own."""
+        try:
+            given = answer.result()
+            text = bound_text(given.text, RECALL_CHARACTERS, "begin_prefetch")
+            note = bound_text(given.note, NOTE_CHARACTERS, "begin_prefetch")
+            self._give(question, replace(text, note=note.text))
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
+            self._failed(question, error)
+        finally:
+            with self._changed:
+                self._begun.pop(question, None)
+                self._changed.notify_all()
+
+    def _give(self, question: _RecallCall, result: Any) -> None:  # noqa: ANN401 - any result
         if question.session_id:
             self._cache(question, result)
         question.answer.set_result(result)
+
+    def _failed(self, question: _RecallCall, error: BaseException) -> None:
+        if not isinstance(error, CLOSED):
+            logger.warning("memory.recall_failed", exc_info=error, extra={"provider": self.name})
+        self.last_error = f"{type(error).__name__}: {error}"
+        question.answer.set_exception(error)
 
     def _cache(self, question: _RecallCall, result: BoundedText) -> None:
         with self._changed:

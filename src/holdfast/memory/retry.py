@@ -17,7 +17,7 @@ class RetryPolicy:
     initial_delay_seconds: float = 1.0
     max_delay_seconds: float = 300.0
     max_attempts: int = 20
-    """A turn that has failed this often by itself is set aside for a person to decide."""
+    """A turn whose delivery alone, not in a batch, has failed this often is set aside for a person."""
     failures_to_open: int = 3
 
     def delay(self, failures: int) -> float:

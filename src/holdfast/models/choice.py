@@ -91,7 +91,10 @@ def choose(settings: ModelSettings, keys: Keys) -> ModelChoice | None:
     owner = HOSTS.get(_host(base_url))
     key = settings.api_key or Secret(_key_for(base_url, provider, keys))
     if not key and owner is not None:
-        raise ModelMissing(f"{owner} needs a key: set {KEY_NAMES[owner]}, or model.api_key in the settings")
+        raise ModelMissing(
+            f"{owner} needs a key: set {KEY_NAMES[owner]}, or model.api_key in the settings, "
+            "or pass api_key=… to open_model"
+        )
     default = DEFAULT_NAMES.get(owner or provider, "") if owner or provider == "anthropic" else ""
     return ModelChoice(provider, settings.name or default, reason, base_url, key or None)
 

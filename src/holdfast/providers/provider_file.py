@@ -194,19 +194,32 @@ def _refuse_newer(connection: sqlite3.Connection, path: str, kind: FileFormat) -
 
 def create_tables(connection: sqlite3.Connection, package: str) -> None:
     """Run the `schema.sql` of a provider."""
-    source = files(package).joinpath("schema.sql")
+    _run_script(connection, package, "schema.sql")
+
+
+def _run_script(connection: sqlite3.Connection, package: str, name: str) -> None:
+    source = files(package).joinpath(name)
     for statement in split_statements(source.read_text(encoding="utf-8")):
         connection.execute(statement)
 
 
+def _upgrade(connection: sqlite3.Connection, kind: FileFormat) -> None:
+    """Run `upgrade_N.sql` for each version up to the newest."""
+    version = int(connection.execute("select value from meta where key = 'schema'").fetchone()[0])
+    for following in range(version + 1, kind.schema + 1):
+        _run_script(connection, kind.package, f"upgrade_{following}.sql")
+        connection.execute("update meta set value = ? where key = 'schema'", (str(following),))
+
+
 def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> None:
-    """Create the tables in one transaction, unless another process has done it."""
+    """Create or upgrade the tables in one transaction, unless another process has done it."""
     connection.execute("begin immediate")
     try:
         if not connection.execute("select 1 from sqlite_schema").fetchone():
             create_tables(connection, kind.package)
             connection.execute("insert into meta (key, value) values ('schema', ?)", (str(kind.schema),))
         _refuse_foreign(connection, path, kind)
+        _upgrade(connection, kind)
         connection.execute("commit")
     except BaseException:
         if connection.in_transaction:

@@ -48,6 +48,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 PATIENCE_SECONDS = 30.0
+MOST_CONNECTIONS = 10
 ADDRESSES = ("sqlite", "postgresql", "postgres")
 POSTGRES_DRIVER = ("psycopg", "psycopg_pool")
 
@@ -91,11 +92,15 @@ class SessionDB:
         patience: float = PATIENCE_SECONDS,
         create: bool = True,
         lease_seconds: float = TTL_SECONDS,
+        connections: int = MOST_CONNECTIONS,
     ) -> Self:
         """Open `sqlite:///path` (four slashes for an absolute one) or `postgresql://…`.
 
-        With `create=False` a SQLite file must be there already.
+        With `create=False` a SQLite file must be there already. `connections` is how many a process opens to
+        PostgreSQL at most; they are made when they are needed.
         """
+        if connections < 1:
+            raise InvalidInput(f"connections is a number from 1 on, not {connections}")
         scheme, separator, rest = url.partition("://")
         if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
             return cls(rest[1:], clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
@@ -103,7 +108,8 @@ class SessionDB:
             _require_driver()
             from holdfast.sessions.postgres import PostgresEngine
 
-            return cls.on(PostgresEngine(url, patience=patience), clock=clock, lease_seconds=lease_seconds)
+            engine = PostgresEngine(url, patience=patience, connections=connections)
+            return cls.on(engine, clock=clock, lease_seconds=lease_seconds)
         raise InvalidInput(
             f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, "
             f"not {scheme + separator if separator else url!r}"

@@ -180,7 +180,7 @@ def end_turn(
 
 
 def steers(waiting: Sequence[InboxMessage]) -> list[InboxMessage]:
-    """The messages that want to join the running turn now; what came earlier is not overtaken."""
+    """The waiting messages that join the running turn now, up to the first one that is not a steer."""
     return list(takewhile(lambda each: each.mode == "steer", waiting))
 
 

@@ -10,20 +10,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.testing.clock import FakeClock
     from holdfast.testing.faults import CrashingEngine, ProcessDied
-    from holdfast.testing.provider_case import ProviderCase
+    from holdfast.testing.provider_case import Health, NotOffered, ProviderCase
+    from holdfast.testing.providers import RecordingProvider
+    from holdfast.testing.recorded_model import RecordedModel, RecordingDiffers
     from holdfast.testing.script_file import HttpRefusal
     from holdfast.testing.scripted_model import Call, Delay, Reasoning, ScriptedModel, Tokens
+    from holdfast.testing.scripted_server import ScriptedServer
 
 __all__ = [
     "Call",
     "CrashingEngine",
     "Delay",
     "FakeClock",
+    "Health",
     "HttpRefusal",
+    "NotOffered",
     "ProcessDied",
     "ProviderCase",
     "Reasoning",
+    "RecordedModel",
+    "RecordingDiffers",
+    "RecordingProvider",
     "ScriptedModel",
+    "ScriptedServer",
     "Tokens",
 ]
 
@@ -32,11 +41,17 @@ _HOME = {
     "CrashingEngine": "faults",
     "Delay": "scripted_model",
     "FakeClock": "clock",
+    "Health": "provider_case",
     "HttpRefusal": "script_file",
+    "NotOffered": "provider_case",
     "ProcessDied": "faults",
     "ProviderCase": "provider_case",
     "Reasoning": "scripted_model",
+    "RecordedModel": "recorded_model",
+    "RecordingDiffers": "recorded_model",
+    "RecordingProvider": "providers",
     "ScriptedModel": "scripted_model",
+    "ScriptedServer": "scripted_server",
     "Tokens": "scripted_model",
 }
 

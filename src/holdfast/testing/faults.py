@@ -7,11 +7,14 @@ on the same thread.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, NoReturn, TypeVar
+from pathlib import Path
+from typing import Literal, NoReturn, Self, TypeVar
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import StoreClosed
 from holdfast.process import DaemonPool
 from holdfast.sessions.contract import Engine, Operation, Transaction
+from holdfast.sessions.db import PATIENCE_SECONDS
 
 T = TypeVar("T")
 
@@ -98,6 +101,13 @@ class CrashingEngine(EngineProxy):
         """How often each named operation was asked for."""
         self.cut_off: set[tuple[str, Moment]] = set()
         """The named operations at which it has died, and when."""
+
+    @classmethod
+    def on_file(cls, path: str | Path) -> Self:
+        """The SQLite store in a file, in front of which faults can be armed."""
+        from holdfast.sessions.sqlite import SqliteEngine
+
+        return cls(SqliteEngine(str(path), clock=SystemClock(), patience=PATIENCE_SECONDS))
 
     def arm(self, moment: Moment, *, skip: int = 0, for_good: bool = False, at: str | None = None) -> None:
         """Die at the next write but `skip`, before or after its commit; `at` counts one operation only."""

@@ -63,7 +63,10 @@ def read_signature(function: Callable[..., Any], tool: str) -> Signature:
     described = {each.arg_name: each.description or "" for each in documented.params}
     said = "\n\n".join(part for part in (documented.short_description, documented.long_description) if part)
     if not said:
-        raise ToolInvalid(tool, "it has no docstring, and a model must read what it does")
+        raise ToolInvalid(
+            tool,
+            "it has no docstring, and a model must read what it does: write one below its `def`",
+        )
     fields: dict[str, Any] = {}
     context = None
     for name, parameter, hint in _parameters(function, tool):
@@ -91,7 +94,9 @@ def _parameters(function: Callable[..., Any], tool: str) -> list[tuple[str, insp
         if parameter.kind not in BY_NAME:
             raise ToolInvalid(tool, f"{parameter} can't be given by name, as a model gives it")
         if name not in hints:
-            raise ToolInvalid(tool, f"the argument {name!r} has no type")
+            raise ToolInvalid(
+                tool, f"the argument {name!r} has no type: write {name}: str, or the type that fits"
+            )
         if isinstance(parameter.default, FieldInfo):
             raise ToolInvalid(tool, f"write {name}: Annotated[…, Field(…)] and a plain default")
     return [(name, parameter, hints[name]) for name, parameter in parameters.items()]

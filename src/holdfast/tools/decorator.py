@@ -7,14 +7,21 @@ gets the context of the call and is not shown to the model. A plain function run
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast, overload
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from holdfast.core.errors import ToolFailed, ToolInvalid
+from holdfast.core.errors import InvalidInput, ToolFailed, ToolInvalid
 from holdfast.tools.arguments import read_signature
-from holdfast.tools.contract import TOOL_SECONDS, Tool, ToolContext, ToolResult
+from holdfast.tools.contract import (
+    TOOL_SECONDS,
+    ApprovalRequest,
+    Tool,
+    ToolContext,
+    ToolResult,
+    refusal,
+)
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The tool names that every model API accepts."""
@@ -26,7 +33,11 @@ def tool(function: Callable[..., Any], /) -> Tool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, timeout: float | None = TOOL_SECONDS, changes: bool = True
+    *,
+    name: str | None = None,
+    timeout: float | None = TOOL_SECONDS,
+    changes: bool = True,
+    needs_approval: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -37,18 +48,47 @@ def tool(
     name: str | None = None,
     timeout: float | None = TOOL_SECONDS,
     changes: bool = True,
+    needs_approval: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Offer a function to the model.
 
     It may return a text, a `ToolResult`, or anything that can be written as JSON. The model reads its
-    exceptions; raise `ToolFailed` to choose the message.
+    exceptions; raise `ToolFailed` to choose the message. With `needs_approval` each call is approved first,
+    by the program's policy or by a person; the kind of the request is the tool's name.
     """
-    if function is None:
-        return functools.partial(_tool, name=name, timeout=timeout, changes=changes)
-    return _tool(function, name=name, timeout=timeout, changes=changes)
+    make = functools.partial(
+        _tool, name=name, timeout=timeout, changes=changes, needs_approval=needs_approval
+    )
+    return make if function is None else make(function)
 
 
-def _tool(function: Callable[..., Any], *, name: str | None, timeout: float | None, changes: bool) -> Tool:
+AnyTool = Tool | Callable[..., Any]
+"""A tool, or a typed, documented function."""
+
+
+def as_tools(given: object) -> list[Tool]:
+    """Tools and plain functions as tools; raises `ToolInvalid` for one that a model can't be offered."""
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InvalidInput(f"tools is a list of functions, such as tools=[rate], not {given!r:.80}")
+    return [each if isinstance(each, Tool) else _made_tool(each) for each in given]
+
+
+def _made_tool(function: object) -> Tool:
+    if not callable(function):
+        raise ToolInvalid(
+            f"{function!r:.60}", "it is no function; a tool is a typed function with a docstring"
+        )
+    return tool(function)
+
+
+def _tool(
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    timeout: float | None,
+    changes: bool,
+    needs_approval: bool,
+) -> Tool:
     called = name if name is not None else str(getattr(function, "__name__", ""))
     if not NAME.fullmatch(called):
         raise ToolInvalid(called, "a name has 1 to 64 letters, digits, underscores and hyphens; pass name=…")
@@ -59,6 +99,8 @@ def _tool(function: Callable[..., Any], *, name: str | None, timeout: float | No
     signature = read_signature(function, called)
 
     async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+        if needs_approval:
+            await _approve(context, called, arguments)
         injected = {} if signature.context is None else {signature.context: context}
         call = functools.partial(function, **arguments, **injected)
         outcome = call() if inspect.iscoroutinefunction(function) else await context.off_loop(call)
@@ -75,6 +117,12 @@ def _tool(function: Callable[..., Any], *, name: str | None, timeout: float | No
         changes=changes,
         check=functools.partial(signature.check, called),
     )
+
+
+async def _approve(context: ToolContext, name: str, arguments: dict[str, Any]) -> None:
+    shown = to_json(arguments, fallback=str).decode()
+    if not await context.person.approve(ApprovalRequest(subject=f"{name} {shown}", kind=name)):
+        raise ToolFailed(f"{name} was not run: {refusal(context.person)}")
 
 
 def as_result(name: str, outcome: object) -> ToolResult:

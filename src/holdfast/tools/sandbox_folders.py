@@ -128,7 +128,10 @@ def toolchains(environment: Mapping[str, str], home: Path | None) -> list[Path]:
     found: list[Path] = []
     for each in environment.get("PATH", "").split(os.pathsep):
         folder = Path(os.path.realpath(each))
-        if not folder.is_absolute() or not folder.is_dir() or inside(folder, map(Path, SYSTEM)):
+        # PATH may name folders of another user, about which `Path.is_dir` raises.
+        if not folder.is_absolute() or not os.access(folder, os.X_OK) or not folder.is_dir():
+            continue
+        if inside(folder, map(Path, SYSTEM)):
             continue
         above = folder.parent
         # In a prefix such as a virtual environment, programs need the libraries next to them.

@@ -9,7 +9,8 @@ them:
 - `model_opener.py`: the `Model`; `model_switch.py` replaces it while the program runs
 - `memory_setup.py`: `MemoryManager` with its providers; `memory_completion.py` lets them ask the model
 - `workspace.py`: `Workspace`; `own_files.py` and `file_rights.py` protect Holdfast's own files
-- `settings_host.py`: `Host(settings)`, with all of the above
+- `settings_host.py`: `Host`, with all of the above, or of a program's own parts (`library_host.py`)
+- `library_agent.py`: `Agent` for programs; `library_models.py` and `library_memory.py` open what it names
 - `graceful_stop.py`: `open_host`, a host for one command, which closes within a time limit
 
 Only wiring reads the environment. No other room imports a concrete class of another one just to build it.

@@ -15,7 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.memory.config import ConfigField, ProviderConfig, resolve_config
 from holdfast.memory.contract import TextCompletion
-from holdfast.memory.provider_gate import GatedProvider
+from holdfast.memory.provider_gate import GatedProvider, gate_provider
 from holdfast.providers.config_store import ConfigStore
 from holdfast.providers.loader import (
     HERMES,
@@ -43,8 +43,11 @@ def plugins_folder(settings: Settings) -> Path:
     return Path(settings.memory.plugins) if settings.memory.plugins else data_folder() / "memory_providers"
 
 
-def load_providers_of(settings: Settings) -> LoadResult:
-    """Load the memory providers that the settings name, without lanes: for reading, not for deliveries."""
+def load_providers_of(settings: Settings, *, plugins: bool = True) -> LoadResult:
+    """Load the memory providers that the settings name, without lanes: for reading, not for deliveries.
+
+    Without `plugins` only those that are named, and none of the plugins' folder.
+    """
     store = config_store()
 
     def configure(provider: str, fields: Sequence[ConfigField]) -> ProviderConfig:
@@ -59,10 +62,10 @@ def load_providers_of(settings: Settings) -> LoadResult:
 
     unsafe = [problem for name in settings.memory.providers if (problem := _unsafe_named(name))]
     refused = {problem.provider for problem in unsafe}
-    unsafe_plugins = _unsafe_plugins(settings)
+    unsafe_plugins = _unsafe_plugins(settings) if plugins else []
     loaded = load_providers(
         [name for name in settings.memory.providers if name not in refused],
-        None if unsafe_plugins else plugins_folder(settings),
+        plugins_folder(settings) if plugins and not unsafe_plugins else None,
         configure,
         seconds=settings.memory.start_s,
         **_offered(),
@@ -105,7 +108,7 @@ def _offered() -> dict[str, object]:
 
 
 def build_memory(
-    settings: Settings, store: SessionDB, complete: TextCompletion | None = None
+    settings: Settings, store: SessionDB, complete: TextCompletion | None = None, *, plugins: bool = True
 ) -> tuple[MemoryManager, list[ProviderInvalid]]:
     """Build memory with the providers that the settings name, and list why others were left out. Blocks.
 
@@ -113,7 +116,7 @@ def build_memory(
     provider that does not answer in time is expected: deliveries to it are stored from the start, and it is
     added when it answers.
     """
-    loaded = load_providers_of(settings)
+    loaded = load_providers_of(settings, plugins=plugins)
     memory = MemoryManager(
         store,
         clock=SystemClock(),
@@ -126,6 +129,12 @@ def build_memory(
         memory.add_pending(late.configured_name, late.problem)
         late.loading.add_done_callback(partial(_attach_late, memory, late, complete))
     return memory, loaded.problems
+
+
+def attach_object(memory: MemoryManager, provider: MemoryProvider, complete: TextCompletion | None) -> None:
+    """Add a provider that a program has made and configured itself. Blocks."""
+    gated = gate_provider(provider, SystemClock())
+    _attach(memory, LoadedProvider(gated.name, gated, resolve_config((), {}, {})), complete)
 
 
 def _attach(memory: MemoryManager, ready: LoadedProvider, complete: TextCompletion | None) -> None:

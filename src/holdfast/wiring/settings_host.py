@@ -1,30 +1,36 @@
-"""`Host(settings)`: the host with the store, memory, model and tools that the settings name."""
+"""`Host`: a host of a program's own parts, or with the store, memory, model and tools of the settings."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypedDict, Unpack
 
 from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
+from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
-from holdfast.core.settings import Settings
+from holdfast.core.settings import HostSettings, Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
-from holdfast.memory import SessionLifecycle
+from holdfast.memory import MemoryProvider, SessionLifecycle
+from holdfast.models.contract import Model
 from holdfast.models.open_model import OpenedModel
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.process import off_loop
+from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.contract import Person
+from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
 from holdfast.wiring.folders import data_folder
+from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
@@ -39,8 +45,27 @@ Emit = Callable[[Event], None]
 ModelOpener = Callable[[Settings], Awaitable[OpenedModel]]
 
 
+class HostKeywords(TypedDict, total=False):
+    """How a host behaves, beside what it is made of."""
+
+    source: str
+    """Recorded with sessions that begin here; `library` by default."""
+    after_crash: AfterCrash
+    """`ask` by default; the setting `host.after_crash` wins."""
+    attended: bool
+    agents: int
+    """How many agents stay in memory between their turns; 64 by default."""
+    model_required: bool
+    """False: without a model the host starts, and a turn says what is missing. True by default."""
+
+
 class Host(SessionHost):
-    """The sessions of this process, as the settings say: `async with Host(settings) as host`.
+    """The sessions of this process: `async with Host(model="openai:gpt-5-mini", tools=[rate]) as host`.
+
+    `Host()` and `Host(settings)` take everything from the settings. With parts and no settings, the host is
+    made of these parts alone: no settings file is read, and it has no other tools and no other memory. With
+    both, a part takes the place of that of the settings, and tools are added to the built-in ones.
+    `options` is for all agents. A string is opened and closed by the host; an object stays open.
 
     `after_crash` is used where the setting `host.after_crash` is empty. With `ask`, the program decides about
     unfinished turns and waiting messages (`unfinished`, `resume`, `drop`, `run_waiting`); a program without a
@@ -53,21 +78,39 @@ class Host(SessionHost):
         self,
         settings: Settings | None = None,
         *,
-        source: str = "library",
-        after_crash: AfterCrash = "ask",
-        attended: bool = True,
-        model_required: bool = True,
+        model: str | Model | None = None,
+        tools: Iterable[AnyTool] = (),
+        memory: Sequence[str | MemoryProvider] | None = None,
+        store: str | SessionDB | None = None,
+        options: AgentOptions | None = None,
+        **how: Unpack[HostKeywords],
     ) -> None:
-        settings = load_settings() if settings is None else settings
-        rule = settings.host.after_crash or after_crash
-        options = HostOptions(source=source, after_crash=rule, attended=attended)
+        given = GivenParts.checked(model, tools, memory, store, options)
         # Finding the model and starting tool servers need the event loop, so they wait for it.
-        opener = open_model if model_required else open_model_or_explain
-        super().__init__(lambda: _host_parts(settings, options, opener, self._deliver))
+        if settings is None and not given.is_empty:
+            chosen = _host_options(Settings().host, how)
+            super().__init__(lambda: library_parts(given, chosen))
+            return
+        named = load_settings() if settings is None else settings
+        chosen = _host_options(named.host, how)
+        opener = open_model if how.get("model_required", True) else open_model_or_explain
+        super().__init__(lambda: _host_parts(named, chosen, self._deliver, given, opener))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
         await self.send(session_id, text)
+
+
+def _host_options(settings: HostSettings, how: HostKeywords) -> HostOptions:
+    agents = how.get("agents", settings.agents)
+    if agents < 1:
+        raise InvalidInput(f"agents is a number from 1 on, not {agents}")
+    return HostOptions(
+        source=how.get("source", "library"),
+        after_crash=settings.after_crash or how.get("after_crash", "ask"),
+        attended=how.get("attended", True),
+        agents=agents,
+    )
 
 
 def _unattended(policy: ApprovalPolicy) -> PersonFor:
@@ -81,16 +124,19 @@ def _unattended(policy: ApprovalPolicy) -> PersonFor:
 
 
 async def _host_parts(
-    settings: Settings, options: HostOptions, open_model: ModelOpener, deliver: Deliver
+    settings: Settings, options: HostOptions, deliver: Deliver, given: GivenParts, open_model: ModelOpener
 ) -> HostParts:
     workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
-    model = SwitchableModel((await open_model(settings)).model)
-    pools = Pools()
-    db = await off_loop(pools.store, open_store, settings)
+    model = SwitchableModel(await given.open_model() or (await open_model(settings)).model)
+    pools = given.pools or Pools(settings.host.store_threads, settings.host.tool_threads)
+    db = await given.open_store(pools, partial(open_store, settings))
     # Providers are third-party code: the event loop, which also handles signals, never waits for one.
-    memory, left_out = await off_loop(
-        pools.work, build_memory, settings, db, complete_with(model, asyncio.get_running_loop())
-    )
+    left_out: list[ProviderInvalid] = []
+    if given.memory is not None:
+        memory = await given.open_memory(settings, model, db, pools)
+    else:
+        complete = complete_with(model, asyncio.get_running_loop())
+        memory, left_out = await off_loop(pools.work, build_memory, settings, db, complete)
     own = await off_loop(pools.work, own_files, settings)
     box = await toolbox(
         settings.tools,
@@ -107,12 +153,12 @@ async def _host_parts(
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)
-    agent_options = AgentOptions(
+    agent_options = replace(
+        given.options or AgentOptions(limits=limits),
         workspace=workspace.folder,
         own_files=own,
         trusted_workspace=workspace.trusted,
         source=options.source,
-        limits=limits,
         recall_seconds=settings.memory.recall_s,
         recall_tokens=settings.memory.recall_tokens,
         skills=box.prompt,
@@ -122,7 +168,7 @@ async def _host_parts(
     todo = TodoList().tool()
     unattended = _unattended(box.policy)
     # Each conversation has its own todo list; all conversations share the other tools.
-    shared = [tool for tool in box.tools if tool.name != TODO]
+    shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
     def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
@@ -142,7 +188,7 @@ async def _host_parts(
         return Review(model, every, agent_options, box.tools, memory)
 
     async def release() -> None:
-        await asyncio.gather(box.close(), model.close())
+        await asyncio.gather(box.close(), given.close_model(model))
 
     return HostParts(
         db=db,
@@ -154,12 +200,13 @@ async def _host_parts(
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
         model=model.traits,
-        models=ModelSwitch(settings, model),
-        tools=tuple((each.name, each.description.strip().partition("\n")[0]) for each in box.tools),
+        models=ModelSwitch(settings, model) if given.model is None else None,
+        tools=tool_lines((*box.tools, *given.tools)),
         problems=(*workspace.notes(attended=options.attended), *map(str, left_out), *box.problems),
         sandbox=box.sandbox.state,
         workspace=workspace.description,
         approval=settings.tools.approval,
+        closes_store=not isinstance(given.store, SessionDB),
         forget_outputs=box.budget.forget,
         release=release,
     )

@@ -24,7 +24,12 @@ def usual_store() -> Path:
 def open_store(settings: Settings, *, create: bool = True) -> SessionDB:
     """Open the session store that the settings name; `create=False` refuses to create a new one."""
     url = settings.store.url or f"sqlite:///{usual_store()}"
-    return SessionDB.open(url, patience=settings.store.busy_timeout_s, create=create)
+    return SessionDB.open(
+        url,
+        patience=settings.store.busy_timeout_s,
+        create=create,
+        connections=settings.store.connections,
+    )
 
 
 @contextmanager

@@ -38,15 +38,20 @@ def test_a_corrected_note_leaves_no_trace_of_its_old_text(memory: LocalMemory, p
 
 def test_its_vector_is_gone_from_the_file(open_memory: OpenMemory, path: Path) -> None:
     pytest.importorskip("numpy")
+    from holdfast.providers.local.vectors import as_bytes, as_codes
     from tests.providers.local.hashing_embedder import HashingEmbedder
 
     embedder = HashingEmbedder()
     memory = open_memory(embedder)
     memory.sync_turns([turn(1, "An ordinary day")])
     note = memory.save_note("A secret of singular words")
-    vector = embedder.embed(["A secret of singular words"]).astype("float16").tobytes()
+    memory.search("warm the file of codes")
+    row = embedder.embed(["A secret of singular words"])
+    code, vector = as_codes(row)[0], as_bytes(row).tobytes()
+    assert code in bytes_on_disk(path)
     assert vector in bytes_on_disk(path)
     memory.forget(note)
+    assert code not in bytes_on_disk(path)
     assert vector not in bytes_on_disk(path)
 
 

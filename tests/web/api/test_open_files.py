@@ -96,7 +96,7 @@ def logged(home: Path) -> str:
 
 def test_a_soft_limit_is_raised_and_commands_get_the_one_that_was_given(tmp_path: Path) -> None:
     async def scenario() -> None:
-        with server(tmp_path, 128, 4096) as link:
+        with server(tmp_path, 128, 1024) as link:
             opened, refused = await many_streams(link, 300)
             assert (len(opened), refused) == (300, [])
             async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:

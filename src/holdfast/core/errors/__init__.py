@@ -17,6 +17,14 @@ from holdfast.core.errors.host_errors import (
     SessionElsewhere,
     TurnError,
 )
+from holdfast.core.errors.library_errors import (
+    AgentClosed,
+    AgentNotStarted,
+    ModelNameInvalid,
+    OtherLoop,
+    ResultDoesNotFit,
+    ResultTypeInvalid,
+)
 from holdfast.core.errors.memory_errors import (
     BoundaryFailed,
     ExtractionFailed,
@@ -99,6 +107,8 @@ __all__ = [
     "RECOVER_A_FILE",
     "RECOVER_A_SERVER",
     "WRITE_A_FILE",
+    "AgentClosed",
+    "AgentNotStarted",
     "AlreadyContinued",
     "AnswerEmpty",
     "BackupRefused",
@@ -127,6 +137,7 @@ __all__ = [
     "ModelFailure",
     "ModelFileInvalid",
     "ModelMissing",
+    "ModelNameInvalid",
     "ModelUnknown",
     "ModelUnreachable",
     "NoCredit",
@@ -134,6 +145,7 @@ __all__ = [
     "NotSetAside",
     "NotWaiting",
     "NothingWaits",
+    "OtherLoop",
     "OutcomeUnknown",
     "PoolClosed",
     "PoolSaturated",
@@ -143,6 +155,8 @@ __all__ = [
     "ProviderUnavailable",
     "Refused",
     "RequestRejected",
+    "ResultDoesNotFit",
+    "ResultTypeInvalid",
     "Retryable",
     "SchemaTooNew",
     "SessionBusy",

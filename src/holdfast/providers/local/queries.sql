@@ -67,13 +67,50 @@ delete from vectors where passage_id = :passage_id
 insert into vectors (passage_id, model, vector)
 select id, :model, :vector from passages where id = :passage_id and text = :text
 
--- name: vectors_after(stamp, model, most)
-select v.stamp, v.passage_id, p.session_no, p.place, v.vector
-  from vectors v join passages p on p.id = v.passage_id
- where v.stamp > :stamp and v.model = :model order by v.stamp limit :most
+-- name: newest_stamp(model)$
+select coalesce(max(stamp), 0) from vectors where model = :model
 
--- name: removals_after(stamp)
-select stamp, passage_id from removals where stamp > :stamp order by stamp
+-- name: vectors_after(stamp, model, most)
+select stamp, passage_id, vector from vectors where stamp > :stamp and model = :model order by stamp limit :most
+
+-- name: vectors_of(ids, model)
+select p.session_no, p.place, v.vector
+  from json_each(:ids) j join passages p on p.id = j.value
+  join vectors v on v.passage_id = p.id and v.model = :model
+
+-- name: vectors_at(places, model)
+-- For a JSON list of [session number, place].
+select p.session_no, p.place, v.vector from json_each(:places) j
+  join passages p on p.session_no = json_extract(j.value, '$[0]')
+                  and p.place = json_extract(j.value, '$[1]')
+  join vectors v on v.passage_id = p.id and v.model = :model
+
+-- name: float16_vectors(after, last, most)
+select stamp, vector from vectors where stamp > :after and stamp <= :last order by stamp limit :most
+
+-- name: change_vector(stamp, vector)!
+update vectors set vector = :vector where stamp = :stamp
+
+-- name: meta_value(key)$
+select value from meta where key = :key
+
+-- name: set_meta(key, value)!
+update meta set value = :value where key = :key
+
+-- name: drop_meta(key)!
+delete from meta where key = :key
+
+-- name: to_erase()
+select passage_id from erased order by passage_id
+
+-- name: is_erasing()$
+select exists (select 1 from erased)
+
+-- name: forget_erased()!
+delete from erased
+
+-- name: keep_code(passage_id)!
+delete from erased where passage_id = :passage_id
 
 -- name: count_hits(word)$
 select count(*) from passage_index where passage_index match :word

@@ -1,7 +1,8 @@
-"""Hybrid recall: merges full-text and vector scores, and prefers the speaker that a query mentions.
+"""Hybrid recall: merges full-text and vector scores, and prefers what the speaker in question told.
 
-Both searches give their best passages, and each of these gets both scores, scaled to the range 0 to 1.
-Merging ranks instead, as is often done, was worse than full text alone. `make bench-recall` measures this.
+Both searches give their best passages, and each of these gets both scores, scaled to the range 0 to 1. On top
+comes what a passage is worth by itself: its speaker, how much it tells, and a time where one is asked for.
+`make bench-recall` measures each part, and `docs/recall.md` has the numbers.
 """
 
 import json
@@ -13,14 +14,16 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from holdfast.providers.local.embedding import EmbeddingLate
 from holdfast.providers.local.full_text import FullText, Position
-from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable
+from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
+from holdfast.providers.local.substance import asks_for_time, substance, tells_time
 from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
 
 if TYPE_CHECKING:
     from holdfast.providers.local.embedding import Embedder
-    from holdfast.providers.local.vectors import VectorMatrix
+    from holdfast.providers.local.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +31,12 @@ SearchMode = Literal["hybrid", "text", "vectors"]
 
 CANDIDATES = 100
 ROLES = frozenset({USER, ASSISTANT, NOTE})
-SHARE_OF_VECTORS = 0.5
+SHARE_OF_VECTORS = 0.6
 SPEAKER_BONUS = 0.3
-# A passage without a word of the query needs at least this similarity.
-MIN_SIMILARITY = 0.1
+SUBSTANCE_BONUS = 0.3
+TIME_BONUS = 0.2
+# A passage without a word of the query, in itself or beside it, needs at least this similarity of its own.
+MIN_SIMILARITY = 0.27
 MAX_QUERY_LENGTH = 4000
 
 
@@ -53,10 +58,11 @@ class FoundPassage:
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
-    """A query with the speakers it mentions."""
+    """A query with what it asks for."""
 
     text: str
     speakers: frozenset[str]
+    wants_time: bool
     vector: Any
     session_id: str
     in_context: int
@@ -74,12 +80,10 @@ class Candidates(NamedTuple):
 class HybridRecall:
     """Searches passages; without an embedder, by full text only."""
 
-    def __init__(
-        self, store: PassageStore, embedder: "Embedder | None", matrix: "VectorMatrix | None"
-    ) -> None:
+    def __init__(self, store: PassageStore, embedder: "Embedder | None", index: "VectorIndex | None") -> None:
         self._store = store
         self._embedder = embedder
-        self._matrix = matrix
+        self._index = index
         self._queries = store.queries
 
     def search(
@@ -95,20 +99,28 @@ class HybridRecall:
         asked = storable(query[:MAX_QUERY_LENGTH])
         if not asked or limit <= 0:
             return []
-        if not self._store.read(self._queries.has_passages):
+        if not self.has_passages():
             return []  # without embedding the query, because there is nothing to find
         named = self._store.read(lambda connection: self._named(connection, asked))
         vector = None if mode == "text" else self._vector(without_names(asked, named - ROLES))
         question = RecallQuery(
-            asked, named | speakers_meant(asked), vector, storable(session_id), in_context, mode
+            asked,
+            named | speakers_meant(asked),
+            asks_for_time(asked),
+            vector,
+            storable(session_id),
+            in_context,
+            mode,
         )
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
+    def has_passages(self) -> bool:
+        return bool(self._store.read(self._queries.has_passages))
+
     def warm_up(self) -> None:
         """Load the model and the vectors, so that the first query doesn't wait for them."""
-        if self._matrix is not None:
+        if self._index is not None:
             self._vector("warm")
-            self._store.read(self._matrix.refresh)
 
     def at_positions(self, positions: Iterable[Position]) -> list[FoundPassage]:
         """The passages at these positions."""
@@ -124,7 +136,7 @@ class HybridRecall:
         known = self._known_turns(connection, question)
         memories = [
             memory
-            for memory in self._fetch(connection, found, question.speakers)
+            for memory in self._fetch(connection, found, question)
             if memory.turn_key is None or memory.turn_key not in known
         ]
         return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
@@ -145,10 +157,13 @@ class HybridRecall:
         return known | recent
 
     def _vector(self, query: str) -> Any:  # noqa: ANN401 - numpy may not be installed
-        if self._embedder is None:
+        if self._embedder is None or self._index is None:
             return None
         try:
+            self._index.refresh()
             return self._embedder.embed([query])[0]
+        except EmbeddingLate:
+            return None
         except Exception:
             # Full text works without the embedder, which may raise anything.
             logger.exception("memory.embedding_failed", extra={"model": self._embedder.model})
@@ -160,16 +175,9 @@ class HybridRecall:
         vector: Any,  # noqa: ANN401 - numpy may not be installed
         also: list[Position],
     ) -> dict[Position, float]:
-        if vector is None or self._matrix is None:
+        if vector is None or self._index is None:
             return {}
-        self._matrix.refresh(connection)
-        named = set(also)
-        near = self._matrix.nearest(vector, CANDIDATES, also)
-        return {
-            position: score
-            for position, score in near.items()
-            if score >= MIN_SIMILARITY or position in named
-        }
+        return self._index.nearest(connection, vector, CANDIDATES, also, least=MIN_SIMILARITY)
 
     def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
         """The speakers that the query names."""
@@ -180,7 +188,7 @@ class HybridRecall:
         self,
         connection: sqlite3.Connection,
         scores: dict[Position, float],
-        favoured: frozenset[str] = frozenset(),
+        question: RecallQuery | None = None,
     ) -> Iterable[FoundPassage]:
         positions = json.dumps(list(scores))
         for row in self._queries.passages_at(connection, places=positions):
@@ -195,9 +203,24 @@ class HybridRecall:
                 speaker,
                 text,
                 created / MICRO,
-                scores[where] + (SPEAKER_BONUS if speaker in favoured else 0.0),
+                scores[where] + (0.0 if question is None else bonus(question, speaker, text)),
                 where,
             )
+
+
+def found_passage(fields: dict[str, Any]) -> FoundPassage:
+    """A passage that another process found."""
+    return FoundPassage(**{**fields, "position": tuple(fields["position"])})
+
+
+def bonus(question: RecallQuery, speaker: str, text: str) -> float:
+    """What a passage is worth by itself for this question."""
+    told = without_author(speaker, text)
+    return (
+        SPEAKER_BONUS * (speaker in question.speakers)
+        + SUBSTANCE_BONUS * substance(told)
+        + TIME_BONUS * (question.wants_time and tells_time(told))
+    )
 
 
 def speakers_meant(query: str) -> frozenset[str]:

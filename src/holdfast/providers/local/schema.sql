@@ -1,4 +1,4 @@
--- The first schema of the local memory. Times are integer microseconds since the epoch.
+-- The schema of the local memory, version 2. Times are integer microseconds since the epoch.
 
 pragma application_id = 0x484f4c4d;
 
@@ -6,6 +6,9 @@ create table meta (
     key   text primary key,
     value text not null
 ) strict, without rowid;
+
+-- The file of codes beside this one belongs to the database with this mark.
+insert into meta (key, value) values ('store', lower(hex(randomblob(16))));
 
 create table sessions (
     no integer primary key,
@@ -50,7 +53,6 @@ create trigger passage_removed after delete on passages begin
     values ('delete', old.id, old.text, old.day, old.unspaced);
     delete from vectors where passage_id = old.id;
     delete from unembedded where passage_id = old.id;
-    insert into removals (passage_id) values (old.id);
 end;
 
 create trigger passage_changed after update of text, day, unspaced on passages begin
@@ -61,7 +63,7 @@ create trigger passage_changed after update of text, day, unspaced on passages b
     insert into unembedded (passage_id) values (new.id) on conflict do nothing;
 end;
 
--- A new vector of a known row gets a new stamp, so a process that has read up to a stamp finds the changes.
+-- One signed byte for each dimension. The newest stamp tells whether the file of codes is up to date.
 create table vectors (
     stamp      integer primary key autoincrement,
     passage_id integer not null unique references passages (id),
@@ -76,11 +78,14 @@ create table unembedded (
     passage_id integer primary key references passages (id)
 ) strict;
 
--- Deleted rows, so that every process drops them from its matrix. No text.
-create table removals (
-    stamp      integer primary key autoincrement,
-    passage_id integer not null
+-- Passages whose codes are still to be erased from the file of codes. No text.
+create table erased (
+    passage_id integer primary key
 ) strict;
+
+create trigger vector_removed after delete on vectors begin
+    insert into erased (passage_id) values (old.passage_id) on conflict do nothing;
+end;
 
 -- A forgotten turn that is delivered once more stays forgotten.
 create table forgotten_turns (

@@ -5,16 +5,18 @@ reads and writes the file.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import tzinfo
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import InvalidInput
 from holdfast.memory.contract import CompletedTurn
+from holdfast.providers.local.codes_file import CodesFile
 from holdfast.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
 from holdfast.providers.provider_file import FileFormat, ProviderFile
 
-FORMAT = FileFormat(application_id=0x484F4C4D, schema=1, package="holdfast.providers.local")
+FORMAT = FileFormat(application_id=0x484F4C4D, schema=2, package="holdfast.providers.local")
 NOTES_SESSION = ""
 MAX_NOTE_LENGTH = 4000
 # Wider than any neighbourhood, so that no note has neighbours.
@@ -27,6 +29,28 @@ class PassageStore(ProviderFile):
     def __init__(self, path: str, *, clock: Clock, zone: tzinfo | None = None) -> None:
         super().__init__(path, FORMAT, clock=clock)
         self._zone = zone
+        self.codes = CodesFile(path)
+        self.mark = str(
+            self.read(lambda connection: self.queries.meta_value(connection, key="store"))
+        ).encode()
+        """Names this database, also in the file of codes that belongs to it."""
+        if self.read(self.queries.is_erasing):
+            self._erase_codes()  # a process was killed before it came to this
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction. The codes of the vectors that it removes are erased from their file at once."""
+        with super().write() as connection:
+            yield connection
+            is_erasing = self.queries.is_erasing(connection)
+        if is_erasing:
+            self._erase_codes()
+
+    def _erase_codes(self) -> None:
+        # In a transaction of its own, so that nobody writes to the file meanwhile.
+        with super().write() as connection:
+            self.codes.erase([row[0] for row in self.queries.to_erase(connection)])
+            self.queries.forget_erased(connection)
 
     def add_turns(self, turns: Sequence[CompletedTurn]) -> int:
         """Store the turns in one transaction; returns the number of their passages.
@@ -87,16 +111,18 @@ class PassageStore(ProviderFile):
         """The newest passages that have no vector yet: id, speaker and text."""
         return self.read(lambda connection: list(self.queries.without_vector(connection, most=most)))
 
-    def add_vectors(self, model: str, made: Sequence[tuple[int, str, bytes]]) -> None:
-        """Store vectors, each with its passage and the text that was embedded."""
-        with self.write() as connection:
-            for passage_id, text, vector in made:
-                self.queries.drop_vector(connection, passage_id=passage_id)
-                added = self.queries.add_vector(
-                    connection, passage_id=passage_id, text=text, model=model, vector=vector
-                )
-                if added:
-                    self.queries.mark_embedded(connection, passage_id=passage_id)
+    def add_vector(
+        self, connection: sqlite3.Connection, passage_id: int, text: str, model: str, vector: bytes
+    ) -> bool:
+        """Store a vector in a transaction of the caller; False when the text has changed meanwhile."""
+        self.queries.drop_vector(connection, passage_id=passage_id)
+        added = self.queries.add_vector(
+            connection, passage_id=passage_id, text=text, model=model, vector=vector
+        )
+        if added:
+            self.queries.mark_embedded(connection, passage_id=passage_id)
+            self.queries.keep_code(connection, passage_id=passage_id)
+        return bool(added)
 
     def counts(self) -> tuple[int, int]:
         """The number of passages of turns, of which a turn has one or more, and of notes."""

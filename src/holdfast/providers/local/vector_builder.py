@@ -6,15 +6,19 @@ The text is stored already, so a failure only delays vectors: the next write or 
 import atexit
 import logging
 import threading
+from typing import TYPE_CHECKING
 
 from holdfast.core.errors import StoreClosed
 from holdfast.providers.local.embedding import Embedder
 from holdfast.providers.local.passages import without_author
 from holdfast.providers.local.store import PassageStore
 
+if TYPE_CHECKING:
+    from holdfast.providers.local.vectors import VectorIndex
+
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 32
+AT_ONCE = 8
 # After a write, at most this many older passages without a vector get one.
 MAX_CATCH_UP = 256
 # The thread pauses between two batches, so that writes are not delayed.
@@ -25,8 +29,9 @@ CLOSE_SECONDS = 5.0
 class VectorBuilder:
     """Embeds the passages of one store, one batch at a time, so that none is embedded twice."""
 
-    def __init__(self, store: PassageStore, embedder: Embedder) -> None:
+    def __init__(self, store: PassageStore, embedder: Embedder, index: "VectorIndex") -> None:
         self._store = store
+        self._index = index
         self._embedder = embedder
         self._building = threading.Lock()  # held for one batch, never by recall
         self._stop = threading.Event()
@@ -35,7 +40,7 @@ class VectorBuilder:
     def build(self, fresh: int) -> None:
         """Make vectors for new passages, and for some older ones without a vector."""
         for _ in range(1 + (fresh + MAX_CATCH_UP) // AT_ONCE):
-            if not self._build_batch():
+            if not self.build_batch():
                 return
 
     def catch_up(self) -> None:
@@ -54,22 +59,18 @@ class VectorBuilder:
             self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
-        while not self._stop.is_set() and self._build_batch():
+        while not self._stop.is_set() and self.build_batch():
             self._stop.wait(PAUSE_SECONDS)
 
-    def _build_batch(self) -> bool:
+    def build_batch(self) -> bool:
         """Make the vectors of one batch, newest first; False when none is left, or it failed."""
         try:
             with self._building:
                 waiting = self._store.without_vector(AT_ONCE)
                 if waiting:
                     texts = [without_author(speaker, text) for _, speaker, text in waiting]
-                    vectors = self._embedder.embed(texts).astype("float16")
-                    made = [
-                        (passage_id, text, row.tobytes())
-                        for (passage_id, _, text), row in zip(waiting, vectors, strict=True)
-                    ]
-                    self._store.add_vectors(self._embedder.model, made)
+                    made = [(passage_id, text) for passage_id, _, text in waiting]
+                    self._index.add(made, self._embedder.embed(texts))
                 return len(waiting) == AT_ONCE
         except StoreClosed:
             return False

@@ -1,142 +1,241 @@
-"""The vectors of all passages in one matrix; a refresh reads only the changes in the file.
+"""Finds the passages whose vectors are nearest to a question's. Needs numpy.
 
-The search is brute force: with a hundred thousand passages one product takes a few milliseconds, so an
-approximate index would not pay. Needs numpy, which comes with the `embeddings` extra.
+First the bits of the question are compared with the code of every passage: 48 bytes each, in a file that all
+processes map into memory (`codes_file.py`). Then the vectors of the best, one byte for each dimension, are
+read from the database. Nothing is copied into the process, and what the database lacks is not found.
 """
 
+import hashlib
+import json
+import mmap
+import os
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from holdfast.providers.local.codes_file import (
+    HEAD_BYTES,
+    HEAD_LENGTH,
+    ROWS,
+    WORD_BYTES,
+    CodesHead,
+    read_head,
+)
 from holdfast.providers.local.full_text import Position
+from holdfast.providers.local.store import PassageStore
 
-ROWS_AT_ONCE = 10_000
-FIRST_CAPACITY = 1024
-GROWTH = 1.3
-NOBODY = -1
+CANDIDATES = 1000
+"""How many passages with the nearest codes are compared by their vectors."""
+NEAREST = 150
+"""How many of them, with their neighbours, are candidates for the best."""
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
-
-# How many nearest rows, with their neighbours, are candidates for the best ones.
-NEAREST = 300
+ROWS_AT_ONCE = 10_000
+BLOCKS_AT_ONCE = 8
+LARGEST_BYTE = 127
+# The first dimension's bit is always set: an empty place in the file has none.
+MARK = np.uint64(0x80)
+EMPTY = np.uint16(0xFFFF)
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-class VectorMatrix:
-    """Normalised rows. Row numbers never change; the row of a deleted passage is zero."""
+class VectorIndex:
+    """Searches the vectors of one model in one store."""
 
-    def __init__(self, queries: Any, model: str) -> None:  # noqa: ANN401 - aiosql's are dynamic
-        self._queries = queries
+    def __init__(self, store: PassageStore, model: str) -> None:
+        self._store = store
+        self._queries = store.queries
         self._model = model
-        self._lock = threading.Lock()  # guards everything below
-        self._rows: Floats = np.zeros((0, 0), dtype=np.float32)
-        self._links = np.full((2, 0), NOBODY, dtype=np.int64)
-        self._alive = np.zeros(0, dtype=bool)
-        self._positions: list[Position] = []
-        self._row_of: dict[Position, int] = {}
-        self._row_of_passage: dict[int, int] = {}
-        self._read_to = 0
-        self._removed_to = 0
+        self._digest = hashlib.sha256(model.encode()).digest()
+        self._lock = threading.Lock()  # guards _map and _inode
+        self._map: mmap.mmap | None = None
+        self._inode = 0
 
-    def __len__(self) -> int:
+    def add(self, made: Sequence[tuple[int, str]], vectors: Floats) -> None:
+        """Store the vectors of passages, each with the text that was embedded."""
+        codes, stored = as_codes(vectors), as_bytes(vectors)
+        with self._store.write() as connection:
+            before = self._newest(connection)
+            added = [
+                (passage_id, codes[row])
+                for row, (passage_id, text) in enumerate(made)
+                if self._store.add_vector(connection, passage_id, text, self._model, stored[row].tobytes())
+            ]
+            head = self._head()
+            # A file that is behind stays behind: `refresh` reads it all from the database.
+            if added and head is not None and head.applied >= before:
+                self._store.codes.add(added, head, self._newest(connection))
+
+    def refresh(self) -> None:
+        """Make what the file of codes lacks; all of it when it is missing, damaged or of another model."""
+        if self._is_behind(self._store.read(self._newest)):
+            while self._convert_float16() or self._add_codes():
+                pass
+
+    def nearest(
+        self,
+        connection: sqlite3.Connection,
+        query: Floats,
+        most: int,
+        also: Iterable[Position] = (),
+        *,
+        least: float = -1.0,
+    ) -> dict[Position, float]:
+        """The best positions for a query, and those in `also`, with scores that include their neighbours.
+
+        A position that is not in `also` needs a similarity of its own of at least `least`.
+        """
+        named = set(also)
+        ids = json.dumps(self._nearest_codes(query))
+        own = _scores(_rows(connection, self._queries.vectors_of, ids=ids, model=self._model), query)
+        best = sorted(own, key=own.__getitem__, reverse=True)[:NEAREST]
+        wanted = named.union((session, place + step) for session, place in best for step in (-1, 0, 1))
+        around = {(session, place + step) for session, place in wanted for step in range(-2, 3)}
+        places = json.dumps(list(around - own.keys()))
+        own |= _scores(_rows(connection, self._queries.vectors_at, places=places, model=self._model), query)
+        near = (each for each in wanted if each in own and (own[each] >= least or each in named))
+        mixed = {position: _with_neighbours(own, position) for position in near}
+        kept = named.union(sorted(mixed, key=mixed.__getitem__, reverse=True)[:most])
+        return {position: score for position, score in mixed.items() if position in kept}
+
+    def _nearest_codes(self, query: Floats) -> list[int]:
+        """The ids of the passages with the nearest codes."""
+        wanted = np.frombuffer(as_codes(query[None, :])[0], dtype=np.uint64)
+        codes = self._mapped(len(wanted))
+        if codes is None:
+            return []
+        distances = _distances(codes, wanted)
+        counts = np.cumsum(np.bincount(distances))
+        cut = min(int(np.searchsorted(counts, CANDIDATES)), 64 * len(wanted))
+        found: list[int] = np.flatnonzero(distances <= cut)[: 2 * CANDIDATES].tolist()
+        return found
+
+    def _mapped(self, words: int) -> Words | None:
+        """The codes as blocks of columns; None when the file has none for this model."""
         with self._lock:
-            return len(self._row_of)
+            try:
+                status = self._store.codes.path.stat()
+                if self._map is None or status.st_ino != self._inode or status.st_size != len(self._map):
+                    file = os.open(self._store.codes.path, os.O_RDONLY)
+                    try:
+                        self._inode = os.fstat(file).st_ino
+                        self._map = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+                    finally:
+                        os.close(file)
+            except (OSError, ValueError):
+                return None
+            mapped = self._map
+        head = read_head(mapped[:HEAD_LENGTH], len(mapped))
+        if head is None or not self._is_ours(head) or head.words != words:
+            return None
+        blocks = (head.size - HEAD_BYTES) // (words * ROWS * WORD_BYTES)
+        codes = np.frombuffer(mapped, dtype=np.uint64, count=blocks * words * ROWS, offset=HEAD_BYTES)
+        return codes.reshape(blocks, words, ROWS)
 
-    def refresh(self, connection: sqlite3.Connection) -> None:
-        """Apply the additions and deletions of any process since the last refresh."""
-        with self._lock:
-            while True:
-                read = self._queries.vectors_after(
-                    connection, stamp=self._read_to, model=self._model, most=ROWS_AT_ONCE
-                )
-                fresh = list(read)
-                if fresh:
-                    self._add_rows(fresh)
-                if len(fresh) < ROWS_AT_ONCE:
-                    break
-            for stamp, passage_id in self._queries.removals_after(connection, stamp=self._removed_to):
-                self._drop(passage_id)
-                self._removed_to = stamp
+    def _add_codes(self) -> bool:
+        """Write the codes of some vectors that the file lacks; False when it has all."""
+        with self._store.write() as connection:
+            newest, head = self._newest(connection), self._head()
+            applied = 0 if head is None else head.applied
+            read = self._queries.vectors_after
+            rows = _rows(connection, read, stamp=applied, model=self._model, most=ROWS_AT_ONCE)
+            if not rows:
+                return False
+            codes = as_codes(_matrix([vector for _, _, vector in rows]))
+            if head is None:
+                head = CodesHead(len(codes[0]) // WORD_BYTES, self._store.mark, self._digest)
+                self._store.codes.replace(head)
+            added = [(passage_id, code) for (_, passage_id, _), code in zip(rows, codes, strict=True)]
+            is_all = len(rows) < ROWS_AT_ONCE
+            self._store.codes.add(added, head, newest if is_all else rows[-1][0])
+            return not is_all
 
-    def nearest(self, query: Floats, most: int, also: Iterable[Position] = ()) -> dict[Position, float]:
-        """The best positions for a query, and those in `also`, with scores that include their neighbours."""
-        with self._lock:
-            count = len(self._positions)
-            if not count:
-                return {}
-            own = np.append(self._rows[:count] @ query, np.float32(0))
-            best = np.argpartition(-own[:count], min(NEAREST, count) - 1)[:NEAREST]
-            named = [self._row_of[position] for position in also if position in self._row_of]
-            rows = np.unique(np.concatenate([best, *self._links[:, best], np.array(named, dtype=np.int64)]))
-            rows = rows[rows != NOBODY]
-            rows = rows[self._alive[rows]]
-            scores = self._mixed(own, rows)
-            kept = {int(rows[position]) for position in np.argsort(-scores)[:most]}.union(named)
-            return {
-                self._positions[row]: float(score)
-                for row, score in zip(rows, scores, strict=True)
-                if row in kept
-            }
+    def _convert_float16(self) -> bool:
+        """Turn some vectors of the first version of the schema into bytes; False when none is left."""
+        with self._store.write() as connection:
+            left = self._queries.meta_value(connection, key="float16")
+            if left is None:
+                return False
+            after, last = map(int, left.split())
+            rows = _rows(connection, self._queries.float16_vectors, after=after, last=last, most=ROWS_AT_ONCE)
+            for stamp, vector in rows:
+                wide = np.frombuffer(vector, dtype=np.float16).astype(np.float32)
+                narrow = as_bytes(wide[None, :]).tobytes()
+                self._queries.change_vector(connection, stamp=stamp, vector=narrow)
+            if len(rows) == ROWS_AT_ONCE:
+                self._queries.set_meta(connection, key="float16", value=f"{rows[-1][0]} {last}")
+            else:
+                self._queries.drop_meta(connection, key="float16")
+            return True
 
-    def _mixed(self, own: Floats, rows: Rows) -> Floats:
-        """The scores of rows including their neighbours. The extra last score, 0, stands for no neighbour."""
-        mixed = own[rows]
-        for links in self._links:
-            near = links[rows]
-            next_to_near = np.where(near == NOBODY, NOBODY, links[near])
-            mixed += NEIGHBOUR_WEIGHTS[0] * own[near] + NEIGHBOUR_WEIGHTS[1] * own[next_to_near]
-        return mixed
+    def _is_behind(self, newest: int) -> bool:
+        head = self._head()
+        return newest > (0 if head is None else head.applied)
 
-    def _add_rows(self, fresh: list[Any]) -> None:
-        vectors = np.frombuffer(b"".join(row[4] for row in fresh), dtype=np.float16).reshape(len(fresh), -1)
-        self._make_room(len(self._positions) + len(fresh), vectors.shape[1])
-        for (stamp, passage_id, session, position, _), vector in zip(fresh, vectors, strict=True):
-            self._read_to = stamp
-            row = self._row_of_passage.get(passage_id)
-            if row is None:
-                row = self._new_row(passage_id, (session, position))
-            self._rows[row] = vector
+    def _head(self) -> CodesHead | None:
+        """The head of the file, if it is one of this store and this model."""
+        head = self._store.codes.head()
+        return head if head is not None and self._is_ours(head) else None
 
-    def _new_row(self, passage_id: int, where: Position) -> int:
-        row = len(self._positions)
-        self._positions.append(where)
-        self._row_of[where] = self._row_of_passage[passage_id] = row
-        self._alive[row] = True
-        session, position = where
-        for direction, step in enumerate((-1, 1)):
-            other = self._row_of.get((session, position + step), NOBODY)
-            self._links[direction, row] = other
-            if other != NOBODY:
-                self._links[1 - direction, other] = row
-        return row
+    def _is_ours(self, head: CodesHead) -> bool:
+        return head.model == self._digest and head.store == self._store.mark
 
-    def _drop(self, passage_id: int) -> None:
-        row = self._row_of_passage.pop(passage_id, None)
-        if row is None:
-            return
-        # A newer passage may have this position by now.
-        if self._row_of.get(self._positions[row]) == row:
-            del self._row_of[self._positions[row]]
-        self._rows[row] = 0
-        self._alive[row] = False
+    def _newest(self, connection: sqlite3.Connection) -> int:
+        return int(self._queries.newest_stamp(connection, model=self._model))
 
-    def _make_room(self, needed: int, width: int) -> None:
-        have = len(self._alive)
-        if needed <= have:
-            return
-        room = max(FIRST_CAPACITY, needed, int(have * GROWTH))
-        rows = np.zeros((room, width), dtype=np.float32)
-        links = np.full((2, room), NOBODY, dtype=np.int64)
-        alive = np.zeros(room, dtype=bool)
-        count = len(self._positions)
-        if count:
-            rows[:count], links[:, :count], alive[:count] = (
-                self._rows[:count],
-                self._links[:, :count],
-                self._alive[:count],
-            )
-        self._rows, self._links, self._alive = rows, links, alive
+
+def as_bytes(vectors: Floats) -> Any:  # noqa: ANN401 - a matrix of signed bytes
+    """Rows as signed bytes; only their directions count, so each has its own scale."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    return np.rint(vectors * (LARGEST_BYTE / np.maximum(largest, 1e-12))).astype(np.int8)
+
+
+def as_codes(vectors: Floats) -> list[bytes]:
+    """The bits of each row: whether a dimension is positive, filled up to whole words."""
+    positive = vectors > 0
+    positive[:, 0] = True
+    bits = np.packbits(positive, axis=1)
+    return [row.tobytes() for row in np.pad(bits, ((0, 0), (0, -bits.shape[1] % WORD_BYTES)))]
+
+
+def _distances(codes: Words, wanted: Words) -> Any:  # noqa: ANN401 - an array of 16-bit numbers
+    """In how many bits each place of the file differs."""
+    found = np.empty((len(codes), ROWS), dtype=np.uint16)
+    for begin in range(0, len(codes), BLOCKS_AT_ONCE):
+        part = slice(begin, begin + BLOCKS_AT_ONCE)
+        block = codes[part]
+        np.bitwise_count(block ^ wanted[None, :, None]).sum(axis=1, dtype=np.uint16, out=found[part])
+        found[part][(block[:, 0] & MARK) == 0] = EMPTY
+    return found.ravel()
+
+
+def _matrix(vectors: Sequence[bytes]) -> Floats:
+    rows = np.frombuffer(b"".join(vectors), dtype=np.int8)
+    return rows.reshape(len(vectors), -1).astype(np.float32)
+
+
+def _scores(rows: Sequence[Any], query: Floats) -> dict[Position, float]:
+    """The cosine of each row (session, place, vector) with the query."""
+    if not rows:
+        return {}
+    matrix = _matrix([vector for _, _, vector in rows])
+    scores = (matrix @ query) / np.maximum(np.linalg.norm(matrix, axis=1), 1e-12)
+    return {(row[0], row[1]): score for row, score in zip(rows, scores.tolist(), strict=True)}
+
+
+def _with_neighbours(own: dict[Position, float], position: Position) -> float:
+    session, place = position
+    return own[position] + sum(
+        weight * own.get((session, place + step * distance), 0.0)
+        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, 1)
+        for step in (-1, 1)
+    )
+
+
+def _rows(connection: sqlite3.Connection, query: Any, **bound: object) -> list[Any]:  # noqa: ANN401 - aiosql's are dynamic
+    # One fetchall is faster than the row-by-row iteration of aiosql.
+    return connection.execute(query.sql, bound).fetchall()

@@ -41,7 +41,6 @@ WRITE = "begin isolation level read committed"
 READ = "begin isolation level repeatable read, read only"
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.5
 CLOSING = 5.0
-MOST_CONNECTIONS = 10
 EXIT_SECONDS = 3.0
 """How long the end of a program may wait for a store that it did not close."""
 
@@ -59,7 +58,7 @@ class PostgresEngine:
 
     recovery = RECOVER_A_SERVER
 
-    def __init__(self, url: str, *, patience: float, connections: int = MOST_CONNECTIONS) -> None:
+    def __init__(self, url: str, *, patience: float, connections: int = 10) -> None:
         address = Address.parse(url)
         self.location = address.location
         self._pg_dump = address.pg_dump

@@ -125,7 +125,8 @@ export function RecalledTexts({ recalled }) {
     (each) => html`<div>
     <small>${each.provider}${OUTCOMES[each.outcome] ? `: ${OUTCOMES[each.outcome]}` : ""}</small>
     ${each.cut ? html`<small>, ${each.cut} characters left out</small>` : ""}
-    <p class="detail">${each.text || (each.outcome === "answered" ? "Nothing matched." : "")}</p>
+    ${each.note ? html`<small>: ${each.note}</small>` : ""}
+    <p class="detail">${each.text || (each.outcome === "answered" && !each.note ? "Nothing matched." : "")}</p>
   </div>`,
   );
 }
