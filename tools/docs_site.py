@@ -6,7 +6,6 @@ errors, in an environment of its own (the dependency group `docs`).
 """
 
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import yaml
 
@@ -146,9 +146,10 @@ def public_names() -> str:
     ]
     for name in sorted(holdfast.__all__):
         value = getattr(holdfast, name)
-        if callable(value):
-            home = importlib.import_module(value.__module__)
-            lines += [f"::: {home.__name__}.{value.__name__}", ""]
+        if isinstance(value, ModuleType):
+            lines += [f"::: {value.__name__}", ""]
+        elif callable(value) and hasattr(value, "__name__"):
+            lines += [f"::: {value.__module__}.{value.__name__}", ""]
     return "\n".join(lines)
 
 

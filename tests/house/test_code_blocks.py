@@ -15,6 +15,10 @@ BLOCK = re.compile(r"^```(?P<language>\w+)(?P<note>[^\n]*)\n(?P<code>.*?)^```$",
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 NEEDS_MORE = {
+    "README.md": "a model; test_repository runs it against a scripted server",
+    "docs/comparison.md": "a model, and four other libraries",
+    "docs/library.md": "a model and names of its own; the programs in examples/ run in the tests",
+    "docs/testing-your-agent.md": "pytest and an agent to test",
     "docs/http-api.md": "a server and its token",
     "docs/writing-a-provider.md": "the files before it; tests/providers runs them",
 }
