@@ -48,6 +48,7 @@ NAV: dict[str, list[str]] = {
         "library.md",
         "testing-your-agent.md",
         "providers.md",
+        "recall.md",
         "holographic.md",
         "memory-backends.md",
         "writing-a-provider.md",
