@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
@@ -50,10 +51,10 @@ class Speech:
         self._random = random.Random(1)  # noqa: S311 - made-up talk is no cryptography
         known = [word for word in vocabulary() if word.isalpha() and len(word) > 2 and word not in STOP_WORDS]
         self._words = known[:WORDS]
-        self._weights = [1 / (rank + 10) for rank in range(len(self._words))]
+        self._weights = list(accumulate(1 / (rank + 10) for rank in range(len(self._words))))
 
     def sentence(self, length: int) -> str:
-        return " ".join(self._random.choices(self._words, self._weights, k=length))
+        return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=length))
 
 
 class Taken(NamedTuple):
@@ -78,7 +79,9 @@ def latency_lines(turns: int, say: Callable[[str], None]) -> Iterator[str]:
         say(f"storing {turns:,} turns")
         batch = 200
         for begin in range(0, turns, batch):
-            memory.sync_turns([_turn(number, speech) for number in range(begin, min(begin + batch, turns))])
+            memory.sync_turns(
+                [made_turn(number, speech) for number in range(begin, min(begin + batch, turns))]
+            )
         say("asking")
         opened = timed(lambda: memory.initialize(""))
         questions = [f"What did I say about the {speech.sentence(5)}?" for _ in range(QUESTIONS)]
@@ -116,7 +119,7 @@ def _cpu(taken: Sequence[Taken]) -> float:
     return median(each.cpu for each in taken)
 
 
-def _turn(number: int, speech: Speech) -> CompletedTurn:
+def made_turn(number: int, speech: Speech) -> CompletedTurn:
     session = f"s{number // 40}"
     return CompletedTurn(
         f"k{number}", session, f"t{number}", speech.sentence(25), "", [], 1.6e9 + 60.0 * number

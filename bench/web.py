@@ -1,8 +1,8 @@
 """The web surface under load: N new chats at once, beside the same load straight to the model's server.
 
 The model streams 100 tokens in 2 s, so a perfect server adds nothing. Model, server and load run in three
-processes, without memory providers: what remembering costs is measured by itself (`memory.py`).
-`python -m bench.web` measures this alone.
+processes. The server has the defaults that users get, so it remembers each chat; beside it the same without
+memory. `python -m bench.web` measures this alone.
 """
 
 import os
@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -30,6 +30,10 @@ ROUNDS = 3
 """The ways take turns, so that all of them meet the same machine."""
 JUDGED = 200
 LATE_SECONDS, LONGER = 0.5, 1.3
+CHAT_MS, LARGEST_MB = 12, 250
+QUIET_LOOKS = 4
+WAYS = {"": "local", ", without memory": ""}
+"""What is said of a row, and the memory providers: the default first."""
 MAIN = "from holdfast.cli.main import main; main()"
 PATIENCE = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -57,35 +61,60 @@ class Server:
     """Seconds from its start to its first sign of life."""
 
     def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_seconds(self.pid)
 
     def memory(self) -> int:
-        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+        return memory_kib(self.pid, "Rss")
+
+    def worker(self) -> int | None:
+        """The process that recalls, while it runs."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        threads = children.parent.parent.iterdir()
+        found = " ".join((each / "children").read_text(encoding="ascii") for each in threads)
+        return next(map(int, found.split()), None)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_kib(pid: int, kind: str) -> int:
+    """`Rss`, or `Pss`: what processes share is divided among them."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"{kind}:")))
 
 
 def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     counts = (2,) if scale is QUICK else CHATS
     with paced_model() as model:
         for chats in counts:
-            # A fresh server each time: what one load leaves behind is not the next one's.
-            with holdfast_web(folder / f"web-{chats}", model) as server:
-                yield from _load_rows(server, model, chats, 1 if scale is QUICK else ROUNDS)
-                if chats == counts[-1]:
-                    yield from _page_rows(server)
+            for said, providers in WAYS.items():
+                # A fresh server each time: what one load leaves behind is not the next one's.
+                home = folder / f"web-{chats}-{providers or 'none'}"
+                with holdfast_web(home, model, providers) as server:
+                    rounds = 1 if scale is QUICK else ROUNDS
+                    for row in _load_rows(server, model, chats, rounds):
+                        yield replace(row, what=f"{row.what}{said}")
+                    if chats == counts[-1] and not said:
+                        yield from _page_rows(server)
 
 
 def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[Row]:
     load("api", server.port, 1)  # what is imported at the first request is imported now
     directs, throughs, compatibles = list[Seen](), list[Seen](), list[Seen]()
+    _await_worker(server)
     spent, memory = 0.0, server.memory()
+    worker = server.worker()
+    beside = cpu_seconds(worker) if worker is not None else 0.0
+    largest = [0, 0, 0]
     for _ in range(rounds):
         directs.append(load("direct", model, chats))
         before = server.cpu()
         throughs.append(load("api", server.port, chats))
         spent += server.cpu() - before
         compatibles.append(load("v1", server.port, chats))
+        largest = [max(pair) for pair in zip(largest, _sizes(server), strict=True)]
     direct, through, compatible = map(_together, (directs, throughs, compatibles))
     # Each round leaves its chats behind, those by /v1 too.
     cpu, grown = spent / rounds, (server.memory() - memory) / rounds / 2
@@ -117,10 +146,55 @@ def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[
             goal=f"≤ {LONGER}" if judged else "",
             met=seen.whole <= direct.whole * LONGER if judged else None,
         )
-    yield Row(f"{chats} chats at once: CPU for each chat", "", f"{number(cpu / chats * 1000)} ms", "")
+    yield Row(
+        f"{chats} chats at once: CPU of the serving process for each chat",
+        "",
+        f"{number(cpu / chats * 1000)} ms",
+        "",
+        goal=f"≤ {CHAT_MS} ms" if judged else "",
+        met=cpu / chats * 1000 <= CHAT_MS if judged else None,
+    )
+    if worker is not None and worker == server.worker():
+        vectors = (cpu_seconds(worker) - beside) / rounds / 2 / chats * 1000
+        yield Row(
+            f"{chats} chats at once: CPU of memory's worker for each chat", "", f"{number(vectors)} ms", ""
+        )
+    serving, whole, shared = (size / 1024 for size in largest)
+    yield Row(
+        f"{chats} chats at once: memory in all, what processes share counted once (PSS)",
+        "",
+        f"{shared:.0f} MB",
+        "",
+        spread=f"RSS {serving:.0f} MB serving, {whole:.0f} MB added up",
+        goal=f"≤ {LARGEST_MB} MB" if judged else "",
+        met=shared <= LARGEST_MB if judged else None,
+    )
     per_token = cpu / chats / TOKENS * 1_000_000
     yield Row(f"{chats} chats at once: CPU for each token", "", f"{number(per_token)} µs", "")
     yield Row(f"{chats} chats at once: memory for each chat", "", f"{number(max(0, grown) / chats)} KiB", "")
+
+
+def _sizes(server: Server) -> tuple[int, int, int]:
+    """The serving process alone, with its worker, and the same by shares, in KiB."""
+    worker = server.worker()
+    alone = server.memory()
+    if worker is None:
+        return alone, alone, memory_kib(server.pid, "Pss")
+    return (
+        alone,
+        alone + memory_kib(worker, "Rss"),
+        memory_kib(server.pid, "Pss") + memory_kib(worker, "Pss"),
+    )
+
+
+def _await_worker(server: Server) -> None:
+    """Give the worker of the first chat the time to load its model."""
+    before, quiet = -1.0, 0
+    while quiet < QUIET_LOOKS:
+        worker = server.worker()
+        now = cpu_seconds(worker) if worker is not None else 0.0
+        quiet, before = (quiet + 1 if now == before else 0), now
+        time.sleep(0.5)
 
 
 def _together(rounds: list[Seen]) -> Seen:

@@ -1,8 +1,8 @@
 """Install the built wheel as a person does, and use it: `make try-wheel`.
 
-On each supported Python that this machine has: pip in a fresh environment, then with every extra; on the first
-one also `uv tool install` and pipx. Then commands, a chat on a terminal, the page over HTTP and an exit, in an
-empty folder outside the checkout. With arguments, only these Pythons: `make try-wheel TRY_ARGS=3.12`.
+On each supported Python that this machine has: pip in a fresh environment, then with every extra; on the
+first one also `uv tool install` and pipx. Then commands, a chat on a terminal, the page over HTTP, an exit,
+in an empty folder outside the checkout. With arguments, only these Pythons: `make try-wheel TRY_ARGS=3.12`.
 """
 
 import os
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -159,16 +160,11 @@ def try_all(wheel: Path, pythons: dict[str, str], scratch: Path) -> list[str]:
     failed: list[str] = []
     ways: list[tuple[str, Callable[[Path], Path]]] = []
     for name, python in pythons.items():
-        ways.append((f"{name}, pip", lambda folder, python=python: with_pip(python, wheel, folder)))  # type: ignore[misc]
-        ways.append(
-            (
-                f"{name}, pip, every extra",
-                lambda folder, python=python: with_pip(python, wheel, folder, EXTRAS),
-            )  # type: ignore[misc]
-        )
+        ways.append((f"{name}, pip", partial(with_pip, python, wheel)))
+        ways.append((f"{name}, pip, every extra", partial(with_pip, python, wheel, extras=EXTRAS)))
     first = next(iter(pythons.values()))
-    ways.append(("uv tool", lambda folder: with_uv_tool(first, wheel, folder)))
-    ways.append(("pipx", lambda folder: with_pipx(first, wheel, folder)))
+    ways.append(("uv tool", partial(with_uv_tool, first, wheel)))
+    ways.append(("pipx", partial(with_pipx, first, wheel)))
     for number, (name, install) in enumerate(ways):
         try:
             person = Person(scratch / f"home-{number}", install(scratch / f"environment-{number}"))

@@ -75,7 +75,7 @@ def test_each_providers_recall_is_told_before_the_model_is_asked(db: SessionDB, 
     assert 0.1 < recalled.seconds < 5
     record = db.turns.history(recalled.turn_id)
     assert record.timeline is not None
-    told = {"provider": "one", "outcome": "answered", "text": "likes tea", "cut": 0}
+    told = {"provider": "one", "outcome": "answered", "text": "likes tea", "cut": 0, "note": ""}
     assert told in record.timeline["recalled"]
     assert record.timeline["spans"][0][0] == "recall"
 

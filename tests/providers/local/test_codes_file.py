@@ -1,4 +1,4 @@
-"""The file of codes: only an index, made again when it is lost, and never a place where forgotten things stay."""
+"""The file of codes: only an index, made again when it is lost; forgotten things do not stay in it."""
 
 import sqlite3
 from contextlib import closing

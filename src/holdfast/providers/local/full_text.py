@@ -51,7 +51,10 @@ class FullText:
     def _selective_words(self, query: str) -> list[str]:
         """The words of the query, rarest first, without very common ones, whose scoring would be slow."""
         words = [quoted(word) for word in query_words(query)]
-        counted = sorted((int(self._queries.count_hits(self._connection, word=word)), word) for word in words)
+        counted = sorted(
+            (int(self._queries.count_hits(self._connection, word=word, most=HITS_IN_ALL + 1)), word)
+            for word in words
+        )
         kept: list[str] = []
         in_all = 0
         for hits, word in counted:

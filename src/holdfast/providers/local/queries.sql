@@ -74,16 +74,17 @@ select coalesce(max(stamp), 0) from vectors where model = :model
 select stamp, passage_id, vector from vectors where stamp > :stamp and model = :model order by stamp limit :most
 
 -- name: vectors_of(ids, model)
+-- The plus signs here keep SQLite from reading all vectors of the model for each passage.
 select p.session_no, p.place, v.vector
   from json_each(:ids) j join passages p on p.id = j.value
-  join vectors v on v.passage_id = p.id and v.model = :model
+  join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: vectors_at(places, model)
 -- For a JSON list of [session number, place].
 select p.session_no, p.place, v.vector from json_each(:places) j
   join passages p on p.session_no = json_extract(j.value, '$[0]')
                   and p.place = json_extract(j.value, '$[1]')
-  join vectors v on v.passage_id = p.id and v.model = :model
+  join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: float16_vectors(after, last, most)
 select stamp, vector from vectors where stamp > :after and stamp <= :last order by stamp limit :most
@@ -112,8 +113,9 @@ delete from erased
 -- name: keep_code(passage_id)!
 delete from erased where passage_id = :passage_id
 
--- name: count_hits(word)$
-select count(*) from passage_index where passage_index match :word
+-- name: count_hits(word, most)$
+-- Counts no further than `most`: of a common word it need not be known how common it is.
+select count(*) from (select 1 from passage_index where passage_index match :word limit :most)
 
 -- name: any_word_hits(words, most)
 select p.session_no, p.place
@@ -158,3 +160,28 @@ select count(*) filter (where kind = 'turn'), count(*) filter (where kind = 'not
 
 -- name: has_passages()$
 select exists (select 1 from passages)
+
+-- name: turn_keys_between(after, before)
+select distinct turn_key from passages where turn_key is not null and created >= :after and created < :before
+
+-- name: drop_notes_between(after, before)!
+delete from passages where kind = 'note' and created >= :after and created < :before
+
+-- name: turns_said_by(speaker)
+select distinct s.id, p.turn_id from passages p join sessions s on s.no = p.session_no
+ where p.speaker = :speaker and p.kind = 'turn'
+
+-- name: passages_with(ids)
+-- For a JSON list of ids.
+select p.id, p.kind, p.text, p.speaker, s.id, p.turn_id, p.created
+  from json_each(:ids) j join passages p on p.id = j.value join sessions s on s.no = p.session_no
+
+-- name: count_shown(passage_id)!
+insert into passage_uses (passage_id, shown) select id, 1 from passages where id = :passage_id
+    on conflict (passage_id) do update set shown = shown + 1
+
+-- name: count_used(passage_id, now)!
+update passage_uses set used = used + 1, last_used = :now where passage_id = :passage_id
+
+-- name: uses_of(ids)
+select u.passage_id, u.shown, u.used from json_each(:ids) j join passage_uses u on u.passage_id = j.value

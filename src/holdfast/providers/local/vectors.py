@@ -27,13 +27,15 @@ from holdfast.providers.local.codes_file import (
 from holdfast.providers.local.full_text import Position
 from holdfast.providers.local.store import PassageStore
 
-CANDIDATES = 1000
+CANDIDATES = 500
 """How many passages with the nearest codes are compared by their vectors."""
-NEAREST = 150
+NEAREST = 100
 """How many of them, with their neighbours, are candidates for the best."""
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 ROWS_AT_ONCE = 10_000
 BLOCKS_AT_ONCE = 8
+# Pages of the database are read from the system's own memory, not copied into each process.
+MAPPED_BYTES = 1 << 32
 LARGEST_BYTE = 127
 # The first dimension's bit is always set: an empty place in the file has none.
 MARK = np.uint64(0x80)
@@ -54,6 +56,7 @@ class VectorIndex:
         self._lock = threading.Lock()  # guards _map and _inode
         self._map: mmap.mmap | None = None
         self._inode = 0
+        store.read(lambda connection: connection.execute(f"pragma mmap_size = {MAPPED_BYTES}"))
 
     def add(self, made: Sequence[tuple[int, str]], vectors: Floats) -> None:
         """Store the vectors of passages, each with the text that was embedded."""
