@@ -30,7 +30,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.holographic import HolographicMemory
 from holdfast.providers.holographic.facts import MAX_FACT_LENGTH
-from holdfast.providers.local import LocalMemory
+from holdfast.providers.local import LocalMemory, MiniLM
 from holdfast.providers.local.embedding import missing_packages
 from holdfast.providers.local.words import query_words, quoted
 from tools.hermes_env import VERSION
@@ -154,7 +154,9 @@ def measure(conversations: Sequence[dict[str, Any]]) -> dict[str, list[Answered]
         results.setdefault("plain BM25 (control)", []).extend(asked(conversation, find))
         close()
         with tempfile.TemporaryDirectory(prefix="holdfast-recall-") as folder:
-            memory = LocalMemory(Path(folder) / "memory.db", clock=SystemClock(), zone=UTC)
+            # With the model in this process, so that all vectors are there before the first question.
+            embedder = None if missing_packages() else MiniLM()
+            memory = LocalMemory(Path(folder) / "memory.db", clock=SystemClock(), zone=UTC, embedder=embedder)
             turns = list(handed_over(conversation))
             for begin in range(0, len(turns), 50):
                 memory.sync_turns(turns[begin : begin + 50])
@@ -188,7 +190,6 @@ def idea_tables(conversations: Sequence[dict[str, Any]]) -> Iterator[str]:
     from bench.recall_ideas import idea_lines
     from bench.recall_noise import noise_lines
     from bench.recall_talks import EachOnce, Talk
-    from holdfast.providers.local import MiniLM
 
     embed = EachOnce(MiniLM().embed)
     given, made = (

@@ -66,6 +66,19 @@ def test_a_search_for_bread_does_not_list_what_has_nothing_to_do_with_it(open_me
     assert found(memory, "bread") == ["I bake sourdough loaves every Sunday"]
 
 
+def test_what_has_no_vector_yet_is_not_ranked_behind_for_it(open_memory: OpenMemory) -> None:
+    pytest.importorskip("numpy")
+    from tests.providers.local.hashing_embedder import HashingEmbedder
+
+    embedder = HashingEmbedder()
+    memory = open_memory(embedder)
+    remember(memory, "our bread was old", "a knife for bread and butter")
+    embedder.fails = True
+    memory.sync_turns([turn(1, "their fresh bread rolls", session="s9")])
+    embedder.fails = False
+    assert found(memory, "fresh bread rolls")[0] == "their fresh bread rolls"
+
+
 def test_what_tells_something_comes_before_a_question_with_the_same_words(memory: LocalMemory) -> None:
     # Otherwise alike, the newest would come first.
     remember(memory, "Rex is my pet", "Is there a pet?")

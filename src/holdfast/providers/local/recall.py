@@ -240,17 +240,14 @@ def without_names(query: str, names: frozenset[str]) -> str:
 
 
 def merge(found: Candidates) -> dict[Position, float]:
-    """Merge both scores; a position without a score on one side gets none from it."""
-    if not found.vectors:
-        top = max(found.text.values(), default=0.0) or 1.0
-        return {position: found.text[position] / top for position in _best(found.text)}
-    low, high = min(found.vectors.values()), max(found.vectors.values())
+    """Merge both scores; a passage that has no vector yet counts by its words alone."""
     top = max(found.text.values(), default=0.0) or 1.0
-    return {
-        position: (1 - SHARE_OF_VECTORS) * found.text.get(position, 0.0) / top
-        + SHARE_OF_VECTORS * _scaled(found.vectors.get(position, low), low, high)
-        for position in {*_best(found.text), *found.vectors}
-    }
+    merged = {position: found.text[position] / top for position in _best(found.text)}
+    low, high = min(found.vectors.values(), default=0.0), max(found.vectors.values(), default=0.0)
+    for position, similarity in found.vectors.items():
+        by_words = (1 - SHARE_OF_VECTORS) * found.text.get(position, 0.0) / top
+        merged[position] = by_words + SHARE_OF_VECTORS * _scaled(similarity, low, high)
+    return merged
 
 
 def _scaled(value: float, low: float, high: float) -> float:
