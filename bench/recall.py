@@ -187,10 +187,10 @@ def idea_tables(conversations: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What each idea for better recall gains, on these conversations and on made-up chats."""
     from bench.recall_ideas import idea_lines
     from bench.recall_noise import noise_lines
-    from bench.recall_talks import Talk
+    from bench.recall_talks import EachOnce, Talk
     from holdfast.providers.local import MiniLM
 
-    embed = MiniLM().embed
+    embed = EachOnce(MiniLM().embed)
     given, made = (
         [Talk(raw, embed, spoken_at) for raw in chats] for chats in (conversations, made_chats(MADE_CHATS))
     )

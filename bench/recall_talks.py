@@ -24,6 +24,19 @@ VECTOR_NEIGHBOURS = ((0, 1.0), (-1, 0.3), (1, 0.3), (-2, 0.1), (2, 0.1))
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
+class EachOnce:
+    """Embeds a text once, however often it is said: made-up chats repeat themselves."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+        self._known: dict[str, Array] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
+        self._known.update(zip(fresh, self._embed(fresh), strict=True))
+        return np.array([self._known[text] for text in texts])
+
+
 class Talk:
     """The passages and questions of one conversation."""
 
@@ -49,7 +62,10 @@ class Talk:
         )
         rows = ((number, text, day, unspaced(text)) for number, (text, day) in enumerate(zip(texts, days)))  # noqa: B905
         self._index.executemany("insert into passages (rowid, text, day, unspaced) values (?, ?, ?, ?)", rows)
+        # Kept, because each word is asked for again with every setting.
         self._words: dict[str, Array] = {}
+        self._words_around: dict[tuple[str, tuple[tuple[int, float], ...]], Array] = {}
+        self._favoured: dict[int, Array] = {}
 
     def __len__(self) -> int:
         return len(self.told)
@@ -97,8 +113,10 @@ class Talk:
         return frozenset(self.speakers).intersection(names_in(self.questions[question]))
 
     def favoured(self, question: int) -> Array:
-        meant = self.named(question) | speakers_meant(self.questions[question])
-        return np.array([float(who in meant) for who in self.speakers])
+        if question not in self._favoured:
+            meant = self.named(question) | speakers_meant(self.questions[question])
+            self._favoured[question] = np.array([float(who in meant) for who in self.speakers])
+        return self._favoured[question]
 
     def wants_time(self, question: int) -> bool:
         return asks_for_time(self.questions[question])
@@ -135,9 +153,14 @@ class Talk:
             hits = self.word(word)
             best = hits.max()
             if best > 0:
-                mixed = self.around(hits, neighbours)
+                mixed = self._word_around(word, tuple(neighbours))
                 scores += best * (1 + saturation) * mixed / (mixed + best * saturation)
         return scores
+
+    def _word_around(self, word: str, neighbours: tuple[tuple[int, float], ...]) -> Array:
+        if (word, neighbours) not in self._words_around:
+            self._words_around[word, neighbours] = self.around(self.word(word), neighbours)
+        return self._words_around[word, neighbours]
 
     def words_of(self, question: int) -> list[str]:
         return query_words(self.questions[question])

@@ -19,20 +19,30 @@ class _TableReader:
         self.table = session.config.stash.get(TABLE, None)
 
 
-def main() -> int:
-    """Print the table alone, and fail for a clause without a test.
+class CollectionFailed(Exception):
+    """The tests could not be collected; the message is what pytest said."""
 
-    When the collection fails, print what pytest said about it.
-    """
+
+def collect() -> ClauseTable:
+    """The clauses with their tests. Raises `CollectionFailed`."""
     reader = _TableReader()
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = pytest.main(["--collect-only", "-qq"], plugins=[reader])
     if code != pytest.ExitCode.OK or reader.table is None:
-        print(said.getvalue(), file=sys.stderr)
-        return int(code) or 1
-    print("\n".join(reader.table.lines()).lstrip("\n"))
-    return 1 if reader.table.unproven() else 0
+        raise CollectionFailed(said.getvalue())
+    return reader.table
+
+
+def main() -> int:
+    """Print the table alone, and fail for a clause without a test."""
+    try:
+        table = collect()
+    except CollectionFailed as cause:
+        print(cause, file=sys.stderr)
+        return 1
+    print("\n".join(table.lines()).lstrip("\n"))
+    return 1 if table.unproven() else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Build a release: `make release`. Wheel and source archive, twice and compared, an SBOM and checksums.
 
 The version is that of pyproject.toml; the changelog must have a section for it. Times in the archives are
-those of the last commit, so whoever builds the same commit gets the same bytes. Nothing is uploaded or signed:
-the steps that need a person's key are printed at the end.
+those of the last commit, so whoever builds the same commit gets the same bytes. Nothing is uploaded or
+signed: the steps that need a person's key are printed at the end.
 """
 
 import hashlib

@@ -59,6 +59,34 @@ def test_memory_is_searched_and_forgotten(talked: Home) -> None:
     assert "local: 0 turns owed" in run(talked, "memory").stdout
 
 
+def test_memory_is_forgotten_by_words_and_its_record_has_none_of_them(talked: Home) -> None:
+    refused = run(talked, "memory", "forget", "--words", "lighthouse")
+    assert refused.returncode == 2
+    assert "1 memory" in refused.stdout or "memories" in refused.stdout
+    assert "--yes" in refused.stderr
+    assert "lighthouse" in run(talked, "memory", "search", "lighthouse").stdout
+    done = run(talked, "memory", "forget", "--words", "lighthouse", "--yes")
+    assert done.returncode == 0
+    assert "deleted" in done.stdout
+    assert "lighthouse" not in run(talked, "memory", "search", "lighthouse").stdout
+    listed = run(talked, "memory", "forgotten").stdout
+    assert "by words" in listed
+    assert "lighthouse" not in listed
+    again = run(talked, "memory", "forget", "--words", "lighthouse", "--yes")
+    assert "nothing in memory fits that" in again.stdout
+    assert run(talked, "memory", "retry-forgetting", "1").returncode == 2
+    assert run(talked, "memory", "forget").returncode == 2
+    assert run(talked, "memory", "forget", "--on", "yesterday").returncode == 2
+
+
+def test_a_deleted_conversation_is_forgotten_when_that_is_wanted(talked: Home) -> None:
+    done = run(talked, "sessions", "delete", "2", "--yes", "--forget-memory")
+    assert done.returncode == 0, done.stderr
+    assert "local: 2 deleted" in done.stdout, done.stdout
+    assert "lighthouse" not in run(talked, "memory", "search", "lighthouse").stdout
+    assert "by conversation" in run(talked, "memory", "forgotten").stdout
+
+
 def test_what_was_set_aside_is_listed_retried_and_dropped(talked: Home) -> None:
     with SessionDB(talked.database) as db:
         session = db.conversations.list()[0].session.id

@@ -196,6 +196,7 @@ def test_hooks_run_before_and_after_each_tool_and_may_answer_for_it(wait: Wait) 
     ]
 
 
+@pytest.mark.clause("D9")
 def test_what_could_not_be_delivered_is_said_and_sent_at_the_next_start(
     wait: Wait, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -138,6 +138,8 @@ def test_fastapi_app(server: Any, tmp_path: Path) -> None:  # noqa: ANN401
             assert json.loads(stream.readline().decode().removeprefix("data: "))["kind"] == "SessionSnapshot"
 
 
+@pytest.mark.clause("D1")
+@pytest.mark.clause("I7")
 def test_a_batch_job_that_is_killed_goes_on_and_asks_nothing_twice(
     server: Any,  # noqa: ANN401
     run: Any,  # noqa: ANN401

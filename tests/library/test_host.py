@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,3 +182,19 @@ def test_a_reader_in_one_process_sees_a_session_that_begins_in_another(wait: Wai
         assert isinstance(seen[-1], events.TurnCompleted)
 
     wait(scenario())
+
+
+def test_the_memory_of_a_program_is_not_that_of_the_persons_assistant(wait: Wait, tmp_path: Path) -> None:
+    plugins = tmp_path / "data" / "holdfast" / "memory_providers"
+    plugins.mkdir(parents=True)
+    (plugins / "spy.py").write_text("raise SystemExit('a plugin of the person ran')")
+
+    async def scenario() -> None:
+        for store in ("sqlite:///chats.db", None):
+            async with Host(model=ScriptedModel(), memory=["local"], store=store) as host:
+                await host.ask("s", "The key is under the mat")
+
+    wait(scenario())
+    assert list((tmp_path / "chats.db-memory").iterdir())
+    kept = [each.name for each in (tmp_path / "data" / "holdfast").iterdir()]
+    assert sorted(kept) == ["library", "memory_providers"]

@@ -53,20 +53,25 @@ def test_every_provider_shows_what_it_has(memory: MemoryManager) -> None:
 def test_what_was_shown_can_be_forgotten(memory: MemoryManager, provider: str) -> None:
     [shown] = memory.search("Ann Oslo", provider=provider, limit=1, timeout=DEADLINE).found
     assert shown.id is not None
-    assert memory.forget(provider, shown.id)
-    assert not memory.forget(provider, shown.id)
+    forgetter = memory.forgetter
+    record = forgetter.wait(forgetter.forget(forgetter.select.by_ids([(provider, shown.id)])), DEADLINE)
+    assert record is not None
+    assert next((e.state, e.forgotten) for e in record.providers if e.provider == provider) >= ("done", 1)
+    with pytest.raises(InvalidInput):
+        forgetter.select.by_ids([(provider, shown.id)])
     assert memory.search("Ann Oslo", provider=provider, timeout=DEADLINE).found == ()
 
 
 @pytest.mark.parametrize("wanted", ["none", "", "-1", "9" * 400])
 def test_an_id_that_nothing_has_is_not_there(memory: MemoryManager, wanted: str) -> None:
-    assert not memory.forget("local", wanted)
-    assert not memory.forget("holographic", wanted)
+    for provider in ("local", "holographic"):
+        with pytest.raises(InvalidInput, match="nothing with the number"):
+            memory.forgetter.select.by_ids([(provider, wanted)])
 
 
 def test_a_provider_of_plain_texts_says_that_it_forgets_nothing_by_itself(memory: MemoryManager) -> None:
     with pytest.raises(InvalidInput, match="openviking can't forget single memories"):
-        memory.forget("openviking", "1")
+        memory.forgetter.select.by_ids([("openviking", "1")])
 
 
 class Held(RecordingProvider):

@@ -80,7 +80,8 @@ class SharedPostgres:
         # What an earlier test left open may not hold its tables for long.
         self._place.connection.execute("set lock_timeout = '10s'")
         self._place.connection.execute(
-            "truncate sessions, turns, messages, inbox, asks, outbox, leases, deletions restart identity"
+            "truncate sessions, turns, messages, inbox, asks, outbox, leases, deletions,"
+            " forgettings, forgetting_tasks, forgotten_turns restart identity"
         )
         self._clock.reset()
 

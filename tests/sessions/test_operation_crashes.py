@@ -20,6 +20,7 @@ from holdfast.sessions.conversation_operations import (
     release_if_idle,
     send_message,
 )
+from holdfast.sessions.forgettings import ForgettingTask
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import OPERATIONS
 from holdfast.sessions.transcripts import create_session
@@ -44,7 +45,10 @@ T = TypeVar("T")
 Tables = dict[str, list[str]]
 Ask = Callable[[SessionDB], object]
 
-TABLES = ("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions")
+TABLES = (
+    *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
+    *("forgettings", "forgetting_tasks", "forgotten_turns"),
+)
 POOL = DaemonPool("store", workers=1, backlog=10)
 
 
@@ -253,6 +257,43 @@ def rename_it(prepared: Prepared) -> Ask:
     return lambda db: db.outbox.rename_provider("p", "q")
 
 
+def forget_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    turns = prepared.db.forgettings.turns_of("s")
+    return lambda db: db.forgettings.accept("k", "conversation", turns, {}, providers=["p"])
+
+
+def take_forgetting(prepared: Prepared) -> Ask:
+    ask = forget_it(prepared)
+    delivery = claim_one(prepared.db)
+    ask(prepared.db)
+    prepared.db.outbox.give_back(delivery)
+    return lambda db: db.forgettings.next_task("p")
+
+
+def defer_forgetting(prepared: Prepared) -> Ask:
+    task = forgetting_task(prepared)
+    return lambda db: db.forgettings.defer(task, "p", delay_seconds=5, note="later")
+
+
+def settle_forgetting(prepared: Prepared) -> Ask:
+    task = forgetting_task(prepared)
+    return lambda db: db.forgettings.settle(task, "p", "done", forgotten=1)
+
+
+def retry_forgetting(prepared: Prepared) -> Ask:
+    task = forgetting_task(prepared)
+    prepared.db.forgettings.settle(task, "p", "failed", note="no")
+    return lambda db: db.forgettings.retry(task.forgetting_id)
+
+
+def forgetting_task(prepared: Prepared) -> ForgettingTask:
+    forget_it(prepared)(prepared.db)
+    task = prepared.db.forgettings.next_task("p")
+    assert task is not None
+    return task
+
+
 EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "begin_conversation": begin_it,
     "send_message": lambda p: on_a_loop(
@@ -295,6 +336,11 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "retry_delivery": retry_it,
     "drop_delivery": drop_it,
     "rename_provider": rename_it,
+    "accept_forgetting": forget_it,
+    "take_forgetting": take_forgetting,
+    "defer_forgetting": defer_forgetting,
+    "settle_forgetting": settle_forgetting,
+    "retry_forgetting": retry_forgetting,
     "acquire_lease": lambda _: lambda db: db.leases.acquire("name", "me", ttl_seconds=10),
     "renew_lease": renew_it,
     "release_lease": let_go_of_it,

@@ -20,7 +20,6 @@ from holdfast.wiring import existing_store, load_providers_of, load_settings
 
 Most = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 SEARCH_SECONDS = 10.0
-FORGET_SECONDS = 30.0
 
 memory = App(name="memory", help="What is remembered, what is owed to memory, what was set aside.")
 
@@ -53,6 +52,21 @@ def status() -> None:
 
 memory.command(status, name="status")
 memory.command("holdfast.cli.memory_setup:setup", name="setup", help="Set up a memory provider.")
+memory.command(
+    "holdfast.cli.memory_forget:forget",
+    name="forget",
+    help="Delete memories for good: by number, words, time, conversation or person.",
+)
+memory.command(
+    "holdfast.cli.memory_forget:forgotten",
+    name="forgotten",
+    help="List what was forgotten, without its content.",
+)
+memory.command(
+    "holdfast.cli.memory_forget:retry_forgetting",
+    name="retry-forgetting",
+    help="Try a forgetting again where it failed.",
+)
 
 
 @memory.command
@@ -75,29 +89,11 @@ def search(*words: str, limit: int = 10, provider: str = "") -> None:
         for each in found:
             text = one_line(each.text, width())
             when = day(int((each.created or 0) * SECOND))
-            line = f"{each.id:>6}  {when}  {each.speaker or each.kind}: {text}"
+            uses = f" (used {_times(each.used)})" if each.used else ""
+            line = f"{each.id:>6}  {when}  {each.speaker or each.kind}{uses}: {text}"
             show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")
-
-
-@memory.command
-def forget(memory_id: int, /, *, provider: str = "") -> None:
-    """Remove a note, a fact, or the turn that a memory belongs to, for good.
-
-    Parameters
-    ----------
-    memory_id
-        The number that `holdfast memory search` shows.
-    provider
-        The provider; by default the first that can be searched.
-
-    """
-    with _browsable(provider) as gated:
-        call = partial(browse.forget, gated.provider, str(memory_id))
-        if not gated.answer("forget", call, FORGET_SECONDS):
-            raise InvalidInput(f"the {gated.name} memory has nothing with the number {memory_id}")
-        show(f"forgot {memory_id}; the conversation itself stays on record")
 
 
 @memory.command
@@ -160,6 +156,10 @@ def drop(delivery: int, /) -> None:
     show(f"{delivery} is dropped")
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def _show_deliveries(found: list[Delivery], most: int, state: str) -> None:
     for delivery in found[:most]:
         show(_line(delivery))
@@ -182,6 +182,8 @@ def _browsable(wanted: str) -> Iterator[GatedProvider]:
     try:
         for ready in loaded.ready:
             if isinstance(ready.gated.provider, Browsable) and wanted in ("", ready.gated.name):
+                start = partial(ready.gated.provider.initialize, "", config=ready.config)
+                ready.gated.answer("initialize", start, SEARCH_SECONDS)
                 yield ready.gated
                 return
         which = f"{wanted!r} can't be searched here" if wanted else "no memory that can be searched is in use"

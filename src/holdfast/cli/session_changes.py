@@ -7,9 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from holdfast.cli.clean_text import one_line
+from holdfast.cli.memory_forget import forget_conversation
 from holdfast.cli.output import show
 from holdfast.cli.session_lookup import find_in_store
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, SessionBusy
 from holdfast.sessions import SessionDB
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.wiring import existing_store, forget_outputs, load_settings
@@ -66,11 +67,13 @@ def unarchive(session: str, /) -> None:
     )
 
 
-def delete(session: SessionName, /, *, yes: Yes = False, force: Yes = False) -> None:
+def delete(
+    session: SessionName, /, *, yes: Yes = False, force: Yes = False, forget_memory: bool | None = None
+) -> None:
     """Delete a conversation for good.
 
-    Its messages and the kept outputs of its tools are deleted. Its branches stay, and so do the memories of
-    providers; see `holdfast memory forget`.
+    Its messages and the kept outputs of its tools are deleted. Its branches stay. What memory was told of it
+    stays too, unless memory is to forget it as well: on a terminal you are asked.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ def delete(session: SessionName, /, *, yes: Yes = False, force: Yes = False) -> 
         Delete without asking. Needed without a terminal.
     force
         Delete it even if messages wait in it or deliveries to memory are owed.
+    forget_memory
+        Have every memory provider forget it as well; `--no-forget-memory` does not ask.
 
     """
     with existing_store(load_settings()) as db:
@@ -85,6 +90,11 @@ def delete(session: SessionName, /, *, yes: Yes = False, force: Yes = False) -> 
         if not yes and not _agreed(db, meant):
             show("nothing was deleted")
             return
+        if forget_memory is None:
+            forget_memory = not yes and _confirmed("Shall memory forget it as well? [y/N] ")
+        if forget_memory:
+            _refuse_busy(db, meant.root_id, force=force)
+            forget_conversation(db, meant.root_id)
         deleted = db.delete_session(meant.root_id, force=force)
     forget_outputs(deleted.sessions)
     show(f"deleted {_named(meant)}")
@@ -103,11 +113,24 @@ def _agreed(db: SessionDB, meant: ListedConversation) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("deleting can't be undone; without a terminal, confirm it with --yes")
     messages = sum(db.sessions.message_count(each) for each in db.sessions.lineage(meant.root_id))
+    return _confirmed(f"Delete {_named(meant)} with its {messages} messages for good? [y/N] ")
+
+
+def _confirmed(question: str) -> bool:
     try:
-        answer = input(f"Delete {_named(meant)} with its {messages} messages for good? [y/N] ")
+        answer = input(question)
     except EOFError:
         return False
     return answer.strip().lower() in ("y", "yes")
+
+
+def _refuse_busy(db: SessionDB, root_id: str, *, force: bool) -> None:
+    """A conversation that can't be deleted now must not be forgotten either."""
+    if db.session_holder(root_id) is not None:
+        raise SessionBusy(root_id, "another process runs it", wanted="be deleted")
+    waiting = len(db.inbox.waiting(db.sessions.live_end(root_id)))
+    if waiting and not force:
+        raise SessionBusy(root_id, f"{waiting} messages wait in its inbox", wanted="be deleted")
 
 
 def _named(meant: ListedConversation) -> str:

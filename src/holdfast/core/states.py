@@ -80,6 +80,9 @@ DELIVERY = StateMachine(
         ("claimed", "set aside"): "set_aside",
         ("set_aside", "retry"): "owed",
         ("set_aside", "drop"): "dropped",
+        ("owed", "forget"): "dropped",
+        ("claimed", "forget"): "dropped",
+        ("set_aside", "forget"): "dropped",
     },
 )
 

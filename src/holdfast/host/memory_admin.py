@@ -5,8 +5,10 @@ from holdfast.host.contract import HostParts
 from holdfast.host.store_calls import StoreCalls
 from holdfast.memory.browse import MemorySearchResult
 from holdfast.memory.contract import ProviderStatus
+from holdfast.memory.forget_selection import ForgetQuery, ForgetSelection
 from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
+from holdfast.sessions.forgettings import Forgetting
 
 
 class MemoryAdmin:
@@ -27,11 +29,52 @@ class MemoryAdmin:
             self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
         )
 
-    async def forget(self, provider: str, memory_id: str) -> None:
-        """Remove something from a provider's memory for good; the conversation itself stays on record."""
+    async def select(self, query: ForgetQuery) -> ForgetSelection:
+        """What would be forgotten; nothing is changed."""
         self._call.require_open()
-        if not await off_loop(self._parts.pools.work, self._parts.memory.forget, provider, memory_id):
-            raise InvalidInput(f"{provider} has nothing with the id {memory_id!r}")
+        return await off_loop(self._parts.pools.work, lambda: self._parts.memory.forgetter.select.of(query))
+
+    async def forget(self, query: ForgetQuery, *, key: str | None = None) -> Forgetting:
+        """Forget it in every provider for good; the conversation itself stays on record.
+
+        It is stored first, so a crash does not lose it. Returns how far it has come after some seconds.
+        """
+        self._call.require_open()
+        return await off_loop(self._parts.pools.work, self._forget, query, key)
+
+    def _forget(self, query: ForgetQuery, key: str | None) -> Forgetting:
+        forgetter = self._parts.memory.forgetter
+        number = self._parts.db.forgettings.number_of(key) if key else None
+        if number is None:
+            selection = forgetter.select.of(query)
+            if selection.is_empty:
+                raise InvalidInput("nothing in memory fits that; nothing was forgotten")
+            number = forgetter.forget(selection, key=key)
+        record = forgetter.wait(number)
+        if record is None:
+            raise InvalidInput("the record of the forgetting is gone")
+        return record
+
+    async def forget_conversation(self, session_id: str) -> None:
+        """Have every provider forget a conversation that is about to be deleted; does not wait for them."""
+        self._call.require_open()
+
+        def accept() -> None:
+            forgetter = self._parts.memory.forgetter
+            selection = forgetter.select.by_conversation(session_id)
+            if not selection.is_empty:
+                forgetter.forget(selection)
+
+        await off_loop(self._parts.pools.work, accept)
+
+    async def forgotten(self, *, before: int | None = None, limit: int = 50) -> list[Forgetting]:
+        """What was forgotten, newest first: when and how much, without its content."""
+        page = {} if before is None else {"before": before}
+        return await self._call(self._parts.db.forgettings.list, limit=limit, **page)
+
+    async def retry_forgetting(self, number: int) -> None:
+        """Try a forgetting again where it failed."""
+        await self._call(self._parts.memory.forgetter.retry, number)
 
     async def set_aside(self, *, after: int = 0, limit: int = 100) -> list[Delivery]:
         """Turns that could not be delivered and wait for a decision, oldest first."""

@@ -19,7 +19,7 @@ from holdfast.agent import Agent, Unfinished
 from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import HostNotStarted, InvalidInput, SessionNotFound
+from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.host.ask_records import answer_ask
@@ -418,14 +418,21 @@ class SessionHost:
         self._notify(conversation.root_id)
         return changed
 
-    async def delete(self, session_id: str, *, force: bool = False) -> None:
+    async def delete(self, session_id: str, *, force: bool = False, forget_memory: bool = False) -> None:
         """Delete the whole conversation, for good; branches that left it stay.
 
         Refused while a turn of it runs (`TurnAlreadyRunning`, `SessionElsewhere`) or a message waits in it
         (`SessionBusy`). What is owed to memory is waited for, for the host's patience, and then a reason to
-        refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest.
+        refuse (`StillOwed`). `force` deletes what waits and what is owed with the rest. With `forget_memory`
+        every provider forgets it too: that is stored first, and carried out even after a crash.
         """
         conversation = await self._conversations.idle(session_id)
+        if forget_memory:
+            waiting = len(await self._call(self._db.inbox.waiting, conversation.session_id))
+            if waiting and not force:
+                why = f"{waiting} messages wait in its inbox"
+                raise SessionBusy(conversation.session_id, why, wanted="be deleted")
+            await self.memory.forget_conversation(conversation.root_id)
         await self._conversations.delete(conversation, force=force)
 
     # knowing

@@ -1,4 +1,4 @@
-"""Lets a person search the memory of a provider and delete single memories.
+"""Lets a person search the memory of a provider.
 
 A provider that is not `Browsable` is searched with `prefetch`, as a turn does it, and returns one text.
 """
@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.core.errors import HoldfastError, InvalidInput, MemoryClosed, ProviderUnavailable
+from holdfast.core.errors import HoldfastError, MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import FOUND_CHARACTERS, MAX_FOUND, RECALL_CHARACTERS, bound_text, with_cut_note
-from holdfast.memory.contract import Browsable, MemoryProvider
+from holdfast.memory.contract import Browsable, MemoryItem, MemoryProvider
 
 T = TypeVar("T")
 
@@ -34,6 +34,10 @@ class FoundMemory:
     speaker: str = ""
     created: float | None = None
     """In seconds since the epoch."""
+    shown: int = 0
+    """How often it was recalled for a turn."""
+    used: int = 0
+    """How often an answer used it, as far as its words tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +84,20 @@ def search(provider: MemoryProvider, query: str, limit: int) -> list[FoundMemory
     if not isinstance(provider, Browsable):
         text = with_cut_note(bound_text(provider.prefetch(query), RECALL_CHARACTERS, "prefetch"))
         return [FoundMemory(provider.name, None, text)] if text else []
-    return [
-        FoundMemory(
-            provider.name,
-            str(each.id),
-            with_cut_note(bound_text(each.text, FOUND_CHARACTERS, "browse")),
-            each.kind,
-            each.session_id,
-            each.turn_id,
-            each.speaker,
-            each.when,
-        )
-        for each in provider.browse(query, limit)[:MAX_FOUND]
-    ]
+    return [found_memory(provider.name, each) for each in provider.browse(query, limit)[:MAX_FOUND]]
 
 
-def forget(provider: MemoryProvider, memory_id: str) -> bool:
-    """Delete a memory permanently; False when there is none with that id."""
-    if not isinstance(provider, Browsable):
-        raise InvalidInput(f"{provider.name} can't forget single memories")
-    if not memory_id.isdecimal() or len(memory_id) > MAX_ID_LENGTH:
-        return False
-    return provider.forget(int(memory_id))
+def found_memory(provider: str, item: MemoryItem) -> FoundMemory:
+    """A memory of a provider, bounded in size."""
+    return FoundMemory(
+        provider,
+        str(item.id),
+        with_cut_note(bound_text(item.text, FOUND_CHARACTERS, "browse")),
+        item.kind,
+        item.session_id,
+        item.turn_id,
+        item.speaker,
+        item.when,
+        item.shown,
+        item.used,
+    )

@@ -116,6 +116,10 @@ class MemoryItem:
     """The speaker, when the memory is something that was said."""
     session_id: str = ""
     turn_id: str | None = None
+    shown: int = 0
+    """How often it was recalled for a turn."""
+    used: int = 0
+    """How often an answer used it, as far as its words tell."""
 
 
 @runtime_checkable
@@ -175,7 +179,8 @@ class MemoryProvider(ABC):
     A provider may also have `sync_turns(turns: Sequence[CompletedTurn])`: it then gets completed turns in
     batches, in order within a session, each with its stable key; raising means that none of the batch
     counts as delivered, and all of it comes again. With `begin_prefetch` (`ConcurrentRecall`) it answers
-    several recalls at once, and can say how an answer is limited.
+    several recalls at once, and can say how an answer is limited. With `forget_selected` (`forgetting.py`) it
+    can delete turns or whole conversations; without it, a person is told that it can't.
     """
 
     @property

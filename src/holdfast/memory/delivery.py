@@ -10,6 +10,7 @@ from functools import partial
 from holdfast.core.errors import LeaseLost, TurnNotFound
 from holdfast.core.messages import text_of
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import turn_key
 from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider
 from holdfast.sessions import Delivery, SessionDB
 from holdfast.sessions.contract import SECOND
@@ -53,7 +54,7 @@ class TurnDelivery:
         except TurnNotFound as gone:
             raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease)) from gone
         return CompletedTurn(
-            key=f"{delivery.session_id}/{delivery.turn_id}/{delivery.provider}",
+            key=turn_key(delivery.session_id, delivery.turn_id, delivery.provider),
             session_id=delivery.session_id,
             turn_id=delivery.turn_id,
             user_content=next((text_of(each) for each in own if each["role"] == "user"), ""),

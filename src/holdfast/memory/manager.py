@@ -34,6 +34,7 @@ from holdfast.memory.contract import (
     MemoryProvider,
     ProviderStatus,
 )
+from holdfast.memory.forgetter import Forgetter
 from holdfast.memory.pending_providers import PendingProviders
 from holdfast.memory.provider_gate import ANSWER_SECONDS, GatedProvider, gate_provider
 from holdfast.memory.provider_lanes import ProviderLanes
@@ -274,12 +275,12 @@ class MemoryManager:
         wait_for_all(asked.values(), timeout)
         return browse.collect(asked)
 
-    def forget(self, provider: str, memory_id: str, *, timeout: float = 30.0) -> bool:
-        """Delete a memory permanently; False when the provider has none with that id."""
-        lanes = self._named(provider)
-        answer = lanes.recalls.call("forget", partial(browse.forget, lanes.provider, memory_id), timeout)
-        wait_for_all([answer], timeout)
-        return bool(browse.result_of(provider, answer))
+    @property
+    def forgetter(self) -> Forgetter:
+        """Forgets what a person selects, in every provider; see `forgetter.py`."""
+        if self._store is None:
+            raise InvalidInput("no memory is in use; there is nothing to forget")
+        return Forgetter(self._store, self._lanes, self._names, self._clock)
 
     def _named(self, provider: str) -> ProviderLanes:
         if provider not in self._lanes:
@@ -428,10 +429,24 @@ class MemoryManager:
             logger.warning(line)
 
     def _keep_claims(self) -> None:
+        newest = None
         while not self._clock.wait(self._stop, KEEP_CLAIMS_SECONDS):
+            newest = self._follow_forgettings(newest)
             for lanes in self._lanes.values():
                 lanes.gate.log_late_calls()
                 try:
                     lanes.writes.keep_claim()
                 except HoldfastError:
                     logger.exception("memory.claim_not_kept", extra={"provider": lanes.writes.name})
+
+    def _follow_forgettings(self, known: int | None) -> int | None:
+        """Another process may have had something forgotten: then no recall from before is used."""
+        try:
+            newest = self._store.forgettings.newest() if self._store is not None else None
+        except HoldfastError:
+            return known
+        if newest != known:
+            for lanes in self._lanes.values():
+                lanes.recalls.forget_all()
+                lanes.writes.look_for_forgettings()
+        return newest

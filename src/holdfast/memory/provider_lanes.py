@@ -36,8 +36,10 @@ class ProviderLanes:
         self._backlog = Backlog(gated.name, 0, None, 0)
         self.refused = 0
         """Turns that came after the store was closed."""
-        self.writes = WriteLane(gated, store, clock, policy, self._initialize)
         self.recalls = RecallLane(gated, clock, self._ready)
+        self.writes = WriteLane(
+            gated, store, clock, policy, self._initialize, after_forgetting=self.recalls.forget_all
+        )
         nothing = BoundedText("")
         self.block = CachedAnswer(self.gate, "system_prompt_block", self._block, nothing)
         self.schemas = CachedAnswer(self.gate, "get_tool_schemas", self._schemas, ToolSchemas())

@@ -36,6 +36,8 @@ class _RecallCall:
     """The session of a recall, whose answer is kept for it; other answers go to the caller only."""
     query: str = ""
     for_next_turn: bool = False
+    generation: int = 0
+    """How often something was forgotten before the call."""
     answer: "Future[Any]" = field(default_factory=Future)
 
 
@@ -55,6 +57,7 @@ class RecallLane:
         self._begun: dict[_RecallCall, None] = {}  # with the provider, which answers several at a time
         self._answers: OrderedDict[tuple[str, str], BoundedText] = OrderedDict()
         self._late: OrderedDict[str, BoundedText] = OrderedDict()
+        self._generation = 0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"memory-recall-{self.name}", daemon=True)
 
@@ -125,6 +128,19 @@ class RecallLane:
             for key in [key for key in self._answers if key[0] == session_id]:
                 del self._answers[key]
 
+    def forget_all(self) -> None:
+        """Drop all answers, also those of calls in progress: something in them was forgotten."""
+        with self._changed:
+            self._generation += 1
+            self._late.clear()
+            self._answers.clear()
+
+    @property
+    def has_kept_answers(self) -> bool:
+        """Whether an answer waits for the next turn of its session."""
+        with self._changed:
+            return bool(self._answers or self._late)
+
     def wait_idle(self, timeout: float) -> bool:
         with self._changed:
             return self._changed.wait_for(
@@ -151,6 +167,7 @@ class RecallLane:
                 self._waiting = [each for each in self._waiting if not each.answer.cancelled()]
             if self._closed or len(self._waiting) >= MAX_WAITING:
                 return False
+            question.generation = self._generation
             self._waiting.append(question)
             self._changed.notify_all()
         return True
@@ -215,6 +232,8 @@ class RecallLane:
 
     def _cache(self, question: _RecallCall, result: BoundedText) -> None:
         with self._changed:
+            if question.generation != self._generation:
+                return
             late = self._clock.monotonic() > question.deadline
             if late or question.for_next_turn:
                 self._answers[question.session_id, question.query] = result

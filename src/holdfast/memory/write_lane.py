@@ -16,6 +16,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import LeaseLost, MemoryClosed, ProviderUnavailable, StoreClosed, Undeliverable
 from holdfast.memory.contract import CLOSED, Circuit
 from holdfast.memory.delivery import TurnDelivery
+from holdfast.memory.forgetting_task import ForgettingTasks
 from holdfast.memory.provider_gate import WRITE_SECONDS, GatedProvider, refused_answer
 from holdfast.memory.retry import CircuitBreaker, RetryPolicy
 from holdfast.process import ShutdownBudget
@@ -55,6 +56,8 @@ class WriteLane:
         clock: Clock,
         policy: RetryPolicy,
         start: Callable[[], None],
+        *,
+        after_forgetting: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = gated.name
         self.delivered = 0
@@ -65,6 +68,7 @@ class WriteLane:
         self._start_provider = start
         self._outbox = store.outbox
         self._delivery = TurnDelivery(gated, store)
+        self._forgettings = ForgettingTasks(gated, store, clock, policy, after_forgetting)
         self._clock = clock
         self._policy = policy
         self._circuit = CircuitBreaker(policy)
@@ -86,6 +90,11 @@ class WriteLane:
         # Setting an event takes a lock. The lane clears it before it reads the outbox, so once is enough.
         if not self._wake.is_set():
             self._wake.set()
+
+    def look_for_forgettings(self) -> None:
+        """The store has a new forgetting."""
+        self._forgettings.notify()
+        self._wake.set()
 
     @property
     def circuit(self) -> Circuit:
@@ -152,6 +161,7 @@ class WriteLane:
         did = self._run_hooks()
         if not self._circuit.allows(self._clock.monotonic()):
             return did
+        did = self._forget() or did
         limit = self._limit if self._circuit.state == "closed" else 1
         deliveries = self._outbox.claim(self.name, lease_seconds=LEASE_SECONDS, limit=limit)
         if not deliveries:
@@ -196,9 +206,10 @@ class WriteLane:
         except Exception:
             logger.exception("memory.lane_failed", extra={"provider": self.name})
             return MAX_WAIT_SECONDS
+        longest = min(MAX_WAIT_SECONDS, max(0.001, self._forgettings.pause()))
         if due is None:
-            return MAX_WAIT_SECONDS
-        return max(0.001, min(due / 1_000_000 - self._clock.now(), MAX_WAIT_SECONDS))
+            return longest
+        return max(0.001, min(due / 1_000_000 - self._clock.now(), longest))
 
     def _shut_down(self) -> None:
         with self._progress:
@@ -261,6 +272,15 @@ class WriteLane:
         finally:
             with self._progress:
                 self._waiting.remove(hook)
+
+    def _forget(self) -> bool:
+        """Carry out one forgetting. Turns that were delivered before it are on the provider already."""
+        outcome = self._forgettings.run_once()
+        if isinstance(outcome, BaseException):
+            self._record_failure(outcome)
+        elif outcome:
+            self._circuit.succeeded()
+        return bool(outcome)
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         left = list(deliveries)

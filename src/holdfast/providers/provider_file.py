@@ -211,6 +211,12 @@ def _upgrade(connection: sqlite3.Connection, kind: FileFormat) -> None:
         connection.execute("update meta set value = ? where key = 'schema'", (str(following),))
 
 
+def _add_tables(connection: sqlite3.Connection, package: str) -> None:
+    """Create the tables of `additions.sql`, which are not in every file yet."""
+    if files(package).joinpath("additions.sql").is_file():
+        _run_script(connection, package, "additions.sql")
+
+
 def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> None:
     """Create or upgrade the tables in one transaction, unless another process has done it."""
     connection.execute("begin immediate")
@@ -220,6 +226,7 @@ def _migrate(connection: sqlite3.Connection, path: str, kind: FileFormat) -> Non
             connection.execute("insert into meta (key, value) values ('schema', ?)", (str(kind.schema),))
         _refuse_foreign(connection, path, kind)
         _upgrade(connection, kind)
+        _add_tables(connection, kind.package)
         connection.execute("commit")
     except BaseException:
         if connection.in_transaction:

@@ -3,7 +3,8 @@
 It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `run`.
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
-`leases` and `keeper`, which renews those of this process. What is here takes several parts, or is public.
+`forgettings`, `leases` and `keeper`, which renews those of this process. What is here takes several parts,
+or is public.
 """
 
 import os
@@ -33,6 +34,7 @@ from holdfast.sessions.contract import (
 from holdfast.sessions.conversation_list import ConversationList
 from holdfast.sessions.conversation_statuses import ConversationStatuses
 from holdfast.sessions.deletion import delete_conversation
+from holdfast.sessions.forgettings import Forgettings
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
@@ -133,6 +135,7 @@ class SessionDB:
         self.inbox = Inbox(engine)
         self.asks = Asks(engine)
         self.outbox = Outbox(engine)
+        self.forgettings = Forgettings(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)

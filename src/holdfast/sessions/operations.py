@@ -60,6 +60,12 @@ OPERATIONS = (
     "retry_delivery",
     "drop_delivery",
     "rename_provider",
+    # forgetting
+    "accept_forgetting",
+    "take_forgetting",
+    "defer_forgetting",
+    "settle_forgetting",
+    "retry_forgetting",
     # leases
     "acquire_lease",
     "renew_lease",

@@ -64,6 +64,8 @@ class FakeHindsight(FaultyServer):
                 return self._retry(operation)
             case "POST", "v1", "default", "banks", bank, "memories", "recall":
                 return self._recalled(bank, call.request.json())
+            case "DELETE", "v1", "default", "banks", bank, "documents", document:
+                return self._delete(bank, document)
             case "POST", "v1", "default", "banks", bank, "reflect":
                 return self._in_bank(bank, lambda: Reply({"text": f"I know {len(self._facts(bank))} facts."}))
         return Reply({"detail": "Not Found"}, 404)
@@ -78,6 +80,14 @@ class FakeHindsight(FaultyServer):
             return Reply({"detail": f"operation_id {operation} is already in use"}, 409)
         accepted = {"success": True, "bank_id": bank, "items_count": 1, "async": True}
         return Reply({**accepted, "operation_id": operation})
+
+    def _delete(self, bank: str, document: str) -> Reply:
+        gone = self._documents.pop((bank, document), None)
+        if gone is None:
+            return Reply({"detail": "Document not found"}, 404)
+        facts = sum(len(str(item["content"]).splitlines()) for item in gone)
+        told = {"success": True, "message": "deleted", "document_id": document}
+        return Reply({**told, "memory_units_deleted": facts})
 
     def _status(self, operation: str) -> Reply:
         known = self._operations.get(operation)

@@ -79,6 +79,8 @@ class FakeOpenViking(FaultyServer):
                 return Reply({"status": "ok", "version": "0.5.2"})
             case "GET", "api", "v1", "sessions":
                 return _ok([{"session_id": session} for session in self._sessions])
+            case "DELETE", "api", "v1", "sessions", session:
+                return self._delete(session)
             case "POST", "api", "v1", "sessions", session, "messages", "batch":
                 return self._add(session, call.request.json()["messages"])
             case "GET", "api", "v1", "sessions", session, "context":
@@ -87,10 +89,8 @@ class FakeOpenViking(FaultyServer):
                 return self._commit(session)
             case "GET", "api", "v1", "sessions", session, "archives", archive:
                 return self._archive(session, archive)
-            case "GET", "api", "v1", "tasks":
-                return self._listed(call.query.get("resource_id", ""))
-            case "GET", "api", "v1", "tasks", task:
-                return self._task(task)
+            case "GET", "api", "v1", "tasks", *task:
+                return self._task(task[0]) if task else self._listed(call.query.get("resource_id", ""))
             case "POST", "api", "v1", "search", "find":
                 return self._find(call.request.json())
         return _error(404, "NOT_FOUND", "Not Found")
@@ -102,6 +102,13 @@ class FakeOpenViking(FaultyServer):
         known.live += messages
         self._received += messages
         return _ok({"session_id": session, "added": len(messages), "message_count": len(known.live)})
+
+    def _delete(self, session: str) -> Reply:
+        # What was extracted stays: memories do not belong to a session.
+        if self._sessions.pop(session, None) is None:
+            return _error(404, "NOT_FOUND", f"Session {session} not found")
+        self._tasks = {name: task for name, task in self._tasks.items() if task.session != session}
+        return _ok({"session_id": session})
 
     def _context(self, session: str) -> Reply:
         known = self._sessions.get(session)

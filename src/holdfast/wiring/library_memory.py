@@ -1,12 +1,14 @@
 """Memory for a program: a list of names and of the program's own objects."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.memory.contract import TextCompletion
 from holdfast.sessions import SessionDB
+from holdfast.wiring.folders import data_folder
 
 Memory = Sequence[str | MemoryProvider]
 """Names such as `local`, as in the setting `memory.providers`, and objects of one's own."""
@@ -37,7 +39,8 @@ def library_memory(
     """Memory with the named providers and the program's own. Blocks; raises why one can't be used."""
     from holdfast.wiring.memory_setup import attach_object, build_memory
 
-    memory, left_out = build_memory(memory_settings(settings, given), store, complete, plugins=False)
+    wanted = memory_settings(settings, given)
+    memory, left_out = build_memory(wanted, store, complete, memory_folder(store))
     if left_out:
         memory.shutdown_all()
         raise left_out[0]
@@ -48,6 +51,17 @@ def library_memory(
         memory.shutdown_all()
         raise
     return memory
+
+
+def memory_folder(store: SessionDB) -> Path:
+    """Where named providers keep their files: beside a SQLite file, or in a folder for programs.
+
+    Never where the person's own assistant keeps its memory.
+    """
+    file = Path(store.location)
+    folder = file.with_name(f"{file.name}-memory") if file.is_file() else data_folder() / "library"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
 
 
 def memory_settings(settings: Settings, given: Memory) -> Settings:

@@ -43,10 +43,11 @@ def plugins_folder(settings: Settings) -> Path:
     return Path(settings.memory.plugins) if settings.memory.plugins else data_folder() / "memory_providers"
 
 
-def load_providers_of(settings: Settings, *, plugins: bool = True) -> LoadResult:
+def load_providers_of(settings: Settings, own_folder: Path | None = None) -> LoadResult:
     """Load the memory providers that the settings name, without lanes: for reading, not for deliveries.
 
-    Without `plugins` only those that are named, and none of the plugins' folder.
+    A program passes its `own_folder` for their files: they have none of the person's memory, and no plugin of
+    the person's folder is loaded.
     """
     store = config_store()
 
@@ -62,13 +63,13 @@ def load_providers_of(settings: Settings, *, plugins: bool = True) -> LoadResult
 
     unsafe = [problem for name in settings.memory.providers if (problem := _unsafe_named(name))]
     refused = {problem.provider for problem in unsafe}
-    unsafe_plugins = _unsafe_plugins(settings) if plugins else []
+    unsafe_plugins = _unsafe_plugins(settings) if own_folder is None else []
     loaded = load_providers(
         [name for name in settings.memory.providers if name not in refused],
-        plugins_folder(settings) if plugins and not unsafe_plugins else None,
+        plugins_folder(settings) if own_folder is None and not unsafe_plugins else None,
         configure,
         seconds=settings.memory.start_s,
-        **_offered(),
+        **_offered(own_folder),
     )
     loaded.problems.extend(unsafe + unsafe_plugins)
     return loaded
@@ -102,13 +103,16 @@ def is_plugin(settings: Settings, name: str) -> bool:
     return (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
 
 
-def _offered() -> dict[str, object]:
+def _offered(own_folder: Path | None = None) -> dict[str, object]:
     """The arguments that the factory of a provider may take by name."""
-    return {"folder": data_folder(), "clock": SystemClock(), "environment": os.environ}
+    return {"folder": own_folder or data_folder(), "clock": SystemClock(), "environment": os.environ}
 
 
 def build_memory(
-    settings: Settings, store: SessionDB, complete: TextCompletion | None = None, *, plugins: bool = True
+    settings: Settings,
+    store: SessionDB,
+    complete: TextCompletion | None = None,
+    own_folder: Path | None = None,
 ) -> tuple[MemoryManager, list[ProviderInvalid]]:
     """Build memory with the providers that the settings name, and list why others were left out. Blocks.
 
@@ -116,7 +120,7 @@ def build_memory(
     provider that does not answer in time is expected: deliveries to it are stored from the start, and it is
     added when it answers.
     """
-    loaded = load_providers_of(settings, plugins=plugins)
+    loaded = load_providers_of(settings, own_folder)
     memory = MemoryManager(
         store,
         clock=SystemClock(),

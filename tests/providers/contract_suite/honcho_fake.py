@@ -36,6 +36,9 @@ class FakeHoncho:
         if workspace is None:
             return 200, {"id": body["id"], "created_at": WHEN}
         query = {key: values[0] for key, values in parse_qs(address.query).items()}
+        if request.method == "DELETE":
+            self.messages = [each for each in self.messages if ["sessions", each["session_id"]] != rest]
+            return 202, {}
         return self._in_workspace(workspace, rest, body or {}, query)
 
     def _in_workspace(self, workspace: str, rest: list[str], body: Any, query: dict[str, str]) -> Reply:  # noqa: ANN401

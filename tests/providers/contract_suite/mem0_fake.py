@@ -14,6 +14,7 @@ class FakePlatform:
 
     def __init__(self) -> None:
         self.kept: list[dict[str, Any]] = []
+        self.added = 0
         self.backend = ThreadedBackend(self._reply)
 
     def _reply(self, request: HttpRequest) -> Reply:
@@ -22,11 +23,19 @@ class FakePlatform:
         path = request.path.partition("?")[0]
         if path == "/v1/ping/":
             return 200, {"status": "ok", "org_id": "o", "project_id": "p", "user_email": "a@b.example"}
+        if request.method == "DELETE":
+            wanted = path.strip("/").rpartition("/")[2]
+            self.kept = [each for each in self.kept if each["id"] != wanted]
+            return 200, {"message": "Memory deleted successfully!"}
         body = request.json()
         match path:
             case "/v3/memories/add/":
                 said = [each["content"] for each in body["messages"] if each["role"] == "user"]
-                self.kept += [{"memory": text, "metadata": body["metadata"]} for text in said]
+                self.added += 1
+                self.kept += [
+                    {"id": f"m{self.added}-{number}", "memory": text, "metadata": body["metadata"]}
+                    for number, text in enumerate(said)
+                ]
                 return 200, {"message": "queued", "status": "PENDING", "event_id": "e"}
             case "/v3/memories/":
                 wanted = next(each["metadata"] for each in body["filters"]["AND"] if "metadata" in each)

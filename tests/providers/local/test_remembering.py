@@ -1,6 +1,9 @@
 """What is handed over is kept once, found again, and shown with its date within a budget."""
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +212,64 @@ def test_the_description_says_when_recall_is_by_full_text_alone(open_memory: Ope
     description = open_memory(None).describe()
     assert "full text alone" in str(description)
     assert description.is_limited
+
+
+def test_the_block_shows_a_sentence_once_whatever_its_punctuation_and_case(memory: LocalMemory) -> None:
+    memory.sync_turns([turn(1, "Remind me of the dentist, please!", session="s1")])
+    memory.sync_turns([turn(2, "remind me of the dentist please", session="s2")])
+    assert memory.prefetch("dentist").lower().count("dentist") == 1
+
+
+def test_the_block_leaves_out_what_a_longer_line_contains(memory: LocalMemory) -> None:
+    memory.sync_turns([turn(1, "The dentist is Dr Molar", session="s1")])
+    memory.sync_turns([turn(2, "Note it down: the dentist is Dr. Molar, in Mill Lane", session="s2")])
+    block = memory.prefetch("Who is the dentist?")
+    assert block.count("Molar") == 1
+    assert "Mill Lane" in block
+
+
+def test_the_block_reads_as_notes_first_and_each_conversation_in_its_order(memory: LocalMemory) -> None:
+    memory.sync_turns([turn(n, f"Roses, part {n}: the garden needs {n} spades") for n in (1, 2, 3)])
+    memory.sync_turns([turn(9, "Garden party with roses at Ann's", session="other")])
+    note = memory.save_note("The garden is behind the house")
+    lines = memory.prefetch("garden roses spades").splitlines()[1:]
+    assert f"note {note}" in lines[0]
+    places = [lines.index(next(each for each in lines if f"part {n}" in each)) for n in (1, 2, 3)]
+    assert places == [places[0], places[0] + 1, places[0] + 2]
+
+
+def test_where_a_fact_changed_the_older_line_says_so(memory: LocalMemory) -> None:
+    memory.sync_turns([turn(1, "I live in Oslo.", session="s1", at=1_600_000_000.0)])
+    memory.sync_turns([turn(2, "I live in Bergen.", session="s2", at=1_700_000_000.0)])
+    block = memory.prefetch("Where do I live?").splitlines()
+    assert "a newer line says otherwise" in next(each for each in block if "Oslo" in each)
+    assert "a newer line says otherwise" not in next(each for each in block if "Bergen" in each)
+
+
+def test_the_same_words_of_two_people_do_not_contradict(memory: LocalMemory) -> None:
+    memory.sync_turns([turn(1, "Ann: I live in Oslo.", session="s1", at=1_600_000_000.0)])
+    memory.sync_turns([turn(2, "Bob: I live in Bergen.", session="s2", at=1_700_000_000.0)])
+    assert "says otherwise" not in memory.prefetch("live in Oslo or Bergen")
+
+
+def test_what_an_answer_used_is_counted(memory: LocalMemory) -> None:
+    memory.sync_turns([TURTLES, PAINTING])
+    question = "What are my turtles called?"
+    memory.prefetch(question, session_id="s9")
+    memory.sync_turns([turn(1, question, "They are called Pixel and Byte.", session="s9")])
+    uses = {each.text: (each.shown, each.used) for each in memory.browse("turtles painted", 10)}
+    assert uses["My two turtles are called Pixel and Byte"] == (1, 1)
+    assert uses["Nice names for turtles."] == (1, 0)
+    memory.sync_turns([turn(1, question, "They are called Pixel and Byte.", session="s9")])
+    assert memory.browse("turtles", 1)[0].used <= 1
+
+
+def test_a_forgotten_passage_takes_its_counters_along(memory: LocalMemory, path: Path) -> None:
+    memory.sync_turns([TURTLES])
+    question = "What are my turtles called?"
+    memory.prefetch(question, session_id="s9")
+    memory.sync_turns([turn(1, question, "Pixel and Byte.", session="s9")])
+    for each in memory.browse("turtles", 10):
+        memory.forget(each.id)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("select count(*) from passage_uses").fetchone() == (0,)

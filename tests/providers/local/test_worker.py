@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.clock import SystemClock
+from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import RecallAnswer
 from holdfast.providers.local import LocalMemory, worker_client
 from holdfast.providers.local.embedding import missing_packages
@@ -142,3 +143,23 @@ def test_questions_that_come_together_are_all_answered(memory: LocalMemory) -> N
     for answer in answers:
         given = answer.result(DEADLINE)
         assert given.note or "lake" in given.text
+
+
+def test_what_an_answer_used_is_counted_though_the_worker_recalled_it(memory: LocalMemory) -> None:
+    question = "Which puppy swims?"
+    assert not asked(memory, question).note
+    memory.sync_turns([turn(2, question, "Your dog does; it likes the lake.", session="asking")])
+    found = {each.text: (each.shown, each.used) for each in memory.browse("dog lake", 5)}
+    assert found["My dog likes the lake"] == (1, 1)
+
+
+def test_with_facts_the_worker_recalls_them_too(path: Path) -> None:
+    opened = LocalMemory(path, clock=SystemClock(), zone=UTC, turns_in_context=20)
+    opened.initialize("", config=ProviderConfig({"facts": "true"}))
+    opened.sync_turns([turn(1, "My favourite colour is green."), turn(1, "Taxes are due", session="s2")])
+    try:
+        until(lambda: opened.describe().without_vector == 0)
+        until(lambda: not opened.begin_prefetch("favourite colour", session_id="s1").result(DEADLINE).note)
+        assert "green" in opened.begin_prefetch("favourite colour", session_id="s1").result(DEADLINE).text
+    finally:
+        opened.shutdown()

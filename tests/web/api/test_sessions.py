@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.clock import SystemClock
 from holdfast.memory import MemoryManager
+from holdfast.providers.local import LocalMemory
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.testing.providers import RecordingProvider
@@ -219,9 +221,44 @@ def test_memory_is_shown_searched_forgotten_and_what_was_set_aside_decided(db: S
             assert unknown.status_code == 422
             forget = {"provider": "notes", "id": "1"}
             assert (await server.http.post("/api/memory/forget", json=forget)).status_code == 422
+            assert (await server.http.post("/api/memory/forget", json={})).status_code == 422
+            assert (await server.http.get("/api/memory/forgotten")).json()["items"] == []
+            assert (await server.http.post("/api/memory/forgotten/7/retry")).status_code == 422
             assert (await server.http.get("/api/memory/set-aside")).json()["items"] == []
             missing = await server.http.post("/api/memory/set-aside/7/retry")
             assert (missing.status_code, missing.json()["reason"]) == (404, "DeliveryNotFound")
+
+    wait(scenario())
+
+
+def test_memory_forgets_a_conversation_by_itself_and_with_its_deletion(
+    db: SessionDB, wait: Wait, tmp_path: Path
+) -> None:
+    memory = MemoryManager(db, drain_seconds=1.0)
+    memory.add_provider(LocalMemory(tmp_path / "memory.db", clock=SystemClock(), embedder=None))
+    memory.add_provider(RecordingProvider("notes"))
+
+    async def scenario() -> None:
+        async with served(db, ["a fine heron", "a fine otter"], memory=memory) as server:
+            first, second = await talked(server, "my heron"), await talked(server, "my otter")
+            await until(lambda: not db.outbox.list("owed") and not db.outbox.list("claimed"))
+            body = {"session_id": first, "key": "k"}
+            shown = (await server.http.post("/api/memory/forget/preview", json={"session_id": first})).json()
+            assert (shown["kind"], shown["turns"]) == ("conversation", 1)
+            done = (await server.http.post("/api/memory/forget", json=body)).json()
+            states = {each["provider"]: each["state"] for each in done["providers"]}
+            assert states == {"local": "done", "notes": "unable"}
+            assert (await server.http.post("/api/memory/forget", json=body)).json()["id"] == done["id"]
+            assert (await server.http.get(f"/api/sessions/{first}")).status_code == 200
+            deleting = {"forget_memory": "true"}
+            assert (await server.http.delete(f"/api/sessions/{second}", params=deleting)).status_code == 204
+            await until(lambda: all(each.state != "owed" for each in db.forgettings.list()[0].providers))
+            found = (await server.http.get("/api/memory/search", params={"q": "heron otter"})).json()
+            assert [each for each in found["items"] if each["provider"] == "local"] == []
+            listed = (await server.http.get("/api/memory/forgotten", params={"limit": 1})).json()
+            assert [each["kind"] for each in listed["items"]] == ["conversation"]
+            assert listed["next_before"] == listed["items"][0]["id"]
+            assert "otter" not in str(listed)
 
     wait(scenario())
 

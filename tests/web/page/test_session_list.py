@@ -143,6 +143,7 @@ def test_a_conversation_is_exported_and_deleted(page: Page, model: GatedModel, t
     download.value.save_as(tmp_path / "export.ndjson")
     assert "to be deleted" in (tmp_path / "export.ndjson").read_text(encoding="utf-8")
     menu(page, "to be deleted", "Delete…")
+    page.get_by_role("menuitemcheckbox", name="Memory forgets it too").click()
     page.get_by_role("menuitem", name="Delete for good").click()
     expect(entries(page).filter(has_text="to be deleted")).to_have_count(0)
     expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()

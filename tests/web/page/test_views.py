@@ -63,6 +63,30 @@ def test_memory_shows_its_providers_finds_and_forgets(page: Page, model: GatedMo
     before = found.count()
     found.first.get_by_role("button", name="Forget").click()
     expect(found).to_have_count(before - 1)
+    gone = view.get_by_role("list", name="Forgotten").get_by_role("listitem")
+    expect(gone).to_contain_text("local: 2 deleted")
+
+
+def test_memory_shows_what_would_be_forgotten_and_asks(page: Page, model: GatedModel) -> None:
+    model.will_answer("A fine name for a heron.")
+    say(page, "my heron is called Quetzalina")
+    see_answer(page, "A fine name")
+    see_idle(page)
+    page.get_by_role("button", name="Memory").click()
+    view = panel(page, "Memory")
+    expect(view.get_by_role("list", name="Providers")).to_contain_text("nothing owed")
+    view.get_by_role("textbox", name="Words").fill("heron quetzalina")
+    view.get_by_role("button", name="Show what would go").click()
+    shown = view.get_by_role("status", name="What would be forgotten")
+    expect(shown).to_contain_text("1 memory, 1 turn")
+    shown.get_by_role("button", name="Keep").click()
+    expect(shown).to_have_count(0)
+    view.get_by_role("combobox", name="What to forget").select_option("This conversation")
+    view.get_by_role("button", name="Show what would go").click()
+    shown.get_by_role("button", name="Forget for good").click()
+    expect(view.get_by_role("list", name="Forgotten")).to_contain_text("local: 2 deleted")
+    view.get_by_role("searchbox", name="Search memory").fill("Quetzalina")
+    expect(view.get_by_text("Nothing is remembered about that.")).to_be_visible()
 
 
 def test_a_search_of_memory_says_who_did_not_answer(page: Page, model: GatedModel) -> None:

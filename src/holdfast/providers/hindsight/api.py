@@ -82,6 +82,20 @@ class HindsightApi:
             tags=[*self._settings.tags, *tags] or None,
         )
 
+    async def delete_conversation(self, session_id: str) -> int:
+        """Delete the document of a session with all facts from it; returns how many facts."""
+        from hindsight_client_api.exceptions import NotFoundException
+
+        try:
+            answer = await self._client.documents.delete_document(
+                self._settings.bank, session_id, _request_timeout=self._settings.timeout_s
+            )
+        except NotFoundException:
+            return 0
+        except Exception as error:
+            raise translated(error) from error
+        return int(answer.memory_units_deleted)
+
     async def _retain(self, operation: str, content: str, **facts: Any) -> None:  # noqa: ANN401 - the client's own
         if not content:
             return

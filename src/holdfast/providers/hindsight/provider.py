@@ -11,6 +11,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest, turns_kept
 from holdfast.providers.hindsight.api import NAME, HindsightApi
 from holdfast.providers.hindsight.local_server import LocalServer, find_program
 from holdfast.providers.hindsight.settings import SCHEMA, HindsightSettings, read_settings
@@ -74,6 +75,16 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
         """Return when the server has processed every turn; after an error all may be sent again."""
         self._ensure_server()
         self.ask(lambda api: api.deliver(turns), self._write_seconds() * len(turns))
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete the documents of whole conversations; the server can't delete single turns."""
+        self._ensure_server()
+
+        async def delete(api: HindsightApi) -> int:
+            return sum([await api.delete_conversation(each) for each in request.sessions])
+
+        seconds = self.settings.timeout_s * (1 + len(request.sessions))
+        return ForgetReport(self.ask(delete, seconds), turns_kept(request))
 
     def _write_seconds(self) -> float:
         """How long one turn or note may take."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from holdfast.core.contract import Clock
 from holdfast.core.errors import StoreClosed, StoreFailure
 from holdfast.providers.holographic.extraction import Utterance, facts_by_rules
-from holdfast.providers.holographic.facts import Statement
+from holdfast.providers.holographic.facts import WHOLE_SESSION, FactSource, Statement
 from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.local.passages import MICRO, storable
 
@@ -46,9 +46,10 @@ class ExtractionQueue:
         self._thread: threading.Thread | None = None
         self._current: int | None = None
 
-    def enqueue(self, conversation: Sequence[Utterance]) -> None:
+    def enqueue(self, conversation: Sequence[Utterance], session_id: str = "") -> None:
         """Store a conversation until its facts are extracted. A known conversation is not added again."""
-        text = storable(json.dumps(list(conversation), ensure_ascii=False))
+        queued = {"session": session_id, "utterances": list(conversation)}
+        text = storable(json.dumps(queued, ensure_ascii=False))
         key = hashlib.sha256(text.encode()).hexdigest()
         with self._store.write() as connection:
             self._queries.add_conversation(connection, key=key, text=text, created=self._store.now())
@@ -85,7 +86,8 @@ class ExtractionQueue:
         claimed = self._claim()
         if claimed is None:
             return False
-        conversation_id, conversation, attempts = claimed
+        conversation_id, session_id, conversation, attempts = claimed
+        source = FactSource(session_id, WHOLE_SESSION) if session_id else None
         try:
             self._set_current(conversation_id)
             statements = self._extract(conversation)
@@ -103,7 +105,7 @@ class ExtractionQueue:
         with self._store.write() as connection:
             # Another process may have finished it, if this one took longer than its lease.
             if self._queries.finish_conversation(connection, id=conversation_id):
-                self._store.add_extracted_in(connection, [(each, None) for each in statements])
+                self._store.add_extracted_in(connection, [(each, source) for each in statements])
         return True
 
     def _run(self) -> None:
@@ -122,7 +124,7 @@ class ExtractionQueue:
             if not self._stop.is_set():
                 self._clock.wait(self._wake, pause)
 
-    def _claim(self) -> tuple[int, list[Utterance], int] | None:
+    def _claim(self) -> tuple[int, str, list[Utterance], int] | None:
         now = self._store.now()
         with self._store.write() as connection:
             found = self._queries.due_conversation(connection, now=now)
@@ -130,8 +132,12 @@ class ExtractionQueue:
                 return None
             until = now + int(LEASE_SECONDS * MICRO)
             self._queries.claim_conversation(connection, id=found[0], now=now, due=until)
-        conversation = [(str(role), str(text)) for role, text in json.loads(found[1])]
-        return int(found[0]), conversation, int(found[2]) + 1
+        queued = json.loads(found[1])
+        # An earlier release stored the utterances alone.
+        if isinstance(queued, list):
+            queued = {"session": "", "utterances": queued}
+        conversation = [(str(role), str(text)) for role, text in queued["utterances"]]
+        return int(found[0]), str(queued["session"]), conversation, int(found[2]) + 1
 
     def _set_current(self, conversation_id: int | None) -> None:
         with self._lock:

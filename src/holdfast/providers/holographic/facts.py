@@ -29,6 +29,10 @@ class Statement:
     """Its entities, besides those that are found in its text."""
 
 
+WHOLE_SESSION = ""
+"""In place of a turn: the fact was extracted from a conversation as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class FactSource:
     """The session and turn of a fact."""

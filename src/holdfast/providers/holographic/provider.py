@@ -17,9 +17,16 @@ from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
-from holdfast.providers.holographic.facts import Fact, FactSource, HolographicDescription, Statement
+from holdfast.providers.holographic.facts import (
+    WHOLE_SESSION,
+    Fact,
+    FactSource,
+    HolographicDescription,
+    Statement,
+)
 from holdfast.providers.holographic.facts_block import facts_block
 from holdfast.providers.holographic.statements import category_of, statements_in
 from holdfast.providers.holographic.tools import TOOLS, FactStoreArguments
@@ -89,14 +96,15 @@ class HolographicMemory(BatchProvider):
                 for statement in statements_in(turn.user_content)
             )
 
-    def on_session_end(self, messages: list[Message]) -> None:
+    def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         """Extract facts by rules, or queue the conversation for the model; on disk when this returns."""
         opened = self._opened()
         conversation = utterances_of(messages)
         if self._complete is None:
-            opened.store.add_extracted((statement, None) for statement in facts_by_rules(conversation))
+            source = FactSource(session_id, WHOLE_SESSION) if session_id else None
+            opened.store.add_extracted((statement, source) for statement in facts_by_rules(conversation))
         elif conversation:
-            opened.extraction.enqueue(conversation)
+            opened.extraction.enqueue(conversation, session_id)
 
     def on_memory_write(self, action: str, target: str, content: str, metadata: Any = None) -> None:
         """Store a note that was saved elsewhere as a fact."""
@@ -134,6 +142,27 @@ class HolographicMemory(BatchProvider):
     def forget(self, memory_id: int) -> bool:
         """Delete a fact permanently; it does not return when its turn is delivered again."""
         return self._opened().store.forget(memory_id)
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete facts by id, by the turns and conversations that stated them, and all of a period."""
+        from holdfast.providers.holographic.forget_facts import forget_facts
+
+        return forget_facts(self._opened().store, request)
+
+    def memories_with(self, ids: Sequence[int]) -> list[MemoryItem]:
+        """The facts with these ids, as far as they exist."""
+        return [
+            MemoryItem(fact.id, fact.updated, f"fact, trust {fact.trust:.2f}", fact.content)
+            for fact in self.facts_with(ids)
+        ]
+
+    def facts_with(self, ids: Sequence[int]) -> list[Fact]:
+        """The facts with these ids, as far as they exist."""
+        return list(self._opened().search.facts(ids).values())
+
+    def turns_said_by(self, person: str) -> list[tuple[str, str]]:
+        """None: a fact does not tell who said it."""
+        return []
 
     def check(self, config: ProviderConfig) -> str:
         return str(self.describe())

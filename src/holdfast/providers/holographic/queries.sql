@@ -172,3 +172,25 @@ select a.frame, a.value, b.value, a.fact_id, b.fact_id
   join facts f on f.id = a.fact_id
   join facts g on g.id = b.fact_id and g.trust >= f.trust and (g.updated, g.id) > (f.updated, f.id)
  limit :most
+
+-- name: facts_stated_in(session_id, turn_id)
+select fact_id from sources where session_id = :session_id and turn_id = :turn_id
+
+-- name: drop_source(fact_id, session_id, turn_id)!
+delete from sources where fact_id = :fact_id and session_id = :session_id and turn_id = :turn_id
+
+-- name: is_stated_elsewhere(fact_id, whole)$
+-- Whether another turn states the fact, or a conversation that was extracted as a whole and is not forgotten.
+select exists (select 1 from sources where fact_id = :fact_id and (turn_id <> '' or :whole))
+
+-- name: facts_between(after, before)
+select id from facts where created >= :after and created < :before
+
+-- name: drop_queued_conversations(sessions)!
+-- For a JSON list of session ids. An extraction that is running finds that its conversation is gone.
+update stretches set text = null
+ where text is not null and json_type(text) = 'object'
+   and json_extract(text, '$.session') in (select value from json_each(:sessions))
+
+-- name: facts_of_whole_session(session_id)$
+select count(*) from sources where session_id = :session_id and turn_id = ''

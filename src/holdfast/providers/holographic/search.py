@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from holdfast.providers.holographic.contradictions import superseded_facts
-from holdfast.providers.holographic.facts import MIN_TRUST, Fact, fact_of
+from holdfast.providers.holographic.facts import MIN_TRUST, WHOLE_SESSION, Fact, fact_of
 from holdfast.providers.holographic.store import FactStore
 from holdfast.providers.holographic.tokens import name_key, stems
 from holdfast.providers.holographic.vectors import FactMatrix, content_vector, entity_vector
@@ -137,7 +137,8 @@ class FactSearch:
         rows = self._store.read(lambda connection: list(self._queries.sources_of(connection, ids=wanted)))
         turns: dict[int, list[str]] = {}
         for fact_id, _, turn_id in rows:
-            turns.setdefault(fact_id, []).append(turn_id)
+            if turn_id != WHOLE_SESSION:
+                turns.setdefault(fact_id, []).append(turn_id)
         return turns
 
     def _scored(self, connection: sqlite3.Connection, hits: dict[int, float], asked: list[str]) -> list[Fact]:

@@ -126,15 +126,22 @@ class FactStore(ProviderFile):
     def forget(self, fact_id: int) -> bool:
         """Delete a fact permanently, with its vector and its own entities; False when it does not exist."""
         with self.write() as connection:
-            before = self._fact(connection, fact_id)
-            if before is None:
+            if not self.drop_in(connection, fact_id, for_good=True):
                 return False
-            lonely = [row[0] for row in self.queries.entity_ids_of(connection, fact_id=fact_id)]
-            self._mark_forgotten(connection, before.content)
-            self.queries.drop_fact(connection, id=fact_id)
-            self.queries.drop_lonely_entities(connection, ids=json.dumps(lonely))
             self.queries.merge_index(connection)
         self.clean_log()
+        return True
+
+    def drop_in(self, connection: sqlite3.Connection, fact_id: int, *, for_good: bool) -> bool:
+        """Delete a fact inside a transaction; `for_good`: no extraction adds it again."""
+        before = self._fact(connection, fact_id)
+        if before is None:
+            return False
+        lonely = [row[0] for row in self.queries.entity_ids_of(connection, fact_id=fact_id)]
+        if for_good:
+            self._mark_forgotten(connection, before.content)
+        self.queries.drop_fact(connection, id=fact_id)
+        self.queries.drop_lonely_entities(connection, ids=json.dumps(lonely))
         return True
 
     def describe(self) -> HolographicDescription:

@@ -20,6 +20,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderUnavailable, Undeliverable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest, turns_kept
 from holdfast.providers.keyless_provider import KeylessProvider
 from holdfast.providers.tool_arguments import RequiredText, ToolArguments
 
@@ -129,6 +130,23 @@ class HonchoMemory(KeylessProvider):
         with translated(self.name):
             session = self._client.session(_id(turn.session_id))
             return bool(session.messages(filters={"metadata": {KEY: turn.key}}, size=1).items)
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete whole sessions with all that Honcho concluded from them; it can't delete single messages."""
+        deleted = 0
+        for session_id in request.sessions:
+            with self.client_use(), translated(self.name):
+                deleted += self._delete_session(_id(session_id))
+        return ForgetReport(deleted, turns_kept(request))
+
+    def _delete_session(self, session: str) -> bool:
+        from honcho.http.exceptions import NotFoundError
+
+        try:
+            self._client.session(session).delete()
+        except NotFoundError:
+            return False
+        return True
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Honcho's conclusions and earlier messages that match the query."""

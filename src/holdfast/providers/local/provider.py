@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.contract import Clock
+from holdfast.core.contract import Clock, Message
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import StoreClosed
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
+from holdfast.providers.local.answer_uses import RecalledLines, kept_lines, used_lines
 from holdfast.providers.local.embedding import Embedder, MiniLM, missing_packages
-from holdfast.providers.local.passages import local_time
+from holdfast.providers.local.facts import FACTS_FILE, FIRST_ID, LocalFacts
+from holdfast.providers.local.passages import local_time, storable
 from holdfast.providers.local.recall import (
     MAX_QUERY_LENGTH,
     FoundPassage,
@@ -30,7 +33,7 @@ from holdfast.providers.local.recall import (
     SearchMode,
     found_passage,
 )
-from holdfast.providers.local.recall_block import recall_block
+from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, passage_lines, recall_block
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
@@ -62,6 +65,8 @@ class LocalDescription:
     without_vector: int
     worker: str = ""
     """The state of the process that recalls; empty when there is none."""
+    facts_state: str = ""
+    """The state of the facts; empty when they are off."""
 
     @property
     def is_limited(self) -> bool:
@@ -69,6 +74,8 @@ class LocalDescription:
 
     def __str__(self) -> str:
         kept = f"{self.path}: {self.passages} passages and {self.notes} notes"
+        if self.facts_state:
+            kept = f"{kept}; {self.facts_state}"
         if self.embeddings is None:
             lacking = f" ({', '.join(self.missing_packages)} not installed)" if self.missing_packages else ""
             better = install_command("embeddings")
@@ -109,23 +116,53 @@ class LocalMemory(BatchProvider):
         if embedder == "default":
             embedder = None
             if not self._missing:
-                spec = WorkerSpec(self._path, token_budget, turns_in_context, zone, IDLE_SECONDS)
-                self._worker = RecallWorker(spec, SystemClock())
+                self._worker = self._new_worker(has_facts=False)
         self._embedder: Embedder | None = embedder
-        self._lock = threading.Lock()  # guards _store, _builder, _recall and _closed
+        self._lock = threading.Lock()  # guards _store, _builder, _recall, _facts and _closed
         self._store: PassageStore | None = None
         self._builder: VectorBuilder | None = None
         self._recall: HybridRecall | None = None
+        self._facts: LocalFacts | None = None
+        self._shown = RecalledLines()
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "key": "facts",
+                "description": "Also keep facts (who, what, which value), recalled beside what was said",
+                "default": "false",
+                "choices": ["true", "false"],
+            }
+        ]
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the file. When there is something to recall, get ready for it, beside this process."""
         store, recall = self._opened()
+        if (kwargs.get("config") or ProviderConfig()).flag("facts"):
+            self.use_facts().initialize(session_id, **kwargs)
+            if self._worker is not None:
+                self._worker = self._new_worker(has_facts=True)
         if self._worker is None:
             recall.warm_up()
         elif store.read(store.queries.has_passages):
             self._worker.start()
         if self._builder is not None:
             self._builder.catch_up()
+
+    def use_facts(self) -> LocalFacts:
+        """Also keep and recall facts, which have a file of their own."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(self._path)
+            if self._facts is None:
+                self._facts = LocalFacts(Path(self._path).with_name(FACTS_FILE), self._clock)
+            return self._facts
+
+    def _new_worker(self, *, has_facts: bool) -> RecallWorker:
+        spec = WorkerSpec(
+            self._path, self._budget, self._in_context, self._zone, IDLE_SECONDS, has_facts=has_facts
+        )
+        return RecallWorker(spec, SystemClock())
 
     def warm_up(self) -> None:
         """Load the model, so that the first question doesn't wait for it."""
@@ -140,6 +177,22 @@ class LocalMemory(BatchProvider):
         """Store the turns, each once by its key, then see to their vectors; raises when storing failed."""
         store, _ = self._opened()
         self._build_vectors(store.add_turns(turns))
+        if self._facts is not None:
+            self._facts.sync_turns(turns)
+        for turn in turns:
+            self._count_uses(store, turn)
+
+    def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
+        """Count which of the lines that were recalled for the turn its answer used."""
+        lines = self._shown.take(storable(turn.session_id), storable(turn.user_content))
+        shown = [line for line in lines if line.passage_id is not None]
+        if shown:
+            used = used_lines(shown, turn)
+            store.count_uses(_ids(shown), _ids(used))
+
+    def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
+        if self._facts is not None:
+            self._facts.on_session_end(messages, session_id)
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         return self.begin_prefetch(query, session_id=session_id).result().text
@@ -151,12 +204,16 @@ class LocalMemory(BatchProvider):
             return self._worker.ask(
                 {"query": query[:MAX_QUERY_LENGTH], "session": session_id},
                 RECALL_SECONDS,
-                lambda line: RecallAnswer(line["text"], line["note"]),
+                partial(self._from_worker, query, session_id),
                 partial(self._without_worker, query, session_id),
             )
         answer: Future[RecallAnswer] = Future()
         answer.set_result(RecallAnswer(self._recalled(query, session_id)))
         return answer
+
+    def _from_worker(self, query: str, session_id: str, line: dict[str, Any]) -> RecallAnswer:
+        self._shown.keep(storable(session_id), storable(query), kept_lines(line["lines"]))
+        return RecallAnswer(line["text"], line["note"])
 
     def search(
         self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
@@ -182,9 +239,19 @@ class LocalMemory(BatchProvider):
         return RecallAnswer(self._recalled(query, session_id), f"by full text alone: {why}")
 
     def _recalled(self, query: str, session_id: str) -> str:
+        block = self.recall(query, session_id=session_id)
+        self._shown.keep(storable(session_id), storable(query), block.lines)
+        return block.text
+
+    def recall(self, query: str, *, session_id: str = "") -> RecallBlock:
+        """What is recalled for a query: passages, notes and, when they are on, facts, in one budget."""
         recall = self._opened()[1]
         found = recall.search(query, MAX_FOUND, session_id=session_id, in_context=self._in_context)
-        return recall_block(found, recall.at_positions, budget=self._budget, zone=self._zone)
+        lines = passage_lines(found, recall.at_positions)
+        if self._facts is not None:
+            facts = self._facts.lines(query, {each.turn_id for each in found})
+            lines = _alternating(lines, facts)
+        return recall_block(query, lines, budget=self._budget, zone=self._zone)
 
     def save_note(self, text: str) -> int:
         """Store a note; returns its id."""
@@ -202,12 +269,38 @@ class LocalMemory(BatchProvider):
         return changed
 
     def forget(self, memory_id: int) -> bool:
-        """Delete a note, or the turn of a passage, permanently."""
+        """Delete a note, the turn of a passage, or a fact, permanently."""
+        self._shown.clear()
+        if memory_id >= FIRST_ID:
+            return self._facts is not None and self._facts.forget(memory_id)
         return self._opened()[0].forget(memory_id)
 
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete turns, notes, facts, and all of a period: text, index, vectors and counters."""
+        store, _ = self._opened()
+        self._shown.clear()
+        ids = [int(each) for each in request.memory_ids if int(each) < FIRST_ID]
+        forgotten = store.forget_all(ids, request.turn_keys(self.name), request.period)
+        if self._facts is None:
+            return ForgetReport(forgotten)
+        facts = self._facts.forget_selected(request)
+        return ForgetReport(forgotten + facts.forgotten, facts.kept)
+
+    def memories_with(self, ids: Sequence[int]) -> list[MemoryItem]:
+        """The passages, notes and facts with these ids, as far as they exist."""
+        found = self._opened()[0].with_ids([each for each in ids if each < FIRST_ID])
+        facts = [each for each in ids if each >= FIRST_ID]
+        return [*found, *self._facts.with_ids(facts)] if self._facts is not None and facts else found
+
+    def turns_said_by(self, person: str) -> list[tuple[str, str]]:
+        """The turns in which a person spoke, named as in the messages; "user" is who has no name."""
+        return self._opened()[0].turns_said_by(person.lower())
+
     def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
-        """The results of a search, as a person sees them."""
-        return [
+        """The results of a search, as a person sees them, with how often answers used each."""
+        found = self.search(query, limit)
+        uses = self._opened()[0].uses_of([each.id for each in found])
+        items = [
             MemoryItem(
                 each.id,
                 each.created,
@@ -216,9 +309,11 @@ class LocalMemory(BatchProvider):
                 each.speaker if each.kind == "turn" else "",
                 each.session_id,
                 each.turn_id,
+                *uses.get(each.id, (0, 0)),
             )
-            for each in self.search(query, limit)
+            for each in found
         ]
+        return [*items, *self._facts.browse(query, limit)] if self._facts is not None else items
 
     def dated(self, memory: FoundPassage) -> str:
         return local_time(memory.created, self._zone).isoformat(timespec="minutes")
@@ -242,18 +337,30 @@ class LocalMemory(BatchProvider):
         if self._worker is not None:
             model, state = MiniLM.model, self._worker.state
         waiting = 0 if model is None else store.count_without_vector()
-        return LocalDescription(self._path, passages, notes, model, tuple(self._missing), waiting, state)
+        return LocalDescription(
+            self._path,
+            passages,
+            notes,
+            model,
+            tuple(self._missing),
+            waiting,
+            state,
+            "" if self._facts is None else str(self._facts),
+        )
 
     def shutdown(self) -> None:
         """Close the file; later calls are refused. May be called again."""
         with self._lock:
             self._closed = True
             store, builder = self._store, self._builder
+            facts, self._facts = self._facts, None
             self._store = self._recall = self._builder = None
         if self._worker is not None:
             self._worker.close()
         if builder is not None:
             builder.close()
+        if facts is not None:
+            facts.shutdown()
         if store is not None:
             store.close()
 
@@ -279,6 +386,17 @@ class LocalMemory(BatchProvider):
             builder.build(fresh)
         if self._worker is not None and fresh:
             self._worker.wake()
+
+
+def _ids(lines: Sequence[RecalledLine]) -> list[int]:
+    return [line.passage_id for line in lines if line.passage_id is not None]
+
+
+def _alternating(lines: Sequence[RecalledLine], facts: Sequence[RecalledLine]) -> list[RecalledLine]:
+    """Lines of both sources in turn, best first, so that neither uses up the budget."""
+    pairs = [each for pair in zip(lines, facts, strict=False) for each in pair]
+    rest = min(len(lines), len(facts))
+    return [*pairs, *lines[rest:], *facts[rest:]]
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:

@@ -160,3 +160,28 @@ select count(*) filter (where kind = 'turn'), count(*) filter (where kind = 'not
 
 -- name: has_passages()$
 select exists (select 1 from passages)
+
+-- name: turn_keys_between(after, before)
+select distinct turn_key from passages where turn_key is not null and created >= :after and created < :before
+
+-- name: drop_notes_between(after, before)!
+delete from passages where kind = 'note' and created >= :after and created < :before
+
+-- name: turns_said_by(speaker)
+select distinct s.id, p.turn_id from passages p join sessions s on s.no = p.session_no
+ where p.speaker = :speaker and p.kind = 'turn'
+
+-- name: passages_with(ids)
+-- For a JSON list of ids.
+select p.id, p.kind, p.text, p.speaker, s.id, p.turn_id, p.created
+  from json_each(:ids) j join passages p on p.id = j.value join sessions s on s.no = p.session_no
+
+-- name: count_shown(passage_id)!
+insert into passage_uses (passage_id, shown) select id, 1 from passages where id = :passage_id
+    on conflict (passage_id) do update set shown = shown + 1
+
+-- name: count_used(passage_id, now)!
+update passage_uses set used = used + 1, last_used = :now where passage_id = :passage_id
+
+-- name: uses_of(ids)
+select u.passage_id, u.shown, u.used from json_each(:ids) j join passage_uses u on u.passage_id = j.value

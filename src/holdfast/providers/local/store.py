@@ -4,16 +4,17 @@ The tables, and the triggers that update index and vectors, are in `schema.sql`;
 reads and writes the file.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import InvalidInput
-from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.contract import CompletedTurn, MemoryItem
 from holdfast.providers.local.codes_file import CodesFile
-from holdfast.providers.local.passages import NOTE, Passage, passage, storable, turn_passages
+from holdfast.providers.local.passages import MICRO, NOTE, Passage, passage, storable, turn_passages
 from holdfast.providers.provider_file import FileFormat, ProviderFile
 
 FORMAT = FileFormat(application_id=0x484F4C4D, schema=2, package="holdfast.providers.local")
@@ -89,18 +90,69 @@ class PassageStore(ProviderFile):
 
     def forget(self, passage_id: int) -> bool:
         """Delete a note, or the whole turn of a passage, with its vectors; False when it does not exist."""
+        return bool(self.forget_all([passage_id], []))
+
+    def forget_all(
+        self, ids: Iterable[int], turn_keys: Iterable[str], period: tuple[float, float] | None = None
+    ) -> int:
+        """Delete notes, turns, and all of a period, with their vectors; returns the number of passages.
+
+        A turn that is deleted is never stored again under its key.
+        """
         with self.write() as connection:
-            found = self.queries.turn_key_of(connection, id=passage_id)
-            if found is None:
-                return False
-            if found[1] is None:
-                self.queries.drop_passage(connection, id=passage_id)
-            else:
-                self.queries.drop_turn(connection, turn_key=found[1])
-                self.queries.mark_forgotten(connection, turn_key=found[1])
-            self.queries.merge_index(connection)
-        self.clean_log()
-        return True
+            dropped = sum(self._forget(connection, each) for each in ids)
+            dropped += sum(self._forget_turn(connection, each) for each in turn_keys)
+            if period is not None:
+                ends = {"after": int(period[0] * MICRO), "before": int(period[1] * MICRO)}
+                keys = [row[0] for row in self.queries.turn_keys_between(connection, **ends)]
+                dropped += sum(self._forget_turn(connection, each) for each in keys)
+                dropped += int(self.queries.drop_notes_between(connection, **ends))
+            if dropped:
+                self.queries.merge_index(connection)
+        if dropped:
+            self.clean_log()
+        return dropped
+
+    def _forget(self, connection: sqlite3.Connection, passage_id: int) -> int:
+        found = self.queries.turn_key_of(connection, id=passage_id)
+        if found is None:
+            return 0
+        if found[1] is None:
+            return int(self.queries.drop_passage(connection, id=passage_id))
+        return self._forget_turn(connection, found[1])
+
+    def _forget_turn(self, connection: sqlite3.Connection, turn_key: str) -> int:
+        self.queries.mark_forgotten(connection, turn_key=turn_key)
+        return int(self.queries.drop_turn(connection, turn_key=turn_key))
+
+    def turns_said_by(self, speaker: str) -> list[tuple[str, str]]:
+        """The session and the id of each turn in which the speaker spoke."""
+        rows = self.read(lambda connection: list(self.queries.turns_said_by(connection, speaker=speaker)))
+        return [(row[0], row[1]) for row in rows]
+
+    def with_ids(self, ids: Sequence[int]) -> list[MemoryItem]:
+        """The passages and notes with these ids, as far as they exist."""
+        wanted = json.dumps(list(ids))
+        rows = self.read(lambda connection: list(self.queries.passages_with(connection, ids=wanted)))
+        return [
+            MemoryItem(number, created / MICRO, kind, text, speaker if kind == "turn" else "", session, turn)
+            for number, kind, text, speaker, session, turn, created in rows
+        ]
+
+    def count_uses(self, shown: Iterable[int], used: Iterable[int]) -> None:
+        """Count that passages were recalled for a turn, and which of them its answer used."""
+        now = int(self._clock.now() * MICRO)
+        with self.write() as connection:
+            for passage_id in shown:
+                self.queries.count_shown(connection, passage_id=passage_id)
+            for passage_id in used:
+                self.queries.count_used(connection, passage_id=passage_id, now=now)
+
+    def uses_of(self, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """How often each passage was shown and used."""
+        wanted = json.dumps(list(ids))
+        rows = self.read(lambda connection: list(self.queries.uses_of(connection, ids=wanted)))
+        return {row[0]: (row[1], row[2]) for row in rows}
 
     def await_vectors(self, model: str) -> None:
         """Queue the passages with vectors of another model for new ones."""

@@ -50,6 +50,8 @@ class Worker:
             turns_in_context=spec["turns_in_context"],
             zone=pickle.loads(base64.b64decode(spec["zone"])),  # noqa: S301 - from the program itself
         )
+        if spec["has_facts"]:
+            self._memory.use_facts()
         self._parent: int = spec["parent"]
         self._idle_seconds: float = spec["idle_seconds"]
         self._responses = responses
@@ -105,8 +107,9 @@ class Worker:
                     request["query"], request["limit"], session_id=request["session"], mode=request["mode"]
                 )
                 return {"found": [asdict(each) for each in found]}
-            text = self._memory.prefetch(request["query"], session_id=request["session"])
-            return {"text": text, "note": TEXT_ALONE if asked.is_late else ""}
+            block = self._memory.recall(request["query"], session_id=request["session"])
+            lines = [[line.passage_id, line.text] for line in block.lines if line.passage_id is not None]
+            return {"text": block.text, "lines": lines, "note": TEXT_ALONE if asked.is_late else ""}
 
     def _build(self) -> None:
         """Make missing vectors; end the process when it has been idle for long, or is orphaned."""

@@ -62,6 +62,7 @@ class WorkerSpec:
     turns_in_context: int
     zone: tzinfo | None
     idle_seconds: float
+    has_facts: bool = False
 
     def line(self) -> bytes:
         spec = {
@@ -71,6 +72,7 @@ class WorkerSpec:
             "turns_in_context": self.turns_in_context,
             "zone": base64.b64encode(pickle.dumps(self.zone)).decode(),
             "idle_seconds": self.idle_seconds,
+            "has_facts": self.has_facts,
             "parent": os.getpid(),
         }
         return json.dumps(spec).encode() + b"\n"

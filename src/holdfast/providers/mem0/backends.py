@@ -6,8 +6,11 @@ Read `provider.py` first. Neither client retries, and each has a timeout: the la
 import fcntl
 import importlib
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -17,6 +20,7 @@ from holdfast.providers.mem0.library import import_mem0
 
 KEY = "holdfast_key"
 SECONDS = 8.0
+MAX_FACTS = 100
 # Extraction by a language model is slow; `shutdown` closes its connection.
 MODEL_SECONDS = 60.0
 
@@ -29,6 +33,10 @@ class Mem0Backend(Protocol):
     def add(self, messages: Messages, *, key: str, session_id: str) -> None: ...
 
     def has(self, key: str) -> bool: ...
+
+    def forget(self, key: str) -> int:
+        """Delete the facts of a turn; returns how many."""
+        ...
 
     def search(self, query: str, limit: int) -> list[str]: ...
 
@@ -67,6 +75,17 @@ class Mem0Platform:
         found = self._call(lambda: self._client.get_all(filters=filters, page=1, page_size=1))
         return bool(found.get("results"))
 
+    def forget(self, key: str) -> int:
+        filters = {"AND": [{"user_id": self._user}, {"metadata": {KEY: key}}]}
+        deleted = 0
+        while found := self._call(
+            lambda: self._client.get_all(filters=filters, page=1, page_size=MAX_FACTS)
+        ).get("results"):
+            for each in found:
+                self._call(partial(self._client.delete, each["id"]))
+            deleted += len(found)
+        return deleted
+
     def search(self, query: str, limit: int) -> list[str]:
         found = self._call(lambda: self._client.search(query, filters={"user_id": self._user}, top_k=limit))
         return [str(each["memory"]) for each in found.get("results", ()) if each.get("memory")]
@@ -90,6 +109,7 @@ class Mem0Library:
         mem0 = import_mem0(folder)
         self._user = config.text("user", "holdfast")
         self._infer = config.flag("infer", default=True)
+        self._history = folder / "history.db"
         _share_qdrant_between_threads()
         self._folder_lock = _lock_folder(folder / "in-use")
         try:
@@ -117,6 +137,17 @@ class Mem0Library:
     def has(self, key: str) -> bool:
         found = self._memory.get_all(filters={"user_id": self._user, KEY: key}, top_k=1)
         return bool(found["results"])
+
+    def forget(self, key: str) -> int:
+        deleted = 0
+        while found := self._memory.get_all(filters={"user_id": self._user, KEY: key}, top_k=MAX_FACTS)[
+            "results"
+        ]:
+            for each in found:
+                self._memory.delete(each["id"])
+            _wipe_history(self._history, [each["id"] for each in found])
+            deleted += len(found)
+        return deleted
 
     def search(self, query: str, limit: int) -> list[str]:
         found = self._memory.search(query, filters={"user_id": self._user}, top_k=limit)
@@ -182,6 +213,14 @@ def _lock_folder(file: Path) -> IO[bytes]:
         hold.close()
         raise ProviderNotWorking("mem0", f"another process has {file.parent}; it waits its turn") from cause
     return hold
+
+
+def _wipe_history(file: Path, memory_ids: list[str]) -> None:
+    """Delete forgotten facts from mem0's history, and the last messages that it keeps as context."""
+    with closing(sqlite3.connect(file, timeout=SECONDS)) as history, history:
+        history.execute("pragma secure_delete = on")
+        history.executemany("delete from history where memory_id = ?", [(each,) for each in memory_ids])
+        history.execute("delete from messages")
 
 
 def _share_qdrant_between_threads() -> None:

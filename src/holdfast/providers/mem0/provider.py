@@ -16,6 +16,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.keyless_provider import KeylessProvider
 from holdfast.providers.mem0.backends import Mem0Backend, Mem0Library, Mem0Platform
 from holdfast.providers.mem0.library import import_mem0
@@ -140,6 +141,14 @@ class Mem0Memory(KeylessProvider):
 
     def has_turn(self, turn: CompletedTurn) -> bool:
         return self._opened().has(turn.key)
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete the facts that mem0 extracted from the turns; their metadata has the key of the turn."""
+        deleted = 0
+        for key in request.turn_keys(self.name):
+            with self.client_use():
+                deleted += self._opened().forget(key)
+        return ForgetReport(deleted)
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         if self.closed or not query.strip():

@@ -101,6 +101,11 @@ class OpenVikingApi:
         )
         return "done" if found else "unknown"
 
+    async def delete_session(self, session_id: str) -> bool:
+        """Delete a session with its messages and archives; False when the server has none."""
+        answer = await self._request("DELETE", f"/sessions/{session_name(session_id)}", missing={})
+        return bool(answer)
+
     async def find(self, query: str, limit: int) -> list[dict[str, Any]]:
         """The memories for the query, best match first."""
         asked = {

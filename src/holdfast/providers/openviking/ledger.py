@@ -99,6 +99,12 @@ class Ledger:
         """Delete turns that were not sent; the outbox delivers them again."""
         self._queries.forget_unsent(self._connection, keys=json.dumps(list(keys)))
 
+    def forget_session(self, session: str) -> None:
+        """Delete all that is recorded of a session, with the text of its turns."""
+        with self._transaction() as connection:
+            self._queries.forget_turns_of(connection, session=session)
+            self._queries.forget_batches_of(connection, session=session)
+
     # committing
 
     def sessions_to_commit(self) -> list[str]:

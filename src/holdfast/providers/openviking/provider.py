@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from holdfast.core.contract import Clock, Message
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest, turns_kept
 from holdfast.providers.openviking.api import NAME, OpenVikingApi
 from holdfast.providers.openviking.ledger import Ledger, LedgerCounts
 from holdfast.providers.openviking.settings import SCHEMA, OpenVikingSettings, read_settings
@@ -69,6 +70,17 @@ class OpenVikingMemory(ServerProvider[OpenVikingSettings, _Parts]):
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Return when the server has every turn; raises otherwise."""
         self.ask(lambda parts: parts.writer.deliver(turns), self.settings.timeout_s * (2 + len(turns)))
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        """Delete whole sessions; the server can't delete single turns, nor what it extracted from them."""
+        seconds = self.settings.timeout_s * (2 + len(request.sessions))
+        deleted = self.ask(lambda parts: parts.writer.forget(request.sessions), seconds)
+        kept = [turns_kept(request)] if turns_kept(request) else []
+        if deleted:
+            kept.append(
+                "it can't forget what it extracted from a conversation; delete those memories on the server"
+            )
+        return ForgetReport(deleted, "; ".join(kept))
 
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         """Commit the sent turns of the session, or of all sessions when none is given."""

@@ -79,3 +79,9 @@ update stretches set holder = 0, held_until = 0 where holder = :holder;
 select coalesce(sum(state in ('owed', 'sending')), 0), coalesce(sum(state = 'sent'), 0),
        coalesce(sum(state = 'committed'), 0), coalesce(sum(state = 'done'), 0)
   from turns;
+
+-- name: forget_turns_of(session)!
+delete from turns where session = :session;
+
+-- name: forget_batches_of(session)!
+delete from stretches where session = :session;

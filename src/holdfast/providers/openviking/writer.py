@@ -70,6 +70,13 @@ class OpenVikingWriter:
             there = await self._api.turns_in(session)
             self._ledger.mark_sent([entry.key for entry in doubtful if entry.turn in there])
 
+    async def forget(self, sessions: Sequence[str]) -> int:
+        """Delete whole sessions here and on the server; returns how many the server had."""
+        async with self._writing:
+            for session in sessions:
+                self._ledger.forget_session(session)
+            return sum([await self._api.delete_session(session) for session in sessions])
+
     async def commit(self, session: str) -> int | None:
         """Commit the sent turns of a session; returns the batch to follow, None when there is none."""
         async with self._writing:

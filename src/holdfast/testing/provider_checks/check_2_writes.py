@@ -2,6 +2,9 @@
 
 from itertools import count
 
+import pytest
+
+from holdfast.memory.forgetting import ForgetsSelected
 from holdfast.testing.provider_harness import InterceptedProvider, ProviderHarness, check, sentence
 
 WORDS = [f"placename{number:02}" for number in range(12)]
@@ -120,3 +123,31 @@ def test_slow(harness: ProviderHarness) -> None:
     harness.deliver(memory)
     harness.set_health("well")
     harness.once(memory, *WORDS[:4])
+
+
+@check("forget", "A forgotten conversation is gone from the backend, asked once or twice")
+def test_forget(harness: ProviderHarness) -> None:
+    provider = harness.case.make()
+    if not isinstance(provider, ForgetsSelected):
+        pytest.skip("the provider has no forget_selected; people are told that it can't forget")
+    memory = harness.manager(provider)
+    harness.say(memory, "quicksand", "session-gone")
+    harness.say(memory, "bedrock", "session-kept")
+    for session in ("session-gone", "session-kept"):
+        harness.deliver(memory, session)
+    for word in ("quicksand", "bedrock"):
+        harness.arrived(memory, word)
+    for key in ("once", "twice"):
+        forgetter = memory.forgetter
+        number = forgetter.forget(forgetter.select.by_conversation("session-gone"), key=key)
+        record = forgetter.wait(number, harness.patience)
+        assert record is not None
+        states = {each.state: each.note for each in record.providers}
+        assert "owed" not in states, f"not forgotten in {harness.patience:g} s: {states.get('owed')}"
+        assert "failed" not in states, f"it could not forget: {states.get('failed')}"
+        harness.until(
+            lambda: not harness.copies(memory, "quicksand"),
+            harness.case.settle_seconds,
+            "a forgotten conversation is still found",
+        )
+    assert harness.copies(memory, "bedrock"), "a conversation that was not forgotten is gone"

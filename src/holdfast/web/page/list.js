@@ -145,8 +145,9 @@ export class SessionList {
     this.put({ ...session, ...(await api("PATCH", `/sessions/${encodeURIComponent(session.id)}`, change)) });
   }
 
-  async delete(session) {
-    await api("DELETE", `/sessions/${encodeURIComponent(session.id)}`);
+  async delete(session, forgetMemory) {
+    const how = forgetMemory ? query({ forget_memory: true }) : "";
+    await api("DELETE", `/sessions/${encodeURIComponent(session.id)}${how}`);
     this.remove(session.root_id);
   }
 

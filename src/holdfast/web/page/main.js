@@ -244,12 +244,12 @@ class Page {
       this.go(made.id);
     });
 
-  remove = async (session) => {
+  remove = async (session, forgetMemory) => {
     await this.trying(async () => {
-      await this.list.delete(session);
+      await this.list.delete(session, forgetMemory);
       if (this.session?.state.rootId === session.root_id || this.session?.id === session.id) this.go(null);
       this.previous = null;
-      this.say("The conversation is deleted.");
+      this.say(forgetMemory ? "The conversation is deleted, and memory forgets it." : "The conversation is deleted.");
     });
   };
 

@@ -1,12 +1,14 @@
 // Owns the memory view: each provider's state and deliveries, the deliveries that were set aside, a search with
-// a way to forget, and the memories recalled for the last turn.
+// a way to forget, and the memories recalled for the last turn. `forget.js` forgets more at once.
 import { html, useEffect, useState } from "./lib/base.js";
+import { Forget, Forgotten, outcomeOf } from "./forget.js";
 import { Panel, Trouble, ago, count, useLoaded } from "./panel.js";
 import { api, query } from "./wire.js";
 
 export default function Memory({ page, session, close }) {
   const status = useLoaded(() => api("GET", "/memory"), []);
   const aside = useLoaded(() => api("GET", "/memory/set-aside"), []);
+  const forgotten = useLoaded(() => api("GET", "/memory/forgotten?limit=10"), []);
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === "visible" && status.again(), 5_000);
     return () => clearInterval(timer);
@@ -21,8 +23,10 @@ export default function Memory({ page, session, close }) {
     ${status.value && !providers.length && html`<p class="muted">No memory provider is in use.</p>`}
     <ul aria-label="Providers">${providers.map((each) => html`<${Provider} key=${each.name} provider=${each} />`)}</ul>
     <${SetAside} page=${page} found=${aside} again=${again} />
-    <${Search} page=${page} />
+    <${Search} page=${page} done=${forgotten.again} />
     <${Recalled} session=${session} />
+    <${Forget} page=${page} session=${session} done=${forgotten.again} />
+    <${Forgotten} page=${page} found=${forgotten} />
   </${Panel}>`;
 }
 
@@ -55,7 +59,7 @@ function SetAside({ page, found, again }) {
     )}</ul>`;
 }
 
-function Search({ page }) {
+function Search({ page, done }) {
   const [words, setWords] = useState("");
   const [gone, setGone] = useState([]);
   const [found, setFound] = useState(null);
@@ -84,9 +88,10 @@ function Search({ page }) {
   }, [words]);
   const forget = (each) =>
     page.trying(async () => {
-      await api("POST", "/memory/forget", { provider: each.provider, id: each.id });
+      const record = await api("POST", "/memory/forget", { provider: each.provider, id: each.id });
       setGone([...gone, `${each.provider}/${each.id}`]);
-      page.say("It is forgotten.");
+      page.say(outcomeOf(record));
+      done();
     });
   const left = (found ?? []).filter((each) => !gone.includes(`${each.provider}/${each.id}`));
   return html`<h3>Memories</h3>
@@ -97,7 +102,7 @@ function Search({ page }) {
     <ul aria-label="Found in memory">${left.map(
       (each) => html`<li key=${`${each.provider}/${each.id}`}>
       <p class="detail">${each.text}</p>
-      <div class="line"><small>${each.provider}</small>${each.id && html`<button type="button" class="quiet" onClick=${() => forget(each)}>Forget</button>`}</div>
+      <div class="line"><small>${each.provider}${each.at ? `, ${new Date(each.at).toLocaleDateString()}` : ""}${each.speaker ? `, ${each.speaker}` : ""}${each.used ? `, used ${each.used === 1 ? "once" : `${count(each.used)} times`}` : ""}</small>${each.id && html`<button type="button" class="quiet" onClick=${() => forget(each)}>Forget</button>`}</div>
     </li>`,
     )}</ul>`;
 }

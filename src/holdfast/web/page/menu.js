@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from "./lib/base.js";
 export function Menu({ page, session, rename, top, left }) {
   const box = useRef(null);
   const [sure, setSure] = useState(false);
+  const [forgetting, setForgetting] = useState(false);
   useEffect(() => box.current.querySelector("button").focus(), []);
   const run = (work) => async () => {
     page.closeMenu();
@@ -60,11 +61,12 @@ export function Menu({ page, session, rename, top, left }) {
       )}
       ${
         sure
-          ? item(
-              "Delete for good",
-              run(() => page.remove(session)),
-              "danger",
-            )
+          ? html`<button type="button" role="menuitemcheckbox" aria-checked=${forgetting} onClick=${() => setForgetting(!forgetting)}>${forgetting ? "☑" : "☐"} Memory forgets it too</button>
+              ${item(
+                "Delete for good",
+                run(() => page.remove(session, forgetting)),
+                "danger",
+              )}`
           : item("Delete…", () => setSure(true), "danger")
       }
     </div>`;

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
 from holdfast.memory.contract import ProviderStatus
-from holdfast.web.bodies import StrictBody
+from holdfast.memory.forget_selection import ForgetQuery
+from holdfast.web.bodies import Key, StrictBody
 from holdfast.web.contract import HostDep
 from holdfast.web.problems import error_responses
 from holdfast.web.views import StoreTime, View
@@ -67,6 +68,8 @@ class MemoryView(View):
     turn_id: str | None
     speaker: str
     at: Annotated[int | None, BeforeValidator(_milliseconds)] = Field(validation_alias="created")
+    shown: int = Field(description="how often it was recalled for a turn")
+    used: int = Field(description="how often an answer used it, as far as its words tell")
 
 
 class MemoryPage(BaseModel):
@@ -91,9 +94,79 @@ class SetAsidePage(BaseModel):
     next_after: int | None
 
 
-class ForgetBody(StrictBody):
+class MemoryName(StrictBody):
     provider: Annotated[str, Field(min_length=1, max_length=200)]
     id: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class SelectionBody(StrictBody):
+    """What to forget, in exactly one way; `provider` goes with `id` or with `words`."""
+
+    provider: Annotated[str, Field(max_length=200)] = ""
+    id: Annotated[str, Field(max_length=1000)] = Field(default="", description="one memory of `provider`")
+    memories: Annotated[tuple[MemoryName, ...], Field(max_length=1000)] = ()
+    words: Annotated[str, Field(max_length=1000)] = Field(
+        default="", description="every memory that has all of these words"
+    )
+    after: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        default=None, description="all since this moment, in milliseconds"
+    )
+    before: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        default=None, description="all before this moment"
+    )
+    session_id: Annotated[str, Field(max_length=200)] = Field(default="", description="all of a conversation")
+    person: Annotated[str, Field(max_length=200)] = Field(
+        default="", description="all turns in which a person spoke"
+    )
+
+    def query(self) -> ForgetQuery:
+        single = [(self.provider, self.id)] if self.id else []
+        return ForgetQuery(
+            words=self.words.strip(),
+            memories=(*single, *((each.provider, each.id) for each in self.memories)),
+            after=None if self.after is None else self.after / 1000,
+            before=None if self.before is None else self.before / 1000,
+            session_id=self.session_id,
+            person=self.person.strip(),
+            provider=self.provider,
+        )
+
+
+class ForgetBody(SelectionBody):
+    key: Key | None = Field(default=None, description="a second request with the same key is the same one")
+
+
+class SelectionView(BaseModel):
+    """What would be forgotten."""
+
+    kind: str = Field(description="memories, words, time, conversation or person")
+    turns: int = Field(description="how many turns")
+    memories: list[MemoryView] = Field(description="the single memories, when words or ids selected them")
+    not_searched: dict[str, str] = Field(description="why a provider could not be searched, by its name")
+
+
+class ForgottenInView(View):
+    """What one provider did."""
+
+    provider: str
+    state: str = Field(description="owed, done, unable or failed")
+    forgotten: int = Field(description="how many memories, documents or conversations it deleted")
+    note: str = Field(description="what it can't delete, or why it failed")
+
+
+class ForgettingView(View):
+    """The record of a forgetting, without its content."""
+
+    id: int
+    kind: str
+    turns: int
+    at: StoreTime = Field(validation_alias="requested")
+    providers: list[ForgottenInView]
+
+
+class ForgottenPage(BaseModel):
+    items: list[ForgettingView]
+    next_before: int | None
 
 
 @router.get("")
@@ -141,7 +214,42 @@ async def drop(host: HostDep, delivery_id: DeliveryId) -> None:
     await host.memory.drop(delivery_id)
 
 
-@router.post("/forget", status_code=204)
-async def forget(host: HostDep, body: ForgetBody) -> None:
-    """Delete one memory of a provider for good; the conversation itself is kept."""
-    await host.memory.forget(body.provider, body.id)
+@router.post("/forget/preview", responses=error_responses(404))
+async def preview(host: HostDep, body: SelectionBody) -> SelectionView:
+    """What `forget` would delete. Nothing is changed."""
+    found = await host.memory.select(body.query())
+    return SelectionView(
+        kind=found.kind,
+        turns=len(found.turns),
+        memories=[MemoryView.of(each) for each in found.memories],
+        not_searched=dict(found.not_searched),
+    )
+
+
+@router.post("/forget", responses=error_responses(404))
+async def forget(host: HostDep, body: ForgetBody) -> ForgettingView:
+    """Delete memories for good, in every provider; the conversation itself is kept.
+
+    The request is stored before it is carried out. The answer says how far each provider has come.
+    """
+    return ForgettingView.of(await host.memory.forget(body.query(), key=body.key))
+
+
+@router.get("/forgotten")
+async def forgotten(
+    host: HostDep,
+    before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> ForgottenPage:
+    """What was forgotten, newest first: when, how much and where, without its content."""
+    found = await host.memory.forgotten(before=before, limit=limit + 1)
+    return ForgottenPage(
+        items=[ForgettingView.of(each) for each in found[:limit]],
+        next_before=found[limit - 1].id if len(found) > limit else None,
+    )
+
+
+@router.post("/forgotten/{forgetting_id}/retry", status_code=204)
+async def retry_forgetting(host: HostDep, forgetting_id: DeliveryId) -> None:
+    """Try a forgetting again where it failed."""
+    await host.memory.retry_forgetting(forgetting_id)

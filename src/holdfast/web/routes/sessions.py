@@ -123,9 +123,12 @@ async def delete_session(
     force: Annotated[
         bool, Query(description="also delete waiting messages and deliveries to memory")
     ] = False,
+    forget_memory: Annotated[
+        bool, Query(description="also have every memory provider forget it; see `/api/memory/forgotten`")
+    ] = False,
 ) -> None:
     """Delete a whole conversation for good; branches that left it stay."""
-    await host.delete(session_id, force=force)
+    await host.delete(session_id, force=force, forget_memory=forget_memory)
 
 
 @router.post("/{session_id}/clear", status_code=201, responses=error_responses(404, 409, 422))

@@ -20,12 +20,14 @@ select session_id, seq, turn_id, role, content, extra, created, carried
   from messages where turn_id = :turn_id and carried = 0 order by id
 
 -- name: uncommitted_messages(session_id, through)
--- What was said in the completed turns that no boundary commit has covered, up to a generation or (null) all.
+-- What was said in the completed turns that no boundary commit has covered and nobody
+-- had forgotten, up to a generation or (null) all.
 select m.role, m.content, m.extra
   from turns t
   join sessions s on s.id = t.session_id
   join messages m on m.turn_id = t.id and m.carried = 0
  where t.session_id = :session_id and t.generation > s.committed_generation
+   and not exists (select 1 from forgotten_turns f where f.turn_id = t.id)
    and (cast(:through as bigint) is null or t.generation <= :through)
  order by t.generation, m.id
 

@@ -1,7 +1,8 @@
 -- name: enqueue_delivery(turn_id, provider)!
--- Only a completed turn is owed to memory, and to each provider once.
+-- Only a completed turn is owed to memory, and to each provider once. A forgotten one is not.
 insert into outbox (session_id, turn_id, provider, due, created)
 select session_id, id, :provider, store_now(), store_now() from turns where id = :turn_id and state = 'completed'
+   and not exists (select 1 from forgotten_turns f where f.turn_id = turns.id)
 on conflict (turn_id, provider) do nothing
 
 -- name: extend_claim(lease, lease_us)!

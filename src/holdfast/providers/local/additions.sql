@@ -1,0 +1,17 @@
+-- Tables that were added to the first schema. An earlier release ignores them and keeps them right.
+
+-- How often a passage was recalled for a turn, and how often the answer used it, as far as its words tell.
+create table if not exists passage_uses (
+    passage_id integer primary key,
+    shown      integer not null default 0 check (shown >= 0),
+    used       integer not null default 0 check (used >= 0),
+    last_used  integer
+) strict;
+
+create trigger if not exists passage_uses_removed after delete on passages begin
+    delete from passage_uses where passage_id = old.id;
+end;
+
+create trigger if not exists passage_uses_outdated after update of text on passages begin
+    delete from passage_uses where passage_id = old.id;
+end;
