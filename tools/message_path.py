@@ -40,6 +40,8 @@ PIECES = 20
 DEADLINE = 30.0
 ANSWER: list[str | float] = ["word ", 0] * PIECES
 STAND_INS = {"testing/scripted_model.py": "models", "testing/providers.py": "providers"}
+BY_TIME = {"SessionDB.run(save_partial)", "Outbox.next_due"}
+"""What happens only when time passes: a slow answer is saved in part, an idle lane looks when to wake."""
 SHARED = ("core", "process")
 """Rooms that every other room uses for data, time and threads: using them is no step of a message's way."""
 
@@ -49,8 +51,9 @@ A surface sends a message to a new session and reads the events until the answer
 delivered to a memory provider. Each row is a call from one room into another, listed once, where it happens
 first: {answer} until the conversation is at rest, and {delivery} for the delivery. `SessionDB.run` runs each
 change of the store as one transaction; the operation's name and file are given. Left out are `core`,
-`process` and the data in each room's `contract.py`, which all rooms use, reads of an attribute, and checks
-for interrupts from other processes. The scripted model and the recording provider stand for real ones.
+`process` and the data in each room's `contract.py`, which all rooms use, reads of an attribute, checks for
+interrupts from other processes, and what happens only when time passes (a slow answer is saved in part).
+The scripted model and the recording provider stand for real ones.
 
 A piece of the answer's text passes {generators} async generators: {names}.
 
@@ -102,7 +105,7 @@ class Recording:
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
             self.resumed[name] = self.resumed.get(name, 0) + 1
         source = _caller(frame)
-        if source is not None and source != room:
+        if source is not None and source != room and name not in BY_TIME:
             self.crossings.setdefault(Crossing(source, room, name, file, is_delivery))
         if name == "Outbox.mark_delivered":
             self.delivered.set()
