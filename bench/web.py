@@ -5,9 +5,11 @@ processes. The server has the defaults that users get, so it remembers each chat
 memory. `python -m bench.web` measures this alone.
 """
 
+import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -96,6 +98,8 @@ def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
                     rounds = 1 if scale is QUICK else ROUNDS
                     for row in _load_rows(server, model, chats, rounds):
                         yield replace(row, what=f"{row.what}{said}")
+                    if providers:
+                        yield _recall_row(home / "holdfast" / "holdfast.db", chats)
                     if chats == counts[-1] and not said:
                         yield from _page_rows(server)
 
@@ -172,6 +176,18 @@ def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[
     per_token = cpu / chats / TOKENS * 1_000_000
     yield Row(f"{chats} chats at once: CPU for each token", "", f"{number(per_token)} µs", "")
     yield Row(f"{chats} chats at once: memory for each chat", "", f"{number(max(0, grown) / chats)} KiB", "")
+
+
+def _recall_row(store: Path, chats: int) -> Row:
+    """How the recalls of all turns went, as each turn's record says."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+        kept = connection.execute("select timeline from turns where timeline is not null").fetchall()
+    notes = [each.get("note", "") for (text,) in kept for each in json.loads(text).get("recalled", ())]
+    by_text = sum(note.startswith("by full text") for note in notes)
+    by_nothing = sum(note.startswith("nothing") for note in notes)
+    whole = len(notes) - by_text - by_nothing
+    said = f"{whole} whole, {by_text} by full text alone, {by_nothing} none"
+    return Row(f"{chats} chats at once: recalls of all rounds", "", said, "")
 
 
 def _sizes(server: Server) -> tuple[int, int, int]:

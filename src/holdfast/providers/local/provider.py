@@ -40,7 +40,9 @@ from holdfast.providers.local.vector_builder import VectorBuilder
 from holdfast.providers.local.worker_client import RecallWorker, WorkerSpec
 
 MAX_FOUND = 20
-RECALL_SECONDS = 0.15
+VECTOR_SECONDS = 0.12
+"""A recall waits so long for the question's vector; after that it goes on by full text alone."""
+RECALL_SECONDS = 0.3
 """A turn waits so long for its recall; what is not found by then is left out."""
 SEARCH_SECONDS = 5.0
 """A person, or the agent by its tool, waits longer for a search."""
@@ -202,7 +204,7 @@ class LocalMemory(BatchProvider):
         recall = self._opened()[1]
         if self._worker is not None and recall.has_passages():
             return self._worker.ask(
-                {"query": query[:MAX_QUERY_LENGTH], "session": session_id},
+                {"query": query[:MAX_QUERY_LENGTH], "session": session_id, "vector_seconds": VECTOR_SECONDS},
                 RECALL_SECONDS,
                 partial(self._from_worker, query, session_id),
                 partial(self._without_worker, query, session_id),

@@ -101,6 +101,8 @@ class Worker:
             return {"late": True}
         is_crowded = self._questions.qsize() > CROWD
         vector_by = 0.0 if is_crowded else deadline - AFTER_EMBEDDING_SECONDS
+        if "vector_seconds" in request:
+            vector_by = min(vector_by, request["asked"] + request["vector_seconds"])
         with self._embedder.question(vector_by) as asked:
             if "limit" in request:
                 found = self._memory.search(

@@ -253,7 +253,8 @@ class RecallWorker:
                 self._numbers += 1
                 number = self._numbers
                 self._asked[number] = _Question(answer, read, fallback, now, now + seconds + GRACE_SECONDS)
-                line = json.dumps({"id": number, "deadline": now + seconds, **request}).encode() + b"\n"
+                times = {"asked": now, "deadline": now + seconds}
+                line = json.dumps({"id": number, **times, **request}).encode() + b"\n"
                 if self._process is None or not self._process.send(line):
                     del self._asked[number]
                     problem = ENDED
