@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from holdfast.agent.prompt import with_recalled
 from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate
@@ -42,7 +42,9 @@ def _system_tokens(system: str) -> int:
 
 
 def _tool_tokens(schema: ToolSchema) -> int:
-    return len(json.dumps(asdict(schema))) // BYTES_PER_TOKEN
+    # Every step of every turn counts all tools: `dataclasses.asdict` would copy each schema for it.
+    sent = {"name": schema.name, "description": schema.description, "parameters": dict(schema.parameters)}
+    return len(json.dumps(sent)) // BYTES_PER_TOKEN
 
 
 def weighed(

@@ -28,6 +28,8 @@ ANSWER_SECONDS = 5.0
 """Deadline of calls about the provider itself, such as `is_available` and `get_tool_schemas`."""
 WRITE_SECONDS = 60.0
 """Deadline of a delivery, a boundary hook and `initialize`."""
+FRESH_SECONDS = 1.0
+"""Conversations that begin within this time share one answer about the provider itself."""
 MAX_WAITING = 64
 
 
@@ -53,6 +55,9 @@ class ProviderGate:
         self._waiting: deque[tuple[RunningCall, Callable[[], None]]] = deque()
         self._current: RunningCall | None = None
         self._worker: threading.Thread | None = None
+
+    def now(self) -> float:
+        return self._clock.monotonic()
 
     # on the gate's own thread
 
@@ -184,7 +189,10 @@ class GatedProvider:
 
 
 class CachedAnswer(Generic[T]):
-    """A call that runs at most once at a time; its last answer is used while the provider is late."""
+    """A call that runs at most once at a time, and once a second.
+
+    Its last answer is used while the provider is late.
+    """
 
     def __init__(self, gate: ProviderGate, what: str, call: Callable[[], T], nothing: T) -> None:
         self._gate = gate
@@ -192,17 +200,25 @@ class CachedAnswer(Generic[T]):
         self._call = call
         self._lock = threading.Lock()  # guards the fields below
         self._pending: Future[T] | None = None
+        self._answered_at = 0.0
         self.last = nothing
 
     def ask(self, seconds: float) -> "Future[T]":
         """Start the call, or join the one that is running."""
         with self._lock:
+            if self._pending is not None and self._is_fresh(self._pending):
+                return self._pending
             if self._pending is None or self._pending.done():
                 self._pending = self._gate.submit(self._what, self._call, seconds)
                 self._pending.add_done_callback(self._keep)
             elif problem := self._gate.refusal():
                 return refused_answer(ProviderUnavailable(self._gate.name, problem=problem))
             return self._pending
+
+    def _is_fresh(self, answer: "Future[T]") -> bool:
+        if not answer.done() or answer.cancelled() or answer.exception() is not None:
+            return False
+        return self._gate.now() - self._answered_at < FRESH_SECONDS
 
     def latest(self, answer: "Future[T]") -> tuple[T, bool]:
         """The newest answer, and whether the provider is late with a new one."""
@@ -218,6 +234,7 @@ class CachedAnswer(Generic[T]):
             return
         if answer.exception() is None:
             self.last = answer.result()
+            self._answered_at = self._gate.now()
         elif not isinstance(answer.exception(), ProviderUnavailable):
             logger.warning(
                 "memory.provider_failed",

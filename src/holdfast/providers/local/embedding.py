@@ -6,6 +6,7 @@ it, `worker.py` runs the model in a process of its own; only there numpy and onn
 """
 
 import hashlib
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -116,7 +117,11 @@ def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
     options.enable_mem_pattern = False
     # On processors without int8 dot products the quick way would overflow.
     options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(on_int8_weights(weights), options, providers=["CPUExecutionProvider"])
+    # From a file, because a session that is given bytes holds on to them.
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(on_int8_weights(weights))
+        file.flush()
+        return onnxruntime.InferenceSession(file.name, options, providers=["CPUExecutionProvider"])
 
 
 def _pooled(session: Any, encoded: list[list[int]]) -> Any:  # noqa: ANN401 - see above

@@ -40,9 +40,9 @@ from holdfast.providers.local.vector_builder import VectorBuilder
 from holdfast.providers.local.worker_client import RecallWorker, WorkerSpec
 
 MAX_FOUND = 20
-VECTOR_SECONDS = 0.12
+VECTOR_SECONDS = 0.1
 """A recall waits so long for the question's vector; after that it goes on by full text alone."""
-RECALL_SECONDS = 0.3
+RECALL_SECONDS = 0.15
 """A turn waits so long for its recall; what is not found by then is left out."""
 SEARCH_SECONDS = 5.0
 """A person, or the agent by its tool, waits longer for a search."""

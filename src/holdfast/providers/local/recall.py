@@ -85,6 +85,7 @@ class HybridRecall:
         self._embedder = embedder
         self._index = index
         self._queries = store.queries
+        self._had_passages = False
 
     def search(
         self,
@@ -115,7 +116,10 @@ class HybridRecall:
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
     def has_passages(self) -> bool:
-        return bool(self._store.read(self._queries.has_passages))
+        """Whether there may be something to find. Once there was, the file is not asked again."""
+        if not self._had_passages:
+            self._had_passages = bool(self._store.read(self._queries.has_passages))
+        return self._had_passages
 
     def warm_up(self) -> None:
         """Load the model and the vectors, so that the first query doesn't wait for them."""

@@ -31,6 +31,8 @@ CROWD = 8
 # What is left to do once a question has its vector.
 AFTER_EMBEDDING_SECONDS = 0.03
 LOOK_SECONDS = 2.0
+# Turns come first: a recall that is late is left out.
+LOWER_PRIORITY = 10
 LOWEST_PRIORITY = 19
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 MMAP_THRESHOLD_BYTES = 1 << 20
@@ -144,6 +146,7 @@ def return_memory() -> None:
 
 def main(spec: dict[str, Any]) -> None:
     """Load what `spec` says, then serve until the program ends."""
+    os.nice(LOWER_PRIORITY)
     limit_memory()
     # Libraries may print to standard output, so lines for the program use a separate descriptor.
     responses = os.fdopen(os.dup(1), "wb")

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pickle
+import queue
 import select
 import subprocess
 import sys
@@ -33,7 +34,9 @@ BOOT = (
     "import json, sys; spec = json.loads(sys.stdin.buffer.readline()); sys.path[:] = spec['path'];"
     " from holdfast.providers.local.worker import main; main(spec)"
 )
-MAX_ASKED = 256
+MAX_ASKED = 64
+# Less than a pipe holds, so that a worker that reads is never taken for one that does not.
+BATCH_BYTES = 16_384
 # The worker answers by the deadline; what it sends is given this long to arrive.
 GRACE_SECONDS = 0.05
 # So many late questions are answered here at a time; it costs this process some milliseconds each.
@@ -189,6 +192,7 @@ class RecallWorker:
         self._is_ready = False
         self._asked: dict[int, _Question] = {}
         self._numbers = 0
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._heard = 0.0
         self._silent_since: float | None = None
         self._failures = 0
@@ -254,12 +258,7 @@ class RecallWorker:
                 number = self._numbers
                 self._asked[number] = _Question(answer, read, fallback, now, now + seconds + GRACE_SECONDS)
                 times = {"asked": now, "deadline": now + seconds}
-                line = json.dumps({"id": number, **times, **request}).encode() + b"\n"
-                if self._process is None or not self._process.send(line):
-                    del self._asked[number]
-                    problem = ENDED
-                elif len(self._asked) == 1:
-                    self._process.interrupt_wait()  # it waited for nothing until now
+                self._lines.put(json.dumps({"id": number, **times, **request}).encode() + b"\n")
         if problem:
             _resolve(answer, lambda: fallback(problem, problem != BUSY))
         return answer
@@ -303,11 +302,18 @@ class RecallWorker:
         problem = ""
         try:
             process = WorkerProcess(self._spec)
+            lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+            sender = threading.Thread(
+                target=_send_lines, args=(process, lines), name="local-memory-questions", daemon=True
+            )
+            sender.start()
             with self._changed:
-                self._process = process
+                self._process, self._lines = process, lines
                 if self._closed:
                     process.stop()
             problem = self._read_answers(process)
+            lines.put(None)
+            sender.join()
             problem = process.end() or problem
         except Exception as failure:
             logger.exception("memory.worker_failed")
@@ -390,6 +396,22 @@ class RecallWorker:
         for number, question in enumerate(questions):
             make = partial(question.fallback, why, number < MAX_FALLBACKS)
             _resolve(question.answer, make)
+
+
+def _send_lines(process: WorkerProcess, lines: "queue.SimpleQueue[bytes | None]") -> None:
+    """Send questions, those that came together at once, until None comes or the worker is gone.
+
+    A thread that asks makes no system call, after which it would wait for a busy interpreter.
+    """
+    while (line := lines.get()) is not None:
+        batch = bytearray(line)
+        while len(batch) < BATCH_BYTES and not lines.empty():
+            if (line := lines.get()) is None:
+                return
+            batch += line
+        if not process.send(bytes(batch)):
+            return
+        process.interrupt_wait()  # the reader looks at the new deadlines
 
 
 def _resolve(answer: "Future[Any]", make: Callable[[], Any]) -> None:
