@@ -37,7 +37,8 @@ from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, pas
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
-from holdfast.providers.local.worker_client import RecallWorker, WorkerSpec
+from holdfast.providers.local.worker_client import RecallWorker
+from holdfast.providers.local.worker_process import WorkerSpec
 
 MAX_FOUND = 20
 VECTOR_SECONDS = 0.1
