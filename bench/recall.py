@@ -185,7 +185,7 @@ def recall_lines(results: dict[str, list[Answered]]) -> Iterator[str]:
                 yield f"| {system}, {label} | {len(chosen)} | {shares} | {taken:.1f} |"
 
 
-def idea_tables(conversations: Sequence[dict[str, Any]]) -> Iterator[str]:
+def idea_tables(conversations: Sequence[dict[str, Any]], made_up: int) -> Iterator[str]:
     """What each idea for better recall gains, on these conversations and on made-up chats."""
     from bench.recall_ideas import idea_lines
     from bench.recall_noise import noise_lines
@@ -193,7 +193,7 @@ def idea_tables(conversations: Sequence[dict[str, Any]]) -> Iterator[str]:
 
     embed = EachOnce(MiniLM().embed)
     given, made = (
-        [Talk(raw, embed, spoken_at) for raw in chats] for chats in (conversations, made_chats(MADE_CHATS))
+        [Talk(raw, embed, spoken_at) for raw in chats] for chats in (conversations, made_chats(made_up))
     )
     say("measuring ideas")
     yield from idea_lines(given, made)
@@ -212,7 +212,7 @@ def page(path: Path, measured: Sequence[str]) -> str:
     return f"{above}{mark}\n\n" + "\n".join(measured) + "\n"
 
 
-def tables(data: Path, turns: int) -> Iterator[str]:
+def tables(data: Path, turns: int, made_up: int) -> Iterator[str]:
     """All that is measured."""
     if missing_packages():
         yield f"Embeddings were skipped: {', '.join(missing_packages())} not installed (extra: embeddings)."
@@ -225,7 +225,7 @@ def tables(data: Path, turns: int) -> Iterator[str]:
         yield f"Evidence recall was skipped: {data} has no conversations."
     if conversations and not missing_packages():
         yield ""
-        yield from idea_tables(conversations)
+        yield from idea_tables(conversations, made_up)
     if turns:
         yield ""
         yield from latency_lines(turns, say)
@@ -235,9 +235,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="a folder of conversations")
     parser.add_argument("--turns", type=int, default=100_000, help="turns for the latency; 0 leaves it out")
+    parser.add_argument("--chats", type=int, default=MADE_CHATS, help="made-up chats to try ideas on")
     parser.add_argument("--write", type=Path, help="a page of the docs to write the tables into")
     chosen = parser.parse_args(arguments)
-    measured = list(tables(chosen.data, chosen.turns))
+    measured = list(tables(chosen.data, chosen.turns, chosen.chats))
     print("\n".join(measured))
     if chosen.write:
         chosen.write.write_text(page(chosen.write, measured), encoding="utf-8")

@@ -32,7 +32,7 @@ CONVERSATION = {
 
 
 def run(checkout: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "bench.recall", "--turns", "0", *arguments]
+    command = [sys.executable, "-m", "bench.recall", "--turns", "0", "--chats", "1", *arguments]
     return subprocess.run(command, cwd=checkout, check=True, capture_output=True, text=True).stdout
 
 
