@@ -103,7 +103,7 @@ def _bonus(talk: Talk, question: int, way: Way) -> Array:
         bonus = bonus + way.time * talk.times
     if way.answer:
         own = sum((talk.word(each) for each in talk.words_of(question)), np.zeros(len(talk)))
-        asked = talk.question_shares * own / (own.max() or 1)
+        asked = talk.question_shares * own / (float(np.max(own)) or 1)
         bonus = bonus + way.answer * talk.around(asked, ((-1, 1.0),))
     return bonus
 
