@@ -158,10 +158,12 @@ def test_what_never_comes_is_left_out_with_one_thread_however_often_it_is_asked_
 
 @pytest.mark.clause("M10")
 def test_what_a_provider_said_before_stands_in_while_it_hangs() -> None:
-    memory, slow, gate = MemoryManager(drain_seconds=0.05), Describing("slow"), Gate()
+    clock, slow, gate = FakeClock(), Describing("slow"), Gate()
+    memory = MemoryManager(clock=clock, drain_seconds=0.05)
     memory.add_provider(slow)
     assert memory.system_prompt_block(30) == "slow is here"
     assert memory.handle_tool_call("slow_tool", {}) == "done"
+    clock.advance(1.0)  # an answer is shared for a second
     slow.gates = {"system_prompt_block": gate, "get_tool_schemas": gate}
     assert memory.system_prompt_block(0.05) == "slow is here"
     assert [each["name"] for each in memory.get_tool_schemas(0.05)] == ["slow_tool"]
