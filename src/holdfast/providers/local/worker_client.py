@@ -174,19 +174,12 @@ class RecallWorker:
         problem = ""
         try:
             process = WorkerProcess(self._spec)
-            lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-            sender = threading.Thread(
-                target=_send_lines, args=(process, lines), name="local-memory-questions", daemon=True
-            )
-            sender.start()
-            with self._changed:
-                self._process, self._lines = process, lines
-                if self._closed:
-                    process.stop()
-            problem = self._read_answers(process)
-            lines.put(None)
-            sender.join()
-            problem = process.end() or problem
+            try:
+                problem = self._use(process)
+            finally:
+                # Also after a line that can't be read: no process and no pipe is left behind.
+                ended = process.end()
+            problem = ended or problem
         except Exception as failure:
             logger.exception("memory.worker_failed")
             problem = f"{type(failure).__name__}: {failure}"
@@ -203,6 +196,23 @@ class RecallWorker:
                 self._not_before = self._clock.monotonic() + delay
                 logger.warning("memory.worker_ended", extra={"problem": problem, "again_in": delay})
         self._fall_back(lost, ENDED)
+
+    def _use(self, process: WorkerProcess) -> str:
+        """Send and read until the worker has ended; why it had to be ended, if so."""
+        lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        sender = threading.Thread(
+            target=_send_lines, args=(process, lines), name="local-memory-questions", daemon=True
+        )
+        sender.start()
+        try:
+            with self._changed:
+                self._process, self._lines = process, lines
+                if self._closed:
+                    process.stop()
+            return self._read_answers(process)
+        finally:
+            lines.put(None)
+            sender.join()
 
     def _read_answers(self, process: WorkerProcess) -> str:
         """Read until the worker has ended; why it had to be ended, if so."""
