@@ -1,0 +1,17 @@
+"""Fixtures of the gateway's tests: a store on each engine, on the real clock."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.sessions import SessionDB
+from tests.sessions.conftest import live_url, postgres
+
+__all__ = ["live_url", "postgres"]
+
+
+@pytest.fixture
+def db(live_url: str) -> Iterator[SessionDB]:
+    """A store that outlives every host."""
+    with SessionDB.open(live_url) as db:
+        yield db
