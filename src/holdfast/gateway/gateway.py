@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from holdfast.core.contract import Clock
@@ -39,6 +39,19 @@ class Gateway:
         finally:
             task.cancel()
             await asyncio.wait([task])
+
+    async def announce(self, say: Callable[[str], None]) -> None:
+        """Say of each account, once it is known, whether it is connected, and how a person begins."""
+
+        async def one(account: ChatAccount) -> None:
+            await account.answered.wait()
+            health = account.health
+            if health.state == "refused":
+                say(f"! {account.name}: {health.detail}")
+            elif health.identity is not None:
+                say(f"{account.name} is connected as {health.identity.name}. {health.identity.invite}")
+
+        await asyncio.gather(*map(one, self.accounts.values()))
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
