@@ -98,6 +98,8 @@ class Chats:
         self.chats: dict[int, Chat] = {}
         self.files: dict[str, bytes] = {}
         self.files_by_path: dict[str, bytes] = {}
+        self.says_size = True
+        """Whether `getFile` gives the size, which is optional."""
         self.open_presses: set[str] = set()
         self.notes: dict[str, str] = {}
         self.commands: list[dict[str, str]] = []
@@ -177,12 +179,9 @@ class Chats:
         if len(content) > MAX_DOWNLOAD:
             raise ApiError(400, "Bad Request: file is too big")
         file_id = parameters["file_id"]
-        return {
-            "file_id": file_id,
-            "file_unique_id": f"u-{file_id}",
-            "file_size": len(content),
-            "file_path": f"documents/{file_id}",
-        }
+        size = {"file_size": len(content)} if self.says_size else {}
+        found = {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_path": f"documents/{file_id}"}
+        return {**found, **size}
 
     def set_commands(self, parameters: Parameters) -> bool:
         self.commands = parameters["commands"]

@@ -1,5 +1,6 @@
 """Telegram as a `ChatPlatform`: the people who talk with the bot, on the server beside it."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +33,7 @@ class TelegramPlatform:
         await self.server.start()
 
     async def close(self) -> None:
-        for adapter in self._adapters:
-            await adapter.close()
+        await asyncio.gather(*(adapter.close() for adapter in self._adapters))
         await self.server.close()
 
     def adapter(self) -> TelegramAdapter:

@@ -69,6 +69,10 @@ class UpdateQueue:
     def unconfirmed(self) -> list[int]:
         return sorted(self._waiting)
 
+    @property
+    def waiting(self) -> list[Update]:
+        return [self._waiting[number] for number in self.unconfirmed]
+
     def put(self, update: Mapping[str, Any]) -> int:
         number = self._next
         self._next += 1

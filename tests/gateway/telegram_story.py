@@ -35,6 +35,16 @@ def played(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     return test
 
 
+def told(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test that only tells what people do; the server is not started."""
+
+    @functools.wraps(story)
+    def test(*args: P.args, **fixtures: P.kwargs) -> None:
+        run(story(*args, **fixtures))
+
+    return test
+
+
 class Reader:
     """Reads batches as the gateway does: it asks for the next one only when it has kept the last."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -10,19 +9,11 @@ import pytest
 from holdfast.core.clock import SystemClock
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.telegram import TelegramAdapter
-from holdfast.gateway.contract import Incoming, NotTaken, SignInRefused, TakenElsewhere, Unreachable
+from holdfast.gateway.contract import NotTaken, SignInRefused, TakenElsewhere, Unreachable
 from tests.gateway.telegram_chats import ApiError
 from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_server import FIRST_UPDATE, TOKEN
 from tests.gateway.telegram_story import Reader, cursors_of_now, played
-
-
-async def one_event(platform: TelegramPlatform) -> Incoming:
-    """The one event that waits for the bot."""
-    async with aclosing(platform.adapter().receive({"": "0"})) as batches:
-        batch = await anext(batches)
-    (event,) = batch.events
-    return event
 
 
 @played
