@@ -92,7 +92,7 @@ class Chats:
             "first_name": "Holdfast",
             "username": "Holdfast_Bot",
             "can_join_groups": True,
-            "can_read_all_group_messages": False,
+            "can_read_all_group_messages": True,
             "supports_inline_queries": False,
         }
         self.chats: dict[int, Chat] = {}

@@ -6,6 +6,7 @@ with 409 when another begins, and fails on demand. `telegram_platform.py` has th
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,16 +35,29 @@ Update = dict[str, Any]
 
 @dataclass(slots=True)
 class RateLimit:
-    """How many calls that send or edit are taken; more are answered with 429."""
+    """How many calls that send or edit are taken; more are answered with 429. A limit of 0 is none."""
 
     chat_seconds: float = 0.0
-    last: dict[str, float] = field(default_factory=dict)
+    account_per_second: int = 0
+    group_per_minute: int = 0
+    refused: int = 0
+    taken: dict[str, list[float]] = field(default_factory=dict)
 
     def check(self, chat: str) -> None:
+        """Count a call for this chat, or refuse it."""
         now = time.monotonic()
-        if now - self.last.get(chat, -self.chat_seconds) < self.chat_seconds:
-            raise too_many_requests(1)
-        self.last[chat] = now
+        windows = [
+            (f"chat {chat}", 1 if self.chat_seconds else 0, self.chat_seconds),
+            ("account", self.account_per_second, 1.0),
+            (f"group {chat}", self.group_per_minute if chat.startswith("-") else 0, 60.0),
+        ]
+        for name, most, seconds in windows:
+            recent = self.taken[name] = [each for each in self.taken.get(name, []) if each > now - seconds]
+            if most and len(recent) >= most:
+                self.refused += 1
+                raise too_many_requests(math.ceil(recent[-most] + seconds - now) or 1)
+        for name, _, _ in windows:
+            self.taken[name].append(now)
 
 
 def too_many_requests(seconds: int) -> ApiError:
@@ -161,6 +175,7 @@ class TelegramServer:
         self.chats = Chats()
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.rate = RateLimit()
+        self.downloads = 0
         self._faults: list[Fault] = []
         self._status_faults: dict[str, ApiError] = {}
         self._runner: web.AppRunner | None = None
@@ -241,6 +256,7 @@ class TelegramServer:
         return methods[method](parameters)
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
+        self.downloads += 1
         content = self.chats.files_by_path.get(request.match_info["path"])
         if request.match_info["token"] != TOKEN or content is None:
             return web.json_response(ApiError(404, "Not Found").body, status=404)

@@ -233,6 +233,8 @@ async def test_a_file_larger_than_allowed_is_refused(
     adapter = platform.adapter()
     with pytest.raises(FileTooLarge):
         await adapter.download(file, tmp_path / "got", 299_999)
+    assert not (tmp_path / "got").exists()
+    assert platform.server.downloads == (0 if says_size else 1)
     await adapter.download(file, tmp_path / "got", 300_000)
 
 
@@ -263,3 +265,4 @@ async def test_a_download_that_breaks_shows_no_token(platform: TelegramPlatform,
         await platform.adapter().download(file, tmp_path / "got", MOST)
     assert TOKEN not in str(broken.value)
     assert broken.value.__cause__ is None
+    assert not (tmp_path / "got").exists()

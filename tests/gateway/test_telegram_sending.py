@@ -21,6 +21,7 @@ from holdfast.gateway.contract import (
 from holdfast.testing.chat_platform import ChatPlatform, Fault, SeenMessage
 from tests.gateway.telegram_chats import ApiError
 from tests.gateway.telegram_platform import TelegramPlatform
+from tests.gateway.telegram_server import RateLimit
 from tests.gateway.telegram_story import played
 
 KEY = "a-key"
@@ -44,6 +45,7 @@ async def test_markdown_arrives_as_text_with_telegrams_marks(platform: TelegramP
     seen = await only_message(platform, ada)
     assert (seen.id, seen.text, seen.by_bot) == (number, "a < b", True)
     assert platform.chat(ada).sources[int(number)] == "<b>a</b> &lt; <code>b</code>"
+    assert platform.server.calls[-1][1]["link_preview_options"] == {"is_disabled": True}
 
 
 @played
@@ -297,16 +299,24 @@ async def test_a_chat_without_the_bot_refuses(platform: TelegramPlatform) -> Non
         await adapter.send(Route(Place("5")), Outgoing("hello"), KEY)
 
 
+@pytest.mark.parametrize(
+    "rate",
+    [RateLimit(chat_seconds=3600.0), RateLimit(account_per_second=2), RateLimit(group_per_minute=1)],
+    ids=["chat", "account", "group"],
+)
 @played
-async def test_telegrams_pace_is_told_with_its_seconds(platform: TelegramPlatform) -> None:
-    ada, bo = await platform.direct("Ada"), await platform.direct("Bo")
+async def test_telegrams_pace_is_told_with_its_seconds(platform: TelegramPlatform, rate: RateLimit) -> None:
+    group, ada = await platform.group(["Ada"]), await platform.direct("Ada")
     adapter = platform.adapter()
-    platform.server.rate.chat_seconds = 3600.0
-    await adapter.send(Route(ada), Outgoing("one"), KEY)
+    platform.server.rate = rate
+    await adapter.send(Route(group), Outgoing("one"), KEY)
+    await adapter.send(Route(ada), Outgoing("another chat"), KEY)
     with pytest.raises(SlowDown) as slow:
-        await adapter.send(Route(ada), Outgoing("two"), KEY)
-    assert (slow.value.seconds, slow.value.whole_account) == (1, False)
-    await adapter.send(Route(bo), Outgoing("another chat"), KEY)
+        await adapter.send(Route(group), Outgoing("two"), KEY)
+    assert slow.value.seconds >= 1
+    assert not slow.value.whole_account
+    assert rate.refused == 1
+    assert (await only_message(platform, group)).text == "one"
 
 
 @played

@@ -213,6 +213,7 @@ class TelegramAdapter:
         loop = asyncio.get_running_loop()
         output = await loop.run_in_executor(None, target.open, "wb")
         size = 0
+        is_whole = False
         try:
             async with aclosing(self._client.content(found.file_path)) as chunks:
                 async for chunk in chunks:
@@ -220,8 +221,11 @@ class TelegramAdapter:
                     if size > most:
                         raise FileTooLarge(f"{file.name} has more than {most} bytes")
                     await loop.run_in_executor(None, output.write, chunk)
+            is_whole = True
         finally:
             await loop.run_in_executor(None, output.close)
+            if not is_whole:
+                await loop.run_in_executor(None, target.unlink)
 
     async def history(self, place: Place, before: str, most: int) -> Sequence[Incoming]:  # noqa: ARG002
         return ()
