@@ -1,10 +1,11 @@
-"""Fixtures of the gateway's tests: a store on each engine, on the real clock."""
+"""Fixtures of the gateway's tests: a store on each engine on the real clock, and the platforms."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from holdfast.sessions import SessionDB
+from tests.gateway.telegram_platform import TelegramPlatform
 from tests.sessions.conftest import live_url, postgres
 
 __all__ = ["live_url", "postgres"]
@@ -15,3 +16,9 @@ def db(live_url: str) -> Iterator[SessionDB]:
     """A store that outlives every host."""
     with SessionDB.open(live_url) as db:
         yield db
+
+
+@pytest.fixture
+def platform() -> TelegramPlatform:
+    """Telegram, not started yet."""
+    return TelegramPlatform()
