@@ -47,6 +47,9 @@ class DiscordPlatform:
         """While it is not set, calls for the messages of a channel wait."""
         self.history_gate.set()
         self.history_asked = asyncio.Event()
+        self.history_faults: list[web.Response] = []
+        """Answers to the next calls for the messages of a channel."""
+        self.shards = 1
         self.interaction_answered = asyncio.Event()
         self._interactions: dict[str, str] = {}
         self._typing: dict[str, float] = {}
@@ -86,6 +89,7 @@ class DiscordPlatform:
 
     async def close(self) -> None:
         self.history_gate.set()
+        self.sessions.hello_gate.set()
         await self.sessions.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -221,9 +225,9 @@ class DiscordPlatform:
         return response or web.Response()
 
     async def _gateway(self, request: web.Request) -> web.Response:
-        limit = {"total": 1000, "remaining": 999, "reset_after": 1000, "max_concurrency": 1}
+        limit = {"total": 1000, "remaining": 999, "reset_after": 1000, "max_concurrency": self.shards}
         url = f"ws://{request.host}/gateway"
-        return answer(200, {"url": url, "shards": 1, "session_start_limit": limit})
+        return answer(200, {"url": url, "shards": self.shards, "session_start_limit": limit})
 
     async def _me(self, request: web.Request) -> web.Response:
         return answer(200, self.world.bot)
@@ -242,6 +246,8 @@ class DiscordPlatform:
     async def _history(self, request: web.Request) -> web.Response:
         page = self.world.page(request.match_info["channel"], request.query)
         self.history_asked.set()
+        if self.history_faults:
+            return self.history_faults.pop(0)
         await self.history_gate.wait()
         return answer(200, page)
 

@@ -60,7 +60,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions of the bot. `allowed_intents` is what its page at Discord has switched on."""
+    """All sessions of the bot. `has_message_content` is a switch on its page at Discord."""
 
     def __init__(self, world: World, token: str) -> None:
         self.has_message_content = True
@@ -69,8 +69,12 @@ class Sessions:
         self.identified = 0
         self.resumed = 0
         self.heartbeats = 0
-        self.handshake = asyncio.Event()
-        """Set when a client has got its READY or RESUMED."""
+        self.hello_gate = asyncio.Event()
+        """While it is not set, a new connection gets no greeting."""
+        self.hello_gate.set()
+        self.connected = asyncio.Event()
+        self.left = asyncio.Event()
+        """Set when a connection has ended."""
         self._world = world
         self._token = token
         self._reordered: list[tuple[str, Json]] | None = None
@@ -81,7 +85,9 @@ class Sessions:
         is_stream = request.query.get("compress") == "zlib-stream"
         connection = Connection(socket, request, zlib.compressobj() if is_stream else None)
         self.connections.add(connection)
+        self.connected.set()
         try:
+            await self.hello_gate.wait()
             await connection.send({"op": HELLO, "d": {"heartbeat_interval": 41_250}})
             async for frame in socket:
                 if frame.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
@@ -90,6 +96,7 @@ class Sessions:
             pass
         finally:
             self.connections.discard(connection)
+            self.left.set()
         return socket
 
     async def dispatch(self, name: str, payload: Json) -> None:
@@ -124,7 +131,6 @@ class Sessions:
 
     async def kick(self, code: int | None = None) -> None:
         """Break every connection: without a code as a broken line does."""
-        self.handshake.clear()
         for connection in list(self.connections):
             if code is None:
                 connection.abort()
@@ -168,7 +174,6 @@ class Sessions:
             "shard": asked.get("shard", [0, 1]),
         }
         await session.dispatch("READY", ready)
-        self.handshake.set()
 
     async def _resume(self, connection: Connection, asked: Json) -> None:
         session = self.sessions.get(asked["session_id"])
@@ -180,4 +185,3 @@ class Sessions:
         for sequence in range(asked["seq"] + 1, len(session.events) + 1):
             await session.send(sequence)
         await session.dispatch("RESUMED", {})
-        self.handshake.set()

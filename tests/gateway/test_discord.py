@@ -6,7 +6,7 @@ from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.discord import DiscordAdapter
 from holdfast.gateway.contract import Place, SignInRefused, Unreachable
 from tests.gateway.discord_reader import StoringReader, reading, route, run, text
-from tests.gateway.discord_server import DiscordPlatform
+from tests.gateway.discord_server import DiscordPlatform, answer, too_many
 
 
 def test_a_message_says_who_where_and_when() -> None:
@@ -22,6 +22,7 @@ def test_a_message_says_who_where_and_when() -> None:
         assert not event.sender.is_bot
         assert event.sent // 1000 == (int(own) >> 22) + 1_420_070_400_000
         assert reader.cursors == {place.chat: own}
+        assert platform.sessions.heartbeats > 0
 
     run(story)
 
@@ -35,10 +36,10 @@ def test_in_a_group_the_bot_is_named_or_answered() -> None:
             await platform.say(place, "ann", "are you there?", mention=True)
             await platform.say(place, "bob", "please do", reply_to=sent)
             await platform.say(place, "bob", "no, you", reply_to=first)
-            plain, mention, answer, other = await reader.received(4)
+            plain, mention, reply, other = await reader.received(4)
         assert (plain.text, plain.is_mention, plain.is_direct) == ("ask @bob", False, False)
         assert (mention.text, mention.is_mention, mention.chat_title) == ("are you there?", True, "talk")
-        assert (answer.is_mention, answer.reply_to, answer.quoted) == (True, sent, "I can help")
+        assert (reply.is_mention, reply.reply_to, reply.quoted) == (True, sent, "I can help")
         assert (other.is_mention, other.reply_to, other.quoted) == (False, first, plain_quote(platform))
 
     def plain_quote(platform: DiscordPlatform) -> str:
@@ -257,6 +258,59 @@ def test_a_channel_that_is_gone_does_not_stop_the_catch_up() -> None:
         async with reading(platform, {"4711": "1", place.chat: "1"}) as reader:
             pass
         assert reader.cursors["4711"] == "1"
+
+    run(story)
+
+
+def test_slow_down_during_the_catch_up_is_waited_for() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        places = [await platform.direct(f"person{number}") for number in range(20)]
+        said = [await platform.say(place, "ann", "missed") for place in places]
+        platform.history_faults = [too_many(is_global=False), too_many(is_global=True)]
+        async with reading(platform, {place.chat: "1" for place in places}) as reader:
+            assert reader.cursors == dict(zip([place.chat for place in places], said, strict=True))
+        assert (len(reader.events), reader.breaks) == (20, 0)
+
+    run(story)
+
+
+def test_a_page_that_breaks_off_is_asked_for_again() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.direct("ann")
+        await platform.say(place, "ann", "missed")
+        platform.history_faults = [answer(502, {"message": "Bad Gateway"})]
+        async with reading(platform, {place.chat: "1"}) as reader:
+            assert (reader.texts, reader.breaks) == (["missed"], 1)
+        assert platform.sessions.identified == 1
+
+    run(story)
+
+
+def test_a_large_bot_has_several_connections() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        platform.shards = 2
+        place = await platform.direct("ann")
+        async with reading(platform) as reader:
+            await platform.say(place, "ann", "hello")
+            await reader.received(1)
+            await platform.say(place, "ann", "again")
+            await reader.received(2)
+        assert reader.texts == ["hello", "again"]
+        assert platform.sessions.identified == 2
+
+    run(story)
+
+
+def test_an_adapter_that_is_closed_while_it_connects_does_not_sign_in_later() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        platform.sessions.hello_gate.clear()
+        reader = StoringReader(platform.adapter())
+        await platform.sessions.connected.wait()
+        await reader.stop()
+        platform.sessions.hello_gate.set()
+        await platform.sessions.left.wait()
+        assert platform.sessions.identified == 0
+        assert platform.sessions.connections == set()
 
     run(story)
 

@@ -83,6 +83,8 @@ def test_a_key_that_discord_forgot_is_found_in_the_history() -> None:
         (sent, _) = await platform.messages(place)
         assert await restarted.find_sent(route(place), "key") == sent.id
         assert await restarted.find_sent(route(place), "another key") is None
+        await restarted.delete(route(place), sent.id)
+        assert await restarted.find_sent(route(place), "key") is None, "a person's copy is not ours"
         assert copied.startswith("see https://example.org/a ")
         await restarted.close()
 

@@ -59,6 +59,8 @@ T = TypeVar("T")
 MESSAGE = "MESSAGE_CREATE"
 NOT_FOUND = 404
 PAGE = 100
+CHANNELS_AT_ONCE = 8
+MOST_CHANNELS_KNOWN = 10_000
 MAX_PATIENCE_SECONDS = 60.0
 BUTTONS_A_ROW = 5
 MAX_LABEL = 80
@@ -239,23 +241,28 @@ class DiscordAdapter:
         return self._socket
 
     async def _catch_up(self, order: LiveOrder) -> AsyncIterator[Batch]:
-        """The messages after each channel's cursor, by pages; a channel that is closed to us is left out."""
-        for channel_id, cursor in order.known():
-            after = cursor
-            while True:
-                try:
-                    page = await self._patiently(partial(self._page, channel_id, after=after, limit=PAGE))
-                except DiscordRefused as refused:
-                    logger.info("discord.channel_left", extra={"channel": channel_id, "cause": str(refused)})
-                    break
-                if page:
-                    after = int(page[-1]["id"])
-                    order.caught_up_to(channel_id, after)
+        """The messages after each channel's cursor, by pages; several channels are asked at once."""
+        known = order.known()
+        for start in range(0, len(known), CHANNELS_AT_ONCE):
+            some = known[start : start + CHANNELS_AT_ONCE]
+            firsts = await asyncio.gather(*(self._missed(*one) for one in some))
+            for (channel, _), first in zip(some, firsts, strict=True):
+                page = first
+                while page:
+                    last = int(page[-1]["id"])
+                    order.caught_up_to(channel, last)
                     events = [await self._message(message) for message in page]
                     found = tuple(event for event in events if event is not None)
-                    yield Batch(found, {channel_id: str(after)}, caught_up=False)
-                if len(page) < PAGE:
-                    break
+                    yield Batch(found, {channel: str(last)}, caught_up=False)
+                    page = await self._missed(channel, last) if len(page) == PAGE else []
+
+    async def _missed(self, channel: str, after: int) -> list[Payload]:
+        """A page of what came after this message; nothing where the channel is closed to us."""
+        try:
+            return await self._patiently(partial(self._page, channel, after=after, limit=PAGE))
+        except DiscordRefused as refused:
+            logger.info("discord.channel_left", extra={"channel": channel, "cause": str(refused)})
+            return []
 
     async def _live_batch(self, held: Sequence[Held], order: LiveOrder) -> Batch:
         events: list[Incoming] = []
@@ -319,6 +326,8 @@ class DiscordAdapter:
                 payload = await self._patiently(partial(self._api.call, "GET", f"/channels/{channel_id}"))
             except DiscordRefused:
                 return Channel(Place(channel_id))
+            if len(self._channels) >= MOST_CHANNELS_KNOWN:
+                self._channels.clear()
             self._channels[channel_id] = read_channel(payload)
         return self._channels[channel_id]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 
+from holdfast import __version__
 from holdfast.core.secret import Secret
 from holdfast.gateway.contract import (
     FileTooLarge,
@@ -26,7 +27,8 @@ from holdfast.gateway.contract import (
 from holdfast.process.http_transport import direct_transport
 
 API_URL = "https://discord.com/api/v10"
-USER_AGENT = "DiscordBot (https://github.com/holdfast-agent/holdfast, 0.2)"
+# Discord wants this form: an address and a version.
+USER_AGENT = f"DiscordBot (https://pypi.org/project/holdfast-agent, {__version__})"
 TIMEOUT_SECONDS = 30.0
 DEFAULT_WAIT_SECONDS = 5.0
 

@@ -60,16 +60,22 @@ def read_message(payload: Payload, channel: Channel, me: str) -> Incoming | None
 
 def read_interaction(payload: Payload, channel: Channel) -> Incoming | None:
     """A pressed button, or a command that was chosen from the list."""
-    person = (payload.get("member") or payload)["user"]
-    data = payload.get("data") or {}
-    kind = payload["type"]
-    if kind not in {COMMAND, PRESS}:
+    if payload.get("type") not in {COMMAND, PRESS}:
         return None
-    is_press = kind == PRESS
+    try:
+        return _interaction(payload, channel)
+    except (KeyError, TypeError, ValueError):
+        logger.exception("discord.unreadable", extra={"interaction": payload.get("id")})
+        return None
+
+
+def _interaction(payload: Payload, channel: Channel) -> Incoming:
+    data = payload["data"]
+    is_press = payload["type"] == PRESS
     return Incoming(
         id=str(payload["id"]),
         place=channel.place,
-        sender=_sender(person),
+        sender=_sender((payload.get("member") or payload)["user"]),
         sent=sent_at(payload["id"]),
         kind="press" if is_press else "message",
         text=data["custom_id"] if is_press else _command(data),
