@@ -68,17 +68,17 @@ class StoringReader:
     async def _store(self, source: AsyncGenerator[Batch, None]) -> None:
         async for batch in source:
             self.cursors |= batch.cursors
+            self.batches.append(batch)
             await batch.acknowledge()
             async with self._changed:
-                self.batches.append(batch)
                 self._changed.notify_all()
 
 
-def run(story: Callable[[DiscordPlatform], Awaitable[T]]) -> T:
+def run(story: Callable[[DiscordPlatform], Awaitable[T]], seconds: float = DEADLINE_SECONDS) -> T:
     """Run a test's story on a platform of its own, under a deadline."""
 
     async def bounded() -> T:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(seconds):
             platform = DiscordPlatform()
             await platform.start()
             try:

@@ -94,8 +94,9 @@ class DiscordPlatform:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def adapter(self) -> DiscordAdapter:
-        return DiscordAdapter(Secret(self.token), api_url=f"{self.url}/api/v10")
+    def adapter(self, connect_seconds: float = 60.0) -> DiscordAdapter:
+        api_url = f"{self.url}/api/v10"
+        return DiscordAdapter(Secret(self.token), api_url=api_url, connect_seconds=connect_seconds)
 
     async def direct(self, person: str) -> Place:
         user = self.world.user(person)

@@ -9,7 +9,8 @@ from aiohttp import WSMsgType, web
 
 from tests.gateway.discord_world import Json, World
 
-DISPATCH, HEARTBEAT, IDENTIFY, RESUME, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 9, 10, 11
+DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT = 0, 1, 2, 6, 7
+INVALID_SESSION, HELLO, HEARTBEAT_ACK = 9, 10, 11
 AUTHENTICATION_FAILED, DISALLOWED_INTENTS = 4004, 4014
 MESSAGE_CONTENT = 1 << 15
 GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES = 1, 1 << 9, 1 << 12
@@ -136,6 +137,11 @@ class Sessions:
                 connection.abort()
             else:
                 await connection.socket.close(code=code)
+
+    async def ask_to_reconnect(self) -> None:
+        """As Discord does every few hours, to empty a host."""
+        for connection in list(self.connections):
+            await connection.send({"op": RECONNECT, "d": None})
 
     def forget(self) -> None:
         """No session can be resumed any more."""

@@ -146,13 +146,14 @@ def test_live_messages_wait_for_the_end_of_the_catch_up() -> None:
     run(story)
 
 
-def test_after_a_broken_connection_the_session_is_resumed_and_nothing_is_missing() -> None:
+@pytest.mark.parametrize("how", ["the line breaks", "Discord asks for it"])
+def test_after_a_broken_connection_the_session_is_resumed_and_nothing_is_missing(how: str) -> None:
     async def story(platform: DiscordPlatform) -> None:
         place, new = await platform.direct("ann"), await platform.direct("bob")
         async with reading(platform) as reader:
             await platform.say(place, "ann", "one")
             await reader.received(1)
-            await platform.kick()
+            await (platform.kick if how == "the line breaks" else platform.sessions.ask_to_reconnect)()
             await platform.say(place, "ann", "two")
             await platform.say(new, "bob", "a first word while the line was down")
             await reader.received(3)
@@ -281,6 +282,19 @@ def test_a_page_that_breaks_off_is_asked_for_again() -> None:
         platform.history_faults = [answer(502, {"message": "Bad Gateway"})]
         async with reading(platform, {place.chat: "1"}) as reader:
             assert (reader.texts, reader.breaks) == (["missed"], 1)
+        assert platform.sessions.identified == 1
+
+    run(story)
+
+
+def test_a_gateway_that_does_not_answer_is_said_and_waited_for_later() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        platform.sessions.hello_gate.clear()
+        reader = StoringReader(platform.adapter(connect_seconds=0.2))
+        await reader.until(lambda: reader.breaks >= 2)
+        platform.sessions.hello_gate.set()
+        await reader.caught_up()
+        await reader.stop()
         assert platform.sessions.identified == 1
 
     run(story)

@@ -91,6 +91,19 @@ def test_a_key_that_discord_forgot_is_found_in_the_history() -> None:
     run(story)
 
 
+def test_a_sent_message_is_found_behind_many_others() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.group(["ann"])
+        adapter = platform.adapter()
+        sent = await adapter.send(route(place), text("hello"), "key")
+        for number in range(450):
+            await platform.say(place, "ann", str(number))
+        assert await adapter.find_sent(route(place), "key") == sent
+        await adapter.close()
+
+    run(story)
+
+
 def test_the_largest_message_fits() -> None:
     async def story(platform: DiscordPlatform) -> None:
         place = await platform.direct("ann")

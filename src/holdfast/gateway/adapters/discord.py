@@ -31,7 +31,7 @@ from holdfast.gateway.adapters.discord_markup import (
     to_discord,
 )
 from holdfast.gateway.adapters.discord_order import LiveOrder
-from holdfast.gateway.adapters.discord_socket import INTENT_HINT, DiscordSocket, Held
+from holdfast.gateway.adapters.discord_socket import CONNECT_SECONDS, INTENT_HINT, DiscordSocket, Held
 from holdfast.gateway.contract import (
     AdapterTraits,
     Batch,
@@ -59,6 +59,7 @@ T = TypeVar("T")
 MESSAGE = "MESSAGE_CREATE"
 NOT_FOUND = 404
 PAGE = 100
+PAGES_TO_SEARCH = 5
 CHANNELS_AT_ONCE = 8
 MOST_CHANNELS_KNOWN = 10_000
 MAX_PATIENCE_SECONDS = 60.0
@@ -96,8 +97,11 @@ class DiscordAdapter:
         has_history=True,
     )
 
-    def __init__(self, token: Secret, *, api_url: str = API_URL) -> None:
+    def __init__(
+        self, token: Secret, *, api_url: str = API_URL, connect_seconds: float = CONNECT_SECONDS
+    ) -> None:
         self._token = token
+        self._connect_seconds = connect_seconds
         self._api = DiscordApi(token, api_url)
         self._socket: DiscordSocket | None = None
         self._me = ""
@@ -155,12 +159,17 @@ class DiscordAdapter:
     async def find_sent(self, route: Route, key: str) -> str | None:
         """Discord forgets a nonce after some minutes, so the mark in the text counts too."""
         await self._ensure_connected()
-        page = await self._page(_channel_id(route.place), limit=PAGE)
-        for message in page:
-            is_ours = str(message["author"]["id"]) == self._me
-            has_key = message.get("nonce") == nonce(key) or message["content"].endswith(mark(key).strip())
-            if is_ours and has_key:
-                return str(message["id"])
+        before: dict[str, str | int] = {}
+        for _ in range(PAGES_TO_SEARCH):
+            page = await self._page(_channel_id(route.place), limit=PAGE, **before)
+            for message in page:
+                is_ours = str(message["author"]["id"]) == self._me
+                has_key = message.get("nonce") == nonce(key) or message["content"].endswith(mark(key).strip())
+                if is_ours and has_key:
+                    return str(message["id"])
+            if len(page) < PAGE:
+                break
+            before = {"before": page[0]["id"]}
         return None
 
     async def edit(self, route: Route, message_id: str, message: Outgoing) -> None:
@@ -237,7 +246,7 @@ class DiscordAdapter:
     async def _open_socket(self) -> DiscordSocket:
         await self._ensure_connected()
         if self._socket is None:
-            self._socket = DiscordSocket(self._token, self._api, self._application)
+            self._socket = DiscordSocket(self._token, self._api, self._application, self._connect_seconds)
         return self._socket
 
     async def _catch_up(self, order: LiveOrder) -> AsyncIterator[Batch]:

@@ -153,7 +153,7 @@ def _refusal(answer: httpx2.Response) -> Exception:
         found = {}
     said: Payload = found if isinstance(found, dict) else {}
     reason = str(said.get("message") or answer.reason_phrase)
-    code = int(said.get("code") or 0)
+    code = said["code"] if isinstance(said.get("code"), int) else 0
     if answer.status_code == TOO_MANY:
         return _slow_down(answer, said)
     if answer.status_code == UNAUTHORIZED:
@@ -167,6 +167,10 @@ def _refusal(answer: httpx2.Response) -> Exception:
 
 def _slow_down(answer: httpx2.Response, said: Payload) -> SlowDown:
     """Without `Via` the answer is not the API's but its guard's, which blocks every call from here."""
-    seconds = float(said.get("retry_after") or answer.headers.get("retry-after") or DEFAULT_WAIT_SECONDS)
+    wanted = said.get("retry_after") or answer.headers.get("retry-after")
+    try:
+        seconds = float(wanted or DEFAULT_WAIT_SECONDS)
+    except ValueError:  # a header may also name a date
+        seconds = DEFAULT_WAIT_SECONDS
     is_global = bool(said.get("global")) or answer.headers.get("x-ratelimit-scope") == "global"
     return SlowDown(seconds, whole_account=is_global or "via" not in answer.headers)

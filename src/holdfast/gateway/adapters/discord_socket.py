@@ -51,10 +51,11 @@ class Held:
 class DiscordSocket:
     """Used on one event loop, by one reader at a time."""
 
-    def __init__(self, token: Secret, api: DiscordApi, application: str) -> None:
+    def __init__(self, token: Secret, api: DiscordApi, application: str, connect_seconds: float) -> None:
         self._token = token
         self._api = api
         self._application = application
+        self._connect_seconds = connect_seconds
         self._held: deque[Held] = deque()
         self._count = 0
         self._epoch = 0
@@ -72,11 +73,11 @@ class DiscordSocket:
             self._running = asyncio.create_task(self._run(), name="discord socket")
             self._running.add_done_callback(self._ended)
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(self._connect_seconds):
                 while not self._is_up():
                     await self._change()
         except TimeoutError as cause:
-            raise Unreachable(f"Discord's gateway did not answer in {CONNECT_SECONDS:g} s") from cause
+            raise Unreachable(f"Discord's gateway did not answer in {self._connect_seconds:g} s") from cause
         return self._epoch
 
     async def wait(self, epoch: int) -> Sequence[Held]:
