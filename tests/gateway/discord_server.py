@@ -23,6 +23,7 @@ from tests.gateway.discord_world import DIRECT, TEXT, THREAD, Json, Refused, Wor
 TYPING_SECONDS = 10.0
 CONTENT_FLAG = 1 << 18
 PRESS, COMMAND, BUTTON = 3, 2, 2
+THREAD_CREATED = 18
 TOKEN_TAIL = "Gabcde.the-rest-of-a-token"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -110,8 +111,18 @@ class DiscordPlatform:
             self.world.user(person)
         return Place(self.world.new_channel(TEXT, "talk"))
 
-    async def thread(self, place: Place) -> Place:
-        return Place(place.chat, self.world.new_channel(THREAD, "a thread", parent_id=place.chat))
+    async def thread(self, place: Place, on: str = "") -> Place:
+        """A thread without a message, or on one: Discord says so in the channel unless that is the newest."""
+        newest = self.world.messages[place.chat][-1:]
+        own = self.world.new_channel(THREAD, "a thread", own=on, parent_id=place.chat)
+        if on and newest[0]["id"] == on:
+            newest[0]["thread"] = self.world.channels[own]
+        else:
+            more = {"type": THREAD_CREATED, "message_reference": {"channel_id": own}}
+            message = self.world.add(place.chat, self.world.user("ann"), "a thread") | more
+            self.world.messages[place.chat][-1] = message
+            await self._dispatch_message(message)
+        return Place(place.chat, own)
 
     async def say(
         self, place: Place, person: str, text: str, *, mention: bool = False, reply_to: str = ""
@@ -138,7 +149,8 @@ class DiscordPlatform:
 
     async def messages(self, place: Place) -> list[SeenMessage]:
         own = place.thread or place.chat
-        return [self.world.seen(message, place.thread) for message in self.world.messages[own]]
+        found = [one for one in self.world.messages[own] if one["type"] != THREAD_CREATED]
+        return [self.world.seen(message, place.thread) for message in found]
 
     async def fail(self, fault: Fault, times: int = 1) -> None:
         self.faults += [fault] * times

@@ -61,8 +61,9 @@ class World:
             }
         return self.users[name]
 
-    def new_channel(self, kind: int, name: str | None, **more: object) -> str:
-        own = self.new_id()
+    def new_channel(self, kind: int, name: str | None, *, own: str = "", **more: object) -> str:
+        """A thread has the id of the message that it was opened on."""
+        own = own or self.new_id()
         place = {} if kind == DIRECT else {"guild_id": self.guild}
         self.channels[own] = {"id": own, "type": kind, "name": name, **place, **more}
         self.messages[own] = []

@@ -2,9 +2,7 @@
 
 import pytest
 
-from holdfast.core.secret import Secret
-from holdfast.gateway.adapters.discord import DiscordAdapter
-from holdfast.gateway.contract import Place, SignInRefused, Unreachable
+from holdfast.gateway.contract import Place
 from tests.gateway.discord_reader import StoringReader, reading, route, run, text
 from tests.gateway.discord_server import DiscordPlatform, answer, too_many
 
@@ -60,6 +58,26 @@ def test_a_thread_is_a_thread_of_its_channel_and_has_its_own_cursor() -> None:
         assert reader.cursors[thread.thread] >= said
         assert [seen.text for seen in await platform.messages(thread)] == ["in here", "yes"]
         assert await platform.messages(place) == []
+
+    run(story)
+
+
+@pytest.mark.parametrize("on", ["the newest message", "an older message", "no message"])
+def test_a_thread_that_was_opened_during_an_absence_is_caught_up_with(on: str) -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.group(["ann"])
+        async with reading(platform) as before:
+            older = await platform.say(place, "ann", "older")
+            newest = await before.adapter.send(route(place), text("my answer"), "key")
+            await before.until(lambda: before.cursors == {place.chat: newest})
+        message = {"the newest message": newest, "an older message": older, "no message": ""}[on]
+        thread = await platform.thread(place, message)
+        said = [await platform.say(thread, "ann", word) for word in ("one", "two")]
+        async with reading(platform, before.cursors) as after:
+            assert [(event.id, event.place) for event in after.events] == [(own, thread) for own in said]
+            assert after.cursors[thread.thread] == said[-1]
+        async with reading(platform, after.cursors) as again:
+            assert again.events == []
 
     run(story)
 
@@ -283,98 +301,5 @@ def test_a_page_that_breaks_off_is_asked_for_again() -> None:
         async with reading(platform, {place.chat: "1"}) as reader:
             assert (reader.texts, reader.breaks) == (["missed"], 1)
         assert platform.sessions.identified == 1
-
-    run(story)
-
-
-def test_a_gateway_that_does_not_answer_is_said_and_waited_for_later() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        platform.sessions.hello_gate.clear()
-        reader = StoringReader(platform.adapter(connect_seconds=0.2))
-        await reader.until(lambda: reader.breaks >= 2)
-        platform.sessions.hello_gate.set()
-        await reader.caught_up()
-        await reader.stop()
-        assert platform.sessions.identified == 1
-
-    run(story)
-
-
-def test_a_large_bot_has_several_connections() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        platform.shards = 2
-        place = await platform.direct("ann")
-        async with reading(platform) as reader:
-            await platform.say(place, "ann", "hello")
-            await reader.received(1)
-            await platform.say(place, "ann", "again")
-            await reader.received(2)
-        assert reader.texts == ["hello", "again"]
-        assert platform.sessions.identified == 2
-
-    run(story)
-
-
-def test_an_adapter_that_is_closed_while_it_connects_does_not_sign_in_later() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        platform.sessions.hello_gate.clear()
-        reader = StoringReader(platform.adapter())
-        await platform.sessions.connected.wait()
-        await reader.stop()
-        platform.sessions.hello_gate.set()
-        await platform.sessions.left.wait()
-        assert platform.sessions.identified == 0
-        assert platform.sessions.connections == set()
-
-    run(story)
-
-
-def test_a_wrong_token_is_refused() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        for token in ("no token at all", platform.token + "x"):
-            adapter = DiscordAdapter(Secret(token), api_url=f"{platform.url}/api/v10")
-            with pytest.raises(SignInRefused, match="token"):
-                await adapter.connect()
-            await adapter.close()
-
-    run(story)
-
-
-def test_without_the_message_content_intent_it_says_what_to_switch_on() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        adapter = platform.adapter()
-        platform.sessions.has_message_content = False
-        page = f"https://discord.com/developers/applications/{platform.world.bot['id']}/bot"
-        with pytest.raises(SignInRefused, match="Message Content Intent") as refused:
-            await adapter.connect()
-        assert page in str(refused.value)
-        await adapter.close()
-
-    run(story)
-
-
-def test_an_intent_that_is_taken_back_later_is_said_too() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        adapter = platform.adapter()
-        await adapter.connect()
-        platform.sessions.has_message_content = False
-        with pytest.raises(SignInRefused, match="Message Content Intent"):
-            await anext(adapter.receive({}))
-        await adapter.close()
-
-    run(story)
-
-
-def test_an_unreachable_discord_is_said_and_closing_is_idempotent() -> None:
-    async def story(platform: DiscordPlatform) -> None:
-        adapter = platform.adapter()
-        identity = await adapter.connect()
-        assert (identity.id, identity.name) == (platform.world.bot["id"], "holdfast")
-        assert f"client_id={platform.world.bot['id']}" in identity.invite
-        await platform.close()
-        with pytest.raises(Unreachable):
-            await anext(adapter.receive({}))
-        await adapter.close()
-        await adapter.close()
 
     run(story)

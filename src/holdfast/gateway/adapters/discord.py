@@ -5,23 +5,17 @@ So a cursor is the last stored id of a channel. Each `receive` waits for the con
 channels have after their cursors, and only then takes what the socket has held back meanwhile.
 """
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.discord_api import API_URL, DiscordApi, DiscordRefused, Payload
-from holdfast.gateway.adapters.discord_events import (
-    COMMAND,
-    Channel,
-    read_channel,
-    read_interaction,
-    read_message,
-)
+from holdfast.gateway.adapters.discord_channels import PAGE, DiscordChannels, patiently
+from holdfast.gateway.adapters.discord_events import COMMAND, read_message
 from holdfast.gateway.adapters.discord_markup import (
     MARK_SIZE,
     MAX_CHARACTERS,
@@ -42,27 +36,18 @@ from holdfast.gateway.contract import (
     FileTooLarge,
     Identity,
     Incoming,
-    NotTaken,
     Outgoing,
     Place,
     Route,
     SendRefused,
     SignInRefused,
-    SlowDown,
-    Unreachable,
 )
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 MESSAGE = "MESSAGE_CREATE"
 NOT_FOUND = 404
-PAGE = 100
 PAGES_TO_SEARCH = 5
-CHANNELS_AT_ONCE = 8
-MOST_CHANNELS_KNOWN = 10_000
-MAX_PATIENCE_SECONDS = 60.0
 BUTTONS_A_ROW = 5
 MAX_LABEL = 80
 MAX_DESCRIPTION = 100
@@ -104,14 +89,13 @@ class DiscordAdapter:
         self._connect_seconds = connect_seconds
         self._api = DiscordApi(token, api_url)
         self._socket: DiscordSocket | None = None
-        self._me = ""
+        self._channels: DiscordChannels | None = None
         self._application = ""
-        self._channels: dict[str, Channel] = {}
 
     async def connect(self) -> Identity:
         user = await self._api.call("GET", "/users/@me")
         application = await self._api.call("GET", "/applications/@me")
-        self._me, self._application = str(user["id"]), str(application["id"])
+        self._application = str(application["id"])
         if not (application.get("flags") or 0) & MESSAGE_CONTENT_FLAGS:
             raise SignInRefused(INTENT_HINT.format(application=self._application))
         invite = (
@@ -119,19 +103,23 @@ class DiscordAdapter:
             f"?client_id={self._application}&scope=bot+applications.commands&permissions={PERMISSIONS} "
             "to add it to a server; people of that server can also write to it directly."
         )
-        return Identity(self._me, user["username"], invite)
+        self._channels = self._channels or DiscordChannels(self._api, str(user["id"]))
+        return Identity(self._channels.me, user["username"], invite)
 
     async def receive(self, cursors: Mapping[str, str]) -> AsyncGenerator[Batch, None]:
-        socket = await self._patiently(self._open_socket)
-        epoch = await self._patiently(socket.connected)
+        channels = await patiently(self._signed_in)
+        if self._socket is None:
+            self._socket = DiscordSocket(self._token, self._api, self._application, self._connect_seconds)
+        socket = self._socket
+        epoch = await patiently(socket.connected)
         order = LiveOrder({channel: int(cursor) for channel, cursor in cursors.items()})
-        async for batch in self._catch_up(order):
+        async for batch in channels.catch_up(order):
             yield batch
         socket.check(epoch)
         yield Batch(())
         while True:
             held = await socket.wait(epoch)
-            batch = await self._live_batch(held, order)
+            batch = await self._live_batch(held, order, channels)
             if batch.events or batch.cursors:
                 yield batch
             socket.release(held)
@@ -158,12 +146,12 @@ class DiscordAdapter:
 
     async def find_sent(self, route: Route, key: str) -> str | None:
         """Discord forgets a nonce after some minutes, so the mark in the text counts too."""
-        await self._ensure_connected()
+        channels = await self._signed_in()
         before: dict[str, str | int] = {}
         for _ in range(PAGES_TO_SEARCH):
-            page = await self._page(_channel_id(route.place), limit=PAGE, **before)
+            page = await channels.page(_channel_id(route.place), limit=PAGE, **before)
             for message in page:
-                is_ours = str(message["author"]["id"]) == self._me
+                is_ours = str(message["author"]["id"]) == channels.me
                 has_key = message.get("nonce") == nonce(key) or message["content"].endswith(mark(key).strip())
                 if is_ours and has_key:
                     return str(message["id"])
@@ -213,17 +201,17 @@ class DiscordAdapter:
         raise SendRefused(f"{file.name} was taken away from its message")
 
     async def history(self, place: Place, before: str, most: int) -> Sequence[Incoming]:
-        await self._ensure_connected()
+        channels = await self._signed_in()
         own = _channel_id(place)
-        channel = await self._channel(own)
+        channel = await channels.channel(own)
         query: dict[str, str | int] = {"before": before} if before else {}
-        page = await self._page(own, limit=max(1, min(most, PAGE)), **query)
-        events = [read_message(message, channel, self._me) for message in page]
+        page = await channels.page(own, limit=max(1, min(most, PAGE)), **query)
+        events = [read_message(message, channel, channels.me) for message in page]
         return [event for event in events if event is not None]
 
     async def set_commands(self, commands: Sequence[Command]) -> None:
         """Each takes the rest of its line as one optional text."""
-        await self._ensure_connected()
+        await self._signed_in()
         option = {"type": TEXT_OPTION, "name": "text", "description": "More words, if it needs any"}
         body = [
             {"name": one.name, "description": one.description[:MAX_DESCRIPTION], "options": [option]}
@@ -239,41 +227,12 @@ class DiscordAdapter:
             await self._socket.close()
         await self._api.close()
 
-    async def _ensure_connected(self) -> None:
-        if not self._me:
+    async def _signed_in(self) -> DiscordChannels:
+        while self._channels is None:
             await self.connect()
+        return self._channels
 
-    async def _open_socket(self) -> DiscordSocket:
-        await self._ensure_connected()
-        if self._socket is None:
-            self._socket = DiscordSocket(self._token, self._api, self._application, self._connect_seconds)
-        return self._socket
-
-    async def _catch_up(self, order: LiveOrder) -> AsyncIterator[Batch]:
-        """The messages after each channel's cursor, by pages; several channels are asked at once."""
-        known = order.known()
-        for start in range(0, len(known), CHANNELS_AT_ONCE):
-            some = known[start : start + CHANNELS_AT_ONCE]
-            firsts = await asyncio.gather(*(self._missed(*one) for one in some))
-            for (channel, _), first in zip(some, firsts, strict=True):
-                page = first
-                while page:
-                    last = int(page[-1]["id"])
-                    order.caught_up_to(channel, last)
-                    events = [await self._message(message) for message in page]
-                    found = tuple(event for event in events if event is not None)
-                    yield Batch(found, {channel: str(last)}, caught_up=False)
-                    page = await self._missed(channel, last) if len(page) == PAGE else []
-
-    async def _missed(self, channel: str, after: int) -> list[Payload]:
-        """A page of what came after this message; nothing where the channel is closed to us."""
-        try:
-            return await self._patiently(partial(self._page, channel, after=after, limit=PAGE))
-        except DiscordRefused as refused:
-            logger.info("discord.channel_left", extra={"channel": channel, "cause": str(refused)})
-            return []
-
-    async def _live_batch(self, held: Sequence[Held], order: LiveOrder) -> Batch:
+    async def _live_batch(self, held: Sequence[Held], order: LiveOrder, channels: DiscordChannels) -> Batch:
         events: list[Incoming] = []
         cursors: dict[str, str] = {}
         for one in held:
@@ -283,9 +242,9 @@ class DiscordAdapter:
                 continue
             if one.name == MESSAGE:
                 cursors[channel] = str(order.move(channel, number))
-                event = await self._message(one.payload)
+                event = await channels.message(one.payload)
             else:
-                event = await self._interaction(one.payload)
+                event = await channels.interaction(one.payload)
             if event is not None:
                 events.append(event)
         events.sort(key=lambda event: int(event.id))
@@ -317,45 +276,6 @@ class DiscordAdapter:
         except DiscordRefused as refused:
             if refused.status != NOT_FOUND and refused.code != DiscordRefused.ALREADY_ANSWERED:
                 raise
-
-    async def _message(self, payload: Payload) -> Incoming | None:
-        if str(payload["author"]["id"]) == self._me:
-            return None
-        channel = await self._channel(str(payload["channel_id"]))
-        return read_message(payload, channel, self._me)
-
-    async def _interaction(self, payload: Payload) -> Incoming | None:
-        channel = await self._channel(str(payload["channel_id"])) if "channel_id" in payload else None
-        return None if channel is None else read_interaction(payload, channel)
-
-    async def _channel(self, channel_id: str) -> Channel:
-        """Messages don't say whether their channel is a thread, so each channel is asked for once."""
-        if channel_id not in self._channels:
-            try:
-                payload = await self._patiently(partial(self._api.call, "GET", f"/channels/{channel_id}"))
-            except DiscordRefused:
-                return Channel(Place(channel_id))
-            if len(self._channels) >= MOST_CHANNELS_KNOWN:
-                self._channels.clear()
-            self._channels[channel_id] = read_channel(payload)
-        return self._channels[channel_id]
-
-    async def _page(self, channel_id: str, **query: str | int) -> list[Payload]:
-        """One page of a channel's messages, oldest first."""
-        page = await self._api.call("GET", f"/channels/{channel_id}/messages", query=query)
-        return sorted(page, key=lambda message: int(message["id"]))
-
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """While receiving, "slow down" means to wait: to begin anew would only ask more."""
-        while True:
-            try:
-                return await call()
-            except NotTaken as cause:
-                raise Unreachable(str(cause)) from cause
-            except SlowDown as slow:
-                if slow.seconds > MAX_PATIENCE_SECONDS:
-                    raise
-                await asyncio.sleep(slow.seconds)
 
 
 def _channel_id(place: Place) -> str:

@@ -16,6 +16,7 @@ DIRECT = 1
 THREADS = frozenset({10, 11, 12})
 
 PLAIN_MESSAGE = 0
+THREAD_CREATED = 18
 REPLY = 19
 SAID_BY_A_PERSON = frozenset({PLAIN_MESSAGE, REPLY})
 FORWARD = 1
@@ -40,6 +41,13 @@ def read_channel(payload: Payload) -> Channel:
     own, kind = str(payload["id"]), payload.get("type")
     place = Place(str(payload["parent_id"]), own) if kind in THREADS else Place(own)
     return Channel(place, payload.get("name") or "", is_direct=kind == DIRECT)
+
+
+def opened_thread(message: Payload) -> str:
+    """The thread that was opened on this message, or of which this message says that it was opened."""
+    if message.get("type") == THREAD_CREATED:
+        return str((message.get("message_reference") or {}).get("channel_id") or "")
+    return str((message.get("thread") or {}).get("id") or "")
 
 
 def sent_at(snowflake: str) -> int:

@@ -17,6 +17,13 @@ class LiveOrder:
     def known(self) -> Sequence[tuple[str, int]]:
         return tuple(self._floor.items())
 
+    def discover(self, channel: str) -> bool:
+        """Whether this channel was not known; now it is, with nothing stored."""
+        if channel in self._floor:
+            return False
+        self._floor[channel] = 0
+        return True
+
     def caught_up_to(self, channel: str, message: int) -> None:
         self._floor[channel] = self._top[channel] = message
 
