@@ -22,6 +22,22 @@ def test_a_gateway_that_does_not_answer_is_said_and_waited_for_later() -> None:
     run(story)
 
 
+def test_a_break_is_said_at_once_and_not_when_the_connection_stands_again() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.direct("ann")
+        async with reading(platform) as reader:
+            platform.sessions.hello_gate.clear()
+            await platform.kick()
+            await reader.until(lambda: reader.breaks == 1)
+            await platform.say(place, "ann", "hello?")
+            assert reader.events == []
+            platform.sessions.hello_gate.set()
+            await reader.received(1)
+        assert (reader.texts, reader.breaks) == (["hello?"], 1)
+
+    run(story)
+
+
 def test_a_large_bot_has_several_connections() -> None:
     async def story(platform: DiscordPlatform) -> None:
         platform.shards = 2
