@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.discord import DiscordAdapter
-from holdfast.gateway.contract import SignInRefused, Unreachable
+from holdfast.gateway.contract import NotTaken, SignInRefused, Unreachable
 from tests.gateway.discord_reader import StoringReader, reading, run
 from tests.gateway.discord_server import DiscordPlatform
 
@@ -114,5 +114,7 @@ def test_an_unreachable_discord_is_said_and_closing_is_idempotent() -> None:
             await anext(adapter.receive({}))
         await adapter.close()
         await adapter.close()
+        with pytest.raises(NotTaken, match="closed"):
+            await adapter.connect()
 
     run(story)

@@ -74,6 +74,8 @@ class DiscordApi:
         file: Path | None = None,
     ) -> Any:  # noqa: ANN401 - what Discord answers, as JSON
         """Ask once. Whatever goes wrong is one of the port's errors."""
+        if self._client.is_closed:
+            raise NotTaken("the adapter is closed")
         content: dict[str, Any] = {} if body is None else {"json": body}
         if file is not None:
             content = {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": _upload(file)}}
