@@ -278,11 +278,11 @@ class DiscordPlatform:
         if nonce is not None and len(nonce) > 25:
             raise Refused(400, 50035, "Invalid Form Body")
         if body.get("enforce_nonce") and nonce in self.world.of_nonces:
-            return answer(200, self.world.of_nonces[nonce])
+            return answer(200, self.world.message(channel, self.world.of_nonces[nonce]))
         body["attachments"] = [self.world.attach(name, content, self.url) for name, content in files]
         message = self.world.add(channel, self.world.bot, body.pop("content", ""), **body)
         if nonce is not None:
-            self.world.of_nonces[nonce] = message
+            self.world.of_nonces[nonce] = message["id"]
         self._typing.pop(channel, None)
         await self._dispatch_message(message, nonce=nonce)
         return answer(200, {**message, "nonce": nonce})

@@ -37,7 +37,7 @@ class World:
     messages: dict[str, list[Json]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     reactions: list[tuple[str, str]] = field(default_factory=list)
-    of_nonces: dict[str, Json] = field(default_factory=dict)
+    of_nonces: dict[str, str] = field(default_factory=dict)
     _last_id: int = 0
 
     def __post_init__(self) -> None:

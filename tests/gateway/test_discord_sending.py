@@ -67,6 +67,21 @@ def test_the_same_key_makes_one_message() -> None:
     run(story)
 
 
+def test_a_message_that_a_person_deleted_can_be_sent_once_more_with_its_key() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.direct("ann")
+        adapter = platform.adapter()
+        first = await adapter.send(route(place), text("a preview"), "key")
+        await adapter.delete(route(place), first)
+        again = await adapter.send(route(place), text("the answer"), "key")
+        assert await adapter.send(route(place), text("the answer"), "key") == again
+        assert await adapter.find_sent(route(place), "key") == again
+        assert [seen.id for seen in await platform.messages(place)] == [again]
+        await adapter.close()
+
+    run(story)
+
+
 def test_a_key_that_discord_forgot_is_found_in_the_history() -> None:
     async def story(platform: DiscordPlatform) -> None:
         place = await platform.group(["ann"])

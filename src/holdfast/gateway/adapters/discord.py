@@ -139,9 +139,15 @@ class DiscordAdapter:
         if message.file is not None:
             _check_upload(message.file, self.traits.max_upload)
             body["attachments"] = [{"id": 0, "filename": message.file.name}]
-        sent = await self._api.call(
-            "POST", f"/channels/{_channel_id(route.place)}/messages", body=body, file=message.file
-        )
+        path = f"/channels/{_channel_id(route.place)}/messages"
+        try:
+            sent = await self._api.call("POST", path, body=body, file=message.file)
+        except DiscordRefused as refused:
+            if refused.code != DiscordRefused.UNKNOWN_MESSAGE:
+                raise
+            # The message with this nonce was deleted meanwhile, and Discord still knows the nonce.
+            body["nonce"] = nonce(f"{key} again")
+            sent = await self._api.call("POST", path, body=body, file=message.file)
         return str(sent["id"])
 
     async def find_sent(self, route: Route, key: str) -> str | None:

@@ -161,7 +161,6 @@ class DiscordSocket:
     async def _on_payload(self, event: "hikari.ShardPayloadEvent") -> None:
         if event.name in GREETINGS:
             self._ready_shards.add(event.shard.id)
-            self._epoch += 1
         elif event.name in WANTED:
             self._hold(event.name, event.payload)
         self._notify()
