@@ -45,12 +45,15 @@ class SlackServer:
         self.revoked: set[str] = set()
         self.errors: dict[str, deque[str]] = {}
         """By method, what its next calls are answered with: an error of Slack, or a fault."""
+        self.gates: dict[str, asyncio.Event] = {}
+        """By method, what its calls wait for before they are answered."""
         self.open_sockets: list[Socket] = []
         self.changed = asyncio.Condition()
-        """Notified after each call, acknowledgement, and socket that opens or closes."""
+        """Notified after each call, envelope, acknowledgement, and socket that opens or closes."""
         self._numbers = count(1)
         self._tickets: set[str] = set()
-        self._waiting: dict[str, Json] = {}  # not acknowledged yet
+        self.waiting: dict[str, Json] = {}  # not acknowledged yet
+        self.hellos: list[Socket] = []
         self._held: list[Json] | None = None
         self._runner: web.AppRunner | None = None
         self._port = 0
@@ -75,7 +78,7 @@ class SlackServer:
         self.methods.origin = f"http://127.0.0.1:{self._port}"
 
     async def close(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
         self.kick()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -101,6 +104,14 @@ class SlackServer:
         for socket in self.open_sockets:
             socket.is_leaving = True
             await socket.response.send_json({"type": "disconnect", "reason": reason, "debug_info": {}})
+
+    def forget(self) -> None:
+        """Deliver nothing again that waits for its acknowledgement."""
+        self.waiting.clear()
+
+    def called(self, method: str) -> int:
+        """How often a method was called."""
+        return sum(name == method for name, _ in self.calls)
 
     def hold(self) -> None:
         """Keep back the next envelopes until `release`."""
@@ -150,14 +161,15 @@ class SlackServer:
 
     async def _deliver(self, envelope: Json) -> None:
         self.sent.append(envelope)
-        self._waiting[envelope["envelope_id"]] = envelope
+        self.waiting[envelope["envelope_id"]] = envelope
         if envelope["type"] == "events_api" and envelope["retry_attempt"] < MOST_RETRIES:
             asyncio.get_running_loop().call_later(self.ack_seconds, self._retry_soon, envelope)
         if self.open_sockets:
             await self.open_sockets[-1].response.send_json(envelope)
+        await self._notify()
 
     def _retry_soon(self, envelope: Json) -> None:
-        if self._waiting.get(envelope["envelope_id"]) is envelope and self.open_sockets:
+        if self.waiting.get(envelope["envelope_id"]) is envelope and self.open_sockets:
             task = asyncio.ensure_future(self._retry(envelope))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
@@ -181,11 +193,12 @@ class SlackServer:
         await response.prepare(request)
         socket = Socket(response, request)
         self.open_sockets.append(socket)
+        self.hellos.append(socket)
         await response.send_json(
             {"type": "hello", "num_connections": len(self.open_sockets), "connection_info": {"app_id": "A1"}}
         )
         # What a broken connection left without an acknowledgement comes on the next one.
-        for envelope in list(self._waiting.values()):
+        for envelope in list(self.waiting.values()):
             await self._retry(envelope)
         for old in [each for each in self.open_sockets if each.is_leaving]:
             await old.response.close()
@@ -194,7 +207,7 @@ class SlackServer:
             async for frame in response:
                 if frame.type is WSMsgType.TEXT:
                     answer = json.loads(frame.data)
-                    self._waiting.pop(answer["envelope_id"], None)
+                    self.waiting.pop(answer["envelope_id"], None)
                     self.acknowledged.append(answer["envelope_id"])
                     await self._notify()
         finally:
@@ -213,6 +226,9 @@ class SlackServer:
         arguments = await _arguments(request)
         token = arguments.pop("token", "") or request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.calls.append((method, arguments))
+        await self._notify()
+        if method in self.gates:
+            await self.gates[method].wait()
         waiting = self.errors.get(method)
         fault = waiting.popleft() if waiting else ""
         try:
