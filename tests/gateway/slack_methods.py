@@ -13,6 +13,8 @@ class WebMethods:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.origin = ""
+        self.elsewhere: dict[str, str] = {}
+        """Files that another server keeps, with their addresses."""
         self.table: dict[str, Callable[[Json], Json]] = {
             "auth.test": lambda _: {"user_id": BOT_USER, "user": "holdfast", "bot_id": BOT, "team_id": TEAM},
             "chat.delete": self._delete,
@@ -59,8 +61,9 @@ class WebMethods:
         for key in filter(None, str(arguments.get("file_ids", "")).split(",")):
             if key not in self.workspace.files or not self.workspace.files[key].is_complete:
                 raise Refusal("file_not_found")
-            message.setdefault("files", []).append(self.file_object(key))
-        return {"channel": channel.id, "ts": message["ts"], "text": message["text"]}
+            if all(each["id"] != key for each in message.setdefault("files", [])):
+                message["files"].append(self.file_object(key))
+        return {"channel": channel.id, "ts": message["ts"], "message": message}
 
     def _check(self, arguments: Json, most: int) -> None:
         if not arguments.get("text"):
@@ -73,9 +76,9 @@ class WebMethods:
 
     def _delete(self, arguments: Json) -> Json:
         channel = self.workspace.channel(arguments["channel"])
-        channel.message(str(arguments["ts"]))
-        del channel.messages[str(arguments["ts"])]
-        return {}
+        message = channel.message(str(arguments["ts"]))
+        del channel.messages[message["ts"]]
+        return {"channel": channel.id, "ts": message["ts"], "message": message}
 
     def _post_ephemeral(self, arguments: Json) -> Json:
         if arguments["user"] not in self.workspace.channel(arguments["channel"]).members:
@@ -120,7 +123,7 @@ class WebMethods:
             "name": file.name,
             "mimetype": "text/plain" if file.name.endswith(".txt") else "application/octet-stream",
             "size": len(file.content or b""),
-            "url_private_download": f"{self.origin}/files/{key}",
+            "url_private_download": self.elsewhere.get(key, f"{self.origin}/files/{key}"),
         }
 
     def _begin_upload(self, arguments: Json) -> Json:

@@ -12,7 +12,7 @@ from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.slack import SlackAdapter
 from holdfast.gateway.adapters.slack_markup import escaped
 from holdfast.gateway.contract import Adapter, Place
-from holdfast.testing.chat_platform import Fault, SeenMessage
+from holdfast.testing.chat_platform import ChatPlatform, Fault, SeenMessage
 from tests.gateway.slack_server import APP_TOKEN, BOT_TOKEN, SENDING, SlackServer
 from tests.gateway.slack_workspace import BOT_USER, TEAM, Channel, Json
 
@@ -146,6 +146,11 @@ class SlackPlatform:
             buttons=tuple(element["value"] for element in _elements(message)),
             file=self.workspace.files[files[0]["id"]].content if files else None,
         )
+
+
+def slack_platform() -> ChatPlatform:
+    """A Slack for the suite that checks every adapter."""
+    return SlackPlatform()
 
 
 def plain(mrkdwn: str) -> str:

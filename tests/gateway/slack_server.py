@@ -43,8 +43,12 @@ class SlackServer:
         self.sent: list[Json] = []
         self.acknowledged: list[str] = []
         self.revoked: set[str] = set()
+        self.locked: set[str] = set()
+        """Files that the bot may not read."""
         self.errors: dict[str, deque[str]] = {}
         """By method, what its next calls are answered with: an error of Slack, or a fault."""
+        self.is_deaf = False
+        """Whether new sockets answer no ping, as when a router has forgotten the connection."""
         self.gates: dict[str, asyncio.Event] = {}
         """By method, what its calls wait for before they are answered."""
         self.open_sockets: list[Socket] = []
@@ -189,7 +193,7 @@ class SlackServer:
         if ticket not in self._tickets:
             raise web.HTTPForbidden
         self._tickets.discard(ticket)
-        response = web.WebSocketResponse()
+        response = web.WebSocketResponse(autoping=not self.is_deaf)
         await response.prepare(request)
         socket = Socket(response, request)
         self.open_sockets.append(socket)
@@ -239,8 +243,7 @@ class SlackServer:
                 return web.Response(status=503, text="upstream connect error", content_type="text/html")
             if fault != "drop before":
                 answer = self._answer(method, arguments, token, "is_archived" if fault == "refuse" else fault)
-                if method == "chat.postMessage" and answer["ok"]:
-                    await self.announce(self.workspace.channel(answer["channel"]), answer["message"])
+                await self._announce_own(method, answer)
             else:
                 answer = {}
             if fault in ("drop before", "drop after") and request.transport is not None:
@@ -248,6 +251,21 @@ class SlackServer:
             return web.json_response(answer)
         finally:
             await self._notify()
+
+    async def _announce_own(self, method: str, answer: Json) -> None:
+        """The event of the bot's own message; its edits and deletions are told, too."""
+        if not answer["ok"] or "message" not in answer:
+            return
+        channel, message = self.workspace.channel(answer["channel"]), answer["message"]
+        if method == "chat.postMessage":
+            await self.announce(channel, message)
+            return
+        change = {"type": "message", "channel": channel.id, "ts": self.workspace.ts(), "hidden": True}
+        if method == "chat.update":
+            change |= {"subtype": "message_changed", "message": message}
+        else:
+            change |= {"subtype": "message_deleted", "previous_message": message}
+        await self.deliver("events_api", self._callback(change))
 
     def _answer(self, method: str, arguments: Json, token: str, fault: str) -> Json:
         try:
@@ -279,9 +297,10 @@ class SlackServer:
         return web.Response(text=f"OK - {len(file.content)}")
 
     async def _give_file(self, request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}" or BOT_TOKEN in self.revoked:
+        key = request.match_info["file"]
+        if request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}" or key in self.locked:
             raise web.HTTPFound("/signin")
-        return web.Response(body=self.workspace.files[request.match_info["file"]].content)
+        return web.Response(body=self.workspace.files[key].content)
 
 
 async def _page_to_sign_in(_: web.Request) -> web.Response:

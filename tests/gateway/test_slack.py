@@ -115,19 +115,25 @@ def test_a_reply_in_a_thread_keeps_its_thread_and_answers_the_bot_under_its_mess
     play(scenario)
 
 
-def test_own_messages_are_left_out_and_those_of_other_bots_are_marked() -> None:
+def test_own_messages_are_left_out_and_those_of_other_bots_are_marked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(platform: SlackPlatform) -> None:
         place = await platform.group(["ann"])
         async with receiving(platform) as receiver:
-            await receiver.adapter.send(Route(place), Outgoing("mine"), "k1")
+            own = await receiver.adapter.send(Route(place), Outgoing("mine"), "k1")
+            await receiver.adapter.edit(Route(place), own, Outgoing("mine still"))
+            await receiver.adapter.delete(Route(place), own)
             await platform.write(
                 place, "feed", "news", bot_id="B9", subtype="bot_message", username="The feed"
             )
             (event,) = await receiver.count(1)
-            await platform.server.until(lambda: len(platform.server.acknowledged) == 2)
+            await platform.server.until(lambda: len(platform.server.acknowledged) == 4)
             assert (event.text, event.sender.name, event.sender.is_bot) == ("news", "The feed", True)
 
+    caplog.set_level(logging.INFO, logger="holdfast.gateway")
     play(scenario)
+    assert [record.message for record in caplog.records] == []
 
 
 def test_edits_and_deletions_are_left_out_with_a_log_line(caplog: pytest.LogCaptureFixture) -> None:

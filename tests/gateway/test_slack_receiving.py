@@ -241,6 +241,16 @@ def test_a_broken_socket_is_reported_and_the_gap_is_filled() -> None:
     play(scenario)
 
 
+def test_a_socket_that_answers_no_ping_is_broken() -> None:
+    async def scenario(platform: SlackPlatform) -> None:
+        platform.server.is_deaf = True
+        async with receiving(platform, heartbeat=0.05) as receiver:
+            with pytest.raises(Unreachable):
+                await receiver.take()
+
+    play(scenario)
+
+
 def test_a_refreshed_connection_loses_neither_messages_nor_presses() -> None:
     async def scenario(platform: SlackPlatform) -> None:
         place = await platform.direct("ann")

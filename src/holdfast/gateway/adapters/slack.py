@@ -24,7 +24,7 @@ from holdfast.gateway.adapters.slack_api import PUBLIC_URL, Pause, SlackApi, Sla
 from holdfast.gateway.adapters.slack_catch_up import missed
 from holdfast.gateway.adapters.slack_events import Directory, EventReader, is_direct, microseconds
 from holdfast.gateway.adapters.slack_markup import emoji_name, to_mrkdwn
-from holdfast.gateway.adapters.slack_socket import Envelope, SlackSocket
+from holdfast.gateway.adapters.slack_socket import HEARTBEAT, Envelope, SlackSocket
 from holdfast.gateway.contract import (
     AdapterTraits,
     Batch,
@@ -75,10 +75,12 @@ class SlackAdapter:
         *,
         base_url: str = PUBLIC_URL,
         pause: Pause = asyncio.sleep,
+        heartbeat: float = HEARTBEAT,
     ) -> None:
         self._bot_token = bot_token
         self._app_token = app_token
         self._clock = clock
+        self._heartbeat = heartbeat
         self._api = SlackApi(bot_token, base_url, pause)
         self._files = DaemonPool("slack-files", 1, 100)
         self._reader: EventReader | None = None
@@ -109,7 +111,7 @@ class SlackAdapter:
         known = dict(cursors)
         try:
             reader = await self._signed_in()
-            async with SlackSocket(self._api, self._app_token) as socket:
+            async with SlackSocket(self._api, self._app_token, self._heartbeat) as socket:
                 while True:
                     began = self._cursor_of(await socket.open())
                     caught: set[str] = set()

@@ -79,12 +79,15 @@ class SlackApi:
     @property
     def web(self) -> AsyncWebClient:
         if self._web is None or self._web.session is not self._session:
+            # slack_sdk would log the text of every message, and composes those lines in any case.
+            quiet = logging.getLogger(f"{__name__}.slack_sdk")
+            quiet.setLevel(logging.WARNING)
             self._web = AsyncWebClient(
                 self._bot_token.reveal(),
                 base_url=self._base_url,
                 session=self.session,
                 retry_handlers=[],
-                logger=logger,
+                logger=quiet,
             )
         return self._web
 

@@ -107,6 +107,8 @@ class EventReader:
         return None if self.is_own(event) else await self.message(channel, event)
 
     def is_own(self, message: Payload) -> bool:
+        """Whether the bot wrote the message, or the one that is changed or deleted."""
+        message = message.get("message") or message.get("previous_message") or message
         return message.get("user") == self.user or (bool(self.bot) and message.get("bot_id") == self.bot)
 
     async def message(self, channel: str, message: Payload) -> Incoming | None:

@@ -21,7 +21,7 @@ from holdfast.gateway.contract import ChatPlatformError, SignInRefused, TakenEls
 logger = logging.getLogger(__name__)
 
 HEARTBEAT = 15.0
-"""A connection whose ping is not answered for so long is dead."""
+"""How often the connection is tried with a ping; one that does not answer is dead."""
 HELLO_SECONDS = 15.0
 CLOSE_SECONDS = 1.0
 MOST_WAITING = 1_000
@@ -51,8 +51,9 @@ class Envelope:
 class SlackSocket:
     """The connection of one receiver, and the one before it for as long as Slack keeps that open."""
 
-    def __init__(self, api: SlackApi, app_token: Secret) -> None:
+    def __init__(self, api: SlackApi, app_token: Secret, heartbeat: float = HEARTBEAT) -> None:
         self._api = api
+        self._heartbeat = heartbeat
         self._app_token = app_token
         self._current: aiohttp.ClientWebSocketResponse | None = None
         self._readers: set[asyncio.Task[None]] = set()
@@ -80,7 +81,7 @@ class SlackSocket:
         try:
             connection = await self._api.session.ws_connect(
                 str(answer["url"]),
-                heartbeat=HEARTBEAT,
+                heartbeat=self._heartbeat,
                 max_msg_size=MOST_SIZE,
                 proxy=self._api.web.proxy,
                 timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
