@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSMessage, WSMsgType, web
 
 from holdfast.testing.chat_platform import Fault
 from tests.gateway.slack_methods import WebMethods
@@ -56,6 +56,7 @@ class SlackServer:
         """Notified after each call, envelope, acknowledgement, and socket that opens or closes."""
         self._numbers = count(1)
         self._tickets: set[str] = set()
+        self._pongs: set[bytes] = set()
         self.waiting: dict[str, Json] = {}  # not acknowledged yet
         self.hellos: list[Socket] = []
         self._held: list[Json] | None = None
@@ -108,6 +109,12 @@ class SlackServer:
         for socket in self.open_sockets:
             socket.is_leaving = True
             await socket.response.send_json({"type": "disconnect", "reason": reason, "debug_info": {}})
+
+    async def flush(self) -> None:
+        """Wait until the newest socket's other side has read all that was sent to it."""
+        mark = f"flush-{next(self._numbers)}".encode()
+        await self.open_sockets[-1].response.ping(mark)
+        await self.until(lambda: mark in self._pongs)
 
     def forget(self) -> None:
         """Deliver nothing again that waits for its acknowledgement."""
@@ -193,7 +200,7 @@ class SlackServer:
         if ticket not in self._tickets:
             raise web.HTTPForbidden
         self._tickets.discard(ticket)
-        response = web.WebSocketResponse(autoping=not self.is_deaf)
+        response = web.WebSocketResponse(autoping=False)
         await response.prepare(request)
         socket = Socket(response, request)
         self.open_sockets.append(socket)
@@ -209,15 +216,22 @@ class SlackServer:
         await self._notify()
         try:
             async for frame in response:
-                if frame.type is WSMsgType.TEXT:
-                    answer = json.loads(frame.data)
-                    self.waiting.pop(answer["envelope_id"], None)
-                    self.acknowledged.append(answer["envelope_id"])
-                    await self._notify()
+                await self._take_frame(frame, response)
         finally:
             self.open_sockets.remove(socket)
             await self._notify()
         return response
+
+    async def _take_frame(self, frame: WSMessage, response: web.WebSocketResponse) -> None:
+        if frame.type is WSMsgType.TEXT:
+            answer = json.loads(frame.data)
+            self.waiting.pop(answer["envelope_id"], None)
+            self.acknowledged.append(answer["envelope_id"])
+        elif frame.type is WSMsgType.PING and not self.is_deaf:
+            await response.pong(frame.data)
+        elif frame.type is WSMsgType.PONG:
+            self._pongs.add(bytes(frame.data))
+        await self._notify()
 
     async def _notify(self) -> None:
         async with self.changed:

@@ -53,10 +53,13 @@ class Workspace:
         self.channels: dict[str, Channel] = {}
         self.files: dict[str, StoredFile] = {}
         self.ephemeral: list[Json] = []
+        self.days_ago = 0
+        """How long ago the next messages are said."""
         self._last = 0
 
     def ts(self) -> str:
-        self._last = max(self._last + 1, int(SystemClock().now() * 1_000_000))
+        now = int((SystemClock().now() - self.days_ago * 86_400) * 1_000_000)
+        self._last = max(self._last + 1, now)
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
 
     def person(self, name: str) -> str:
