@@ -124,20 +124,21 @@ class SlackServer:
         """How often a method was called."""
         return sum(name == method for name, _ in self.calls)
 
-    def hold(self) -> None:
-        """Keep back the next envelopes until `release`."""
+    def hold(self) -> list[Json]:
+        """Keep back the next envelopes until `release`; returns where they are kept."""
         self._held = []
+        return self._held
 
     async def release(self, order: Callable[[list[Json]], list[Json]] = list) -> None:
         held, self._held = self._held or [], None
         for envelope in order(held):
-            await self._deliver(envelope)
+            await self.send(envelope)
 
     async def deliver_again(self) -> None:
         """Deliver every envelope once more."""
         for envelope in list(self.sent):
             if envelope["retry_attempt"] == 0:
-                await self._deliver({**envelope, "retry_attempt": 1, "retry_reason": "timeout"})
+                await self.send({**envelope, "retry_attempt": 1, "retry_reason": "timeout"})
 
     async def deliver(self, kind: str, payload: Json) -> None:
         """Send an envelope to the newest socket; without one nobody gets it."""
@@ -152,7 +153,7 @@ class SlackServer:
         if self._held is not None:
             self._held.append(envelope)
         elif self.open_sockets:
-            await self._deliver(envelope)
+            await self.send(envelope)
 
     async def announce(self, channel: Channel, message: Json) -> None:
         """The events of a new message: `message`, and `app_mention` when it names the bot."""
@@ -170,7 +171,7 @@ class SlackServer:
         number = next(self._numbers)
         return {"type": "event_callback", "team_id": TEAM, "event_id": f"Ev{number:06d}", "event": event}
 
-    async def _deliver(self, envelope: Json) -> None:
+    async def send(self, envelope: Json) -> None:
         self.sent.append(envelope)
         self.waiting[envelope["envelope_id"]] = envelope
         if envelope["type"] == "events_api" and envelope["retry_attempt"] < MOST_RETRIES:
@@ -186,7 +187,7 @@ class SlackServer:
 
     async def _retry(self, envelope: Json) -> None:
         attempt = envelope["retry_attempt"] + 1
-        await self._deliver({**envelope, "retry_attempt": attempt, "retry_reason": "timeout"})
+        await self.send({**envelope, "retry_attempt": attempt, "retry_reason": "timeout"})
 
     # Socket mode.
 
