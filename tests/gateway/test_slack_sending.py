@@ -103,8 +103,8 @@ def test_a_call_that_found_no_connection_was_not_taken() -> None:
     [
         ("xapp-of-the-app", APP_TOKEN, "bot token"),
         (BOT_TOKEN, "xoxb-of-the-bot", "app token"),
-        ("xoxb-wrong", APP_TOKEN, "invalid_auth"),
-        (BOT_TOKEN, "xapp-wrong", "invalid_auth"),
+        ("xoxb-wrong", APP_TOKEN, "the bot token: .*invalid_auth"),
+        (BOT_TOKEN, "xapp-wrong", "the app token: .*invalid_auth"),
     ],
 )
 def test_wrong_tokens_are_refused_at_sign_in_and_never_shown(bot: str, app: str, says: str) -> None:
@@ -211,7 +211,18 @@ def test_a_file_that_did_not_reach_slack_leaves_no_message(method: str, tmp_path
     play(scenario)
 
 
-def test_a_file_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
+def test_an_app_token_without_its_scope_is_refused_at_sign_in() -> None:
+    async def scenario(platform: SlackPlatform) -> None:
+        platform.server.fail("apps.connections.open", "missing_scope")
+        adapter = platform.slack_adapter()
+        with pytest.raises(SignInRefused, match=r"the app token: .*missing_scope"):
+            await adapter.connect()
+        await adapter.close()
+
+    play(scenario)
+
+
+def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(SlackAdapter.traits.max_upload + 1)
@@ -221,6 +232,8 @@ def test_a_file_that_is_too_large_is_not_sent(tmp_path: Path) -> None:
         adapter = platform.slack_adapter()
         with pytest.raises(FileTooLarge):
             await adapter.send(Route(place), Outgoing("", file=large), "k1")
+        with pytest.raises(SendRefused, match="gone can't be read"):
+            await adapter.send(Route(place), Outgoing("", file=tmp_path / "gone"), "k2")
         assert platform.server.calls == []
         await adapter.close()
 

@@ -20,7 +20,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
-from holdfast.gateway.adapters.slack_api import PUBLIC_URL, Pause, SlackApi, SlackRefused
+from holdfast.gateway.adapters.slack_api import PUBLIC_URL, Method, Pause, SlackApi, SlackRefused
 from holdfast.gateway.adapters.slack_catch_up import missed
 from holdfast.gateway.adapters.slack_events import Directory, EventReader, is_direct, microseconds
 from holdfast.gateway.adapters.slack_markup import emoji_name, to_mrkdwn
@@ -38,6 +38,7 @@ from holdfast.gateway.contract import (
     Outgoing,
     Place,
     Route,
+    SendRefused,
     SignInRefused,
     Unreachable,
 )
@@ -61,8 +62,9 @@ class SlackAdapter:
         max_size=4_000,
         repeat="look",
         chat_seconds=1.0,
-        account_per_second=10.0,
-        edit_seconds=1.5,
+        account_per_second=5.0,
+        # Slack allows about 50 edits a minute in all chats together.
+        edit_seconds=3.0,
         typing_seconds=0.0,
         has_history=True,
     )
@@ -90,9 +92,9 @@ class SlackAdapter:
             if not token.reveal().startswith(prefix):
                 name = "bot" if prefix == "xoxb-" else "app"
                 raise SignInRefused(f"the {name} token of Slack begins with {prefix}")
-        # Opening a connection's address is the only check of an app token; none is made here.
-        await self._api.call(self._api.web.apps_connections_open, app_token=self._app_token.reveal())
-        about = await self._api.call(self._api.web.auth_test)
+        # To ask for a connection's address is the only check of an app token; no connection is made here.
+        await self._checked("app", self._api.web.apps_connections_open, app_token=self._app_token.reveal())
+        about = await self._checked("bot", self._api.web.auth_test)
         self._reader = EventReader(
             str(about["user_id"]),
             str(about.get("bot_id") or ""),
@@ -183,6 +185,8 @@ class SlackAdapter:
                 raise
 
     async def react(self, route: Route, message_id: str, emoji: str) -> None:
+        if not message_id:
+            return  # a slash command is no message
         try:
             await self._api.call(
                 self._api.web.reactions_add,
@@ -243,6 +247,12 @@ class SlackAdapter:
         self._files.close(0.0)
         await self._api.close()
 
+    async def _checked(self, token: str, method: Method, **arguments: str) -> AsyncSlackResponse:
+        try:
+            return await self._api.call(method, **arguments)
+        except (SignInRefused, SlackRefused) as cause:
+            raise SignInRefused(f"the {token} token: {cause}") from cause
+
     async def _signed_in(self) -> EventReader:
         if self._reader is None:
             await self.connect()
@@ -296,9 +306,7 @@ class SlackAdapter:
 
     async def _upload(self, path: Path) -> str:
         """Give Slack a file that nobody sees yet, and return its id."""
-        content = await off_loop(self._files, path.read_bytes)
-        if len(content) > self.traits.max_upload:
-            raise FileTooLarge(f"{path.name} has more than {self.traits.max_upload} bytes")
+        content = await off_loop(self._files, _content_of, path, self.traits.max_upload)
         try:
             place = await self._api.call(
                 self._api.web.files_getUploadURLExternal, filename=path.name, length=len(content)
@@ -331,6 +339,17 @@ async def _read(reader: EventReader, envelope: Envelope) -> Incoming | None:
         # Slack would deliver it again and again, and it would never be read.
         logger.exception("slack.unreadable", extra={"envelope": envelope.id, "type": envelope.type})
         return None
+
+
+def _content_of(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as cause:
+        raise SendRefused(f"{path.name} can't be read: {cause.strerror}") from cause
+    if len(content) > most:
+        raise FileTooLarge(f"{path.name} has more than {most} bytes")
+    return content
 
 
 def _thread(route: Route) -> str:

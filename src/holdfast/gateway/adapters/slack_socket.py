@@ -158,7 +158,7 @@ class SlackSocket:
                 )
             )
         elif kind == "hello":
-            if int(message.get("num_connections") or 1) > 1:
+            if int(message.get("num_connections") or 1) > len(self._readers):
                 logger.warning("slack.other_connections", extra={"count": message["num_connections"]})
             if not hello.done():
                 hello.set_result(None)
