@@ -5,10 +5,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from holdfast.gateway.adapters.matrix import MatrixAdapter
-from holdfast.gateway.contract import (
-    Batch,
-    Incoming,
-)
+from holdfast.gateway.contract import Batch, Incoming
+from holdfast.process import run
 from tests.gateway.matrix_platform import MatrixPlatform
 from tests.gateway.synapse_server import SynapseServer
 
@@ -31,7 +29,7 @@ def on_matrix(story: Story) -> Callable[[SynapseServer], None]:
             await platform.close()
 
     def test(synapse: SynapseServer) -> None:
-        asyncio.run(played(synapse))
+        run(played(synapse))
 
     test.__name__, test.__doc__ = story.__name__, story.__doc__
     return test
