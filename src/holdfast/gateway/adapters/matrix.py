@@ -2,9 +2,11 @@
 
 Read `gateway/contract.py` first. `matrix_receiver.py` receives, `matrix_events.py` reads events,
 `matrix_markup.py` writes them, `matrix_api.py` makes the calls and signs in. Matrix has no buttons. Edits by
-people are not received. Messages in encrypted rooms are received without text, for they can't be read here.
+people are not received. Encrypted rooms need keys (`matrix_encryption.py`): a message that can't be read is
+received without text.
 """
 
+import io
 import json
 import mimetypes
 import uuid
@@ -13,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from holdfast.gateway.adapters.matrix_api import (
     MEDIA,
@@ -25,7 +27,8 @@ from holdfast.gateway.adapters.matrix_api import (
     sign_in,
     told,
 )
-from holdfast.gateway.adapters.matrix_events import Event, events_in, is_message, part, relation, text
+from holdfast.gateway.adapters.matrix_encryption import MatrixEncryption, decrypt_file, encrypt_file
+from holdfast.gateway.adapters.matrix_events import Event, events_in, part, relation, text
 from holdfast.gateway.adapters.matrix_markup import measured, written
 from holdfast.gateway.adapters.matrix_receiver import MatrixReceiver, MatrixRooms
 from holdfast.gateway.contract import (
@@ -73,15 +76,19 @@ KINDS = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
 class MatrixAdapter:
     """One account on one homeserver."""
 
-    def __init__(self, credentials: MatrixCredentials) -> None:
+    def __init__(self, credentials: MatrixCredentials, keys: Path | None = None) -> None:
+        """With a folder for `keys`, encrypted rooms can be read and written (the extra `matrix-e2e`)."""
         self.traits = TRAITS
         self._credentials = credentials
         self._me = credentials.user_id
         self._api = MatrixApi(credentials.homeserver, credentials.token)
-        self._rooms = MatrixRooms(self._api, self._me)
+        self._encryption = None if keys is None else MatrixEncryption(self._api, credentials, keys)
+        self._rooms = MatrixRooms(self._api, self._me, self._encryption)
         self._disk = DaemonPool("matrix-files", workers=2, backlog=64)
 
     async def connect(self) -> Identity:
+        if self._encryption is not None:
+            self._encryption.open()
         try:
             found = await self._api.call("GET", path_of("account", "whoami"))
         except SendRefused as cause:
@@ -107,13 +114,13 @@ class MatrixAdapter:
         return MatrixReceiver(self._api, self._rooms, self._me).batches(cursors.get("", ""))
 
     async def send(self, route: Route, message: Outgoing, key: str) -> str:
-        content = await self._with_file(message) if message.file is not None else _content(message)
+        content = await self._with_file(route, message) if message.file is not None else _content(message)
         content |= {**_relation(route), KEY: _transaction(key)}
-        return await self._put(route, "m.room.message", content, _transaction(key))
+        return await self._say(route, content, _transaction(key))
 
     async def find_sent(self, route: Route, key: str) -> str | None:
         mark = _transaction(key)
-        wanted = {"types": ["m.room.message"], "senders": [self._me]}
+        wanted = {"types": ["m.room.message", "m.room.encrypted"], "senders": [self._me]}
         async with aclosing(self._older(route.place.chat, "", wanted)) as events:
             async for event in events:
                 marks = (part(event, "content").get(KEY), part(event, "unsigned").get("transaction_id"))
@@ -127,7 +134,7 @@ class MatrixAdapter:
         outside = {"msgtype": content["msgtype"], "body": f"* {message.text[:PREVIEW]}", "m.mentions": {}}
         relates = {"rel_type": "m.replace", "event_id": message_id}
         edited = {**outside, "m.new_content": content, "m.relates_to": relates}
-        await self._put(route, "m.room.message", edited, uuid.uuid4().hex)
+        await self._say(route, edited, uuid.uuid4().hex)
 
     async def delete(self, route: Route, message_id: str) -> None:
         key = _transaction(f"delete {message_id}")
@@ -156,8 +163,6 @@ class MatrixAdapter:
         """There are no buttons."""
 
     async def download(self, file: ChatFile, target: Path, most: int) -> None:
-        if not file.ref.startswith("mxc://"):
-            raise SendRefused(f"{file.ref!r} is no file on a Matrix server")
         try:
             await self._fetch(file, target, most)
         except BaseException:
@@ -165,18 +170,19 @@ class MatrixAdapter:
             raise
 
     async def history(self, place: Place, before: str, most: int) -> Sequence[Incoming]:
-        found: list[Event] = []
+        found: list[Incoming] = []
         reached = not before
         wanted = {"types": ["m.room.message", "m.room.encrypted", "m.sticker"]}
         async with aclosing(self._older(place.chat, before, wanted)) as events:
             async for event in events:
                 if text(event, "event_id") == before:
                     reached = True
-                elif reached and is_message(event) and _is_in(event, place):
-                    found.append(event)
+                elif reached and _is_in(event, place):
+                    message = await self._rooms.read(place.chat, event)
+                    found.extend([message] if message is not None else [])
                 if len(found) >= most:
                     break
-        return [await self._rooms.read(place.chat, event) for event in reversed(found)]
+        return found[::-1]
 
     async def set_commands(self, commands: Sequence[Command]) -> None:
         """Matrix lists no commands."""
@@ -186,22 +192,27 @@ class MatrixAdapter:
 
     async def close(self) -> None:
         await self._api.aclose()
+        if self._encryption is not None:
+            self._encryption.close()
         self._disk.close(0)
 
     async def _fetch(self, file: ChatFile, target: Path, most: int) -> None:
-        out = await off_loop(self._disk, target.open, "wb")
+        is_hidden = file.ref.startswith("{")
+        address = text(json.loads(file.ref), "url") if is_hidden else file.ref
+        out: IO[bytes] = io.BytesIO() if is_hidden else await off_loop(self._disk, target.open, "wb")
         left = most
-        try:
-            async with aclosing(self._api.download(file.ref)) as pieces:
+        with out:
+            async with aclosing(self._api.download(address)) as pieces:
                 async for piece in pieces:
                     left -= len(piece)
                     if left < 0:
                         raise FileTooLarge(f"{file.name} has more than {most} bytes")
                     await off_loop(self._disk, out.write, piece)
-        finally:
-            out.close()
+            if isinstance(out, io.BytesIO):
+                clear = await off_loop(self._disk, decrypt_file, out.getvalue(), file.ref)
+                await off_loop(self._disk, target.write_bytes, clear)
 
-    async def _with_file(self, message: Outgoing) -> dict[str, Any]:
+    async def _with_file(self, route: Route, message: Outgoing) -> dict[str, Any]:
         assert message.file is not None  # noqa: S101 - asked by `send`
         name = message.file.name
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -209,15 +220,33 @@ class MatrixAdapter:
         if size > self.traits.max_upload:
             raise FileTooLarge(f"{name} has {size} bytes; the Matrix server takes {self.traits.max_upload}")
         data = await off_loop(self._disk, message.file.read_bytes)
+        if await self._is_encrypted(route):
+            hidden, secrets = await off_loop(self._disk, encrypt_file, data)
+            address = await self._api.upload(hidden, "", "application/octet-stream")
+            uploaded: dict[str, Any] = {"file": {**secrets, "url": address}}
+        else:
+            uploaded = {"url": await self._api.upload(data, name, media_type)}
         caption = written(message.text) if message.text else {"body": name}
         return {
             "msgtype": KINDS.get(media_type.partition("/")[0], "m.file"),
             **caption,
             "filename": name,
-            "url": await self._api.upload(data, name, media_type),
+            **uploaded,
             "info": {"mimetype": media_type, "size": len(data)},
             "m.mentions": {},
         }
+
+    async def _say(self, route: Route, content: Mapping[str, object], key: str) -> str:
+        """Send a message or an edit, encrypted where the room is."""
+        room, kind = route.place.chat, "m.room.message"
+        if self._encryption is not None and await self._is_encrypted(route):
+            members = (await self._rooms.facts(room)).joined
+            content = await self._encryption.encrypted(room, members, kind, content)
+            kind = "m.room.encrypted"
+        return await self._put(route, kind, content, key)
+
+    async def _is_encrypted(self, route: Route) -> bool:
+        return self._encryption is not None and (await self._rooms.facts(route.place.chat)).is_encrypted
 
     async def _put(self, route: Route, kind: str, content: Mapping[str, object], key: str) -> str:
         answer = await self._api.call("PUT", path_of("rooms", route.place.chat, "send", kind, key), content)

@@ -79,7 +79,7 @@ class MatrixApi:
                 "/_matrix/media/v3/upload",
                 CALL_SECONDS * 4,
                 content=content,
-                params={"filename": name},
+                params={"filename": name} if name else {},
                 headers={"content-type": media_type},
             )
         except Unreachable as cause:
@@ -93,6 +93,8 @@ class MatrixApi:
 
     async def download(self, address: str) -> AsyncGenerator[bytes, None]:
         """The bytes of a file, as they arrive."""
+        if not address.startswith("mxc://"):
+            raise SendRefused(f"{address!r} is no file on a Matrix server")
         parts = urlsplit(address)
         path = f"{MEDIA}/download/{quote(parts.netloc, safe=':')}/{quote(parts.path.strip('/'), safe='')}"
         import httpx2

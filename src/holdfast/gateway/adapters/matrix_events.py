@@ -1,5 +1,6 @@
 """What a Matrix event says. Anyone may send any JSON, so nothing here trusts a field to have its type."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,9 @@ from holdfast.gateway.contract import ChatFile, Incoming, Place, Sender
 
 Event = Mapping[str, Any]
 
-TIMELINE = ("m.room.message", "m.room.encrypted", "m.sticker", "m.room.member", "m.room.name")
+FACTS = ("m.room.member", "m.room.name", "m.room.encryption")
+"""The types of events that change the facts about a room."""
+TIMELINE = ("m.room.message", "m.room.encrypted", "m.sticker", *FACTS)
 """The types of events that are asked for."""
 MESSAGES = frozenset({"m.room.message", "m.room.encrypted", "m.sticker"})
 BY_BOTS = frozenset({"m.notice", "m.server_notice"})
@@ -24,6 +27,8 @@ class RoomFacts:
 
     title: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    joined: frozenset[str] = frozenset()
+    is_encrypted: bool = False
 
     def is_direct(self, me: str) -> bool:
         """Two members, and the bot is one. `m.direct` does not say that nobody else has joined since."""
@@ -132,7 +137,7 @@ def incoming(room: str, event: Event, facts: RoomFacts, names: Sequence[str], an
 def shown_text(content: Event, *, has_quote: bool = False) -> str:
     """The text of a message, or the caption of a file."""
     said = text(content, "body")
-    if "url" in content and text(content, "filename") in ("", said):
+    if ("url" in content or "file" in content) and text(content, "filename") in ("", said):
         return ""
     if has_quote and said.startswith("> <"):
         # Older clients repeat the answered message, as lines with a mark, above an empty line.
@@ -141,12 +146,14 @@ def shown_text(content: Event, *, has_quote: bool = False) -> str:
 
 
 def files(content: Event) -> Iterable[ChatFile]:
-    address, info = text(content, "url"), part(content, "info")
+    info, hidden = part(content, "info"), part(content, "file")
+    address = text(hidden, "url") or text(content, "url")
     if not address.startswith("mxc://"):
         return
     size = info.get("size")
     yield ChatFile(
-        ref=address,
+        # In an encrypted room a file is encrypted too, and the message has its keys.
+        ref=json.dumps(hidden) if hidden else address,
         name=text(content, "filename") or text(content, "body") or "file",
         media_type=text(info, "mimetype") or "application/octet-stream",
         size=size if isinstance(size, int) and 0 <= size < LARGEST_INTEGER else None,

@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from holdfast.core.errors import Retryable
 from holdfast.gateway.adapters.matrix_api import MatrixApi, path_of, told
+from holdfast.gateway.adapters.matrix_encryption import MatrixEncryption
 from holdfast.gateway.adapters.matrix_events import (
+    FACTS,
     TIMELINE,
     Event,
     RoomFacts,
@@ -44,12 +46,17 @@ MOST_UNSTORED = 50
 class MatrixRooms:
     """Reads events in the light of their room: its members and title, and the message that is answered."""
 
-    def __init__(self, api: MatrixApi, me: str) -> None:
+    def __init__(self, api: MatrixApi, me: str, encryption: MatrixEncryption | None = None) -> None:
         self.names = [me, localpart(me)]
+        self.encryption = encryption
         self._api = api
         self._facts: dict[str, RoomFacts] = {}
 
-    async def read(self, room: str, event: Event) -> Incoming:
+    async def read(self, room: str, event: Event) -> Incoming | None:
+        """An event as a message; None when it is none."""
+        event = self._clear(room, event) if is_message(event) else event
+        if not is_message(event):
+            return None
         facts, related = await self.facts(room), relation(event)
         answered = related.reply_to or related.thread
         return incoming(room, event, facts, self.names, await self._event(room, answered) if answered else {})
@@ -76,17 +83,29 @@ class MatrixRooms:
             if text(part(each, "content"), "membership") in ("join", "invite")
         }
         names = {user: name or localpart(user) for user, name in members.items()}
-        try:
-            title = text(await self._api.call("GET", path_of("rooms", room, "state", "m.room.name")), "name")
-        except SendRefused:
-            title = ""  # it has none
-        return RoomFacts(title, names)
+        joined = frozenset(
+            text(each, "state_key")
+            for each in events_in(found, "chunk")
+            if text(part(each, "content"), "membership") == "join"
+        )
+        title = text(await self._found(room, "state", "m.room.name"), "name")
+        # Only a device with keys needs to know.
+        secret = await self._found(room, "state", "m.room.encryption") if self.encryption is not None else {}
+        return RoomFacts(title, names, joined, bool(secret))
 
     async def _event(self, room: str, event_id: str) -> Event:
+        # None when it was taken back, or is from before the bot came.
+        return self._clear(room, await self._found(room, "event", event_id))
+
+    async def _found(self, room: str, *path: str) -> Event:
         try:
-            return await self._api.call("GET", path_of("rooms", room, "event", event_id))
+            return await self._api.call("GET", path_of("rooms", room, *path))
         except SendRefused:
-            return {}  # taken back, or from before the bot came
+            return {}
+
+    def _clear(self, room: str, event: Event) -> Event:
+        is_hidden = text(event, "type") == "m.room.encrypted"
+        return self.encryption.decrypted(room, event) if is_hidden and self.encryption is not None else event
 
 
 class MatrixReceiver:
@@ -129,8 +148,8 @@ class MatrixReceiver:
         received: list[Incoming] = []
         for room, update in part(part(answer, "rooms"), "join").items():
             events = await self._timeline(room, part(update, "timeline"), since)
-            said = [each for each in events if is_message(each) and text(each, "sender") != self._me]
-            received.extend([await self._rooms.read(room, each) for each in said])
+            read = [await self._rooms.read(room, each) for each in events if text(each, "sender") != self._me]
+            received.extend([each for each in read if each is not None])
         return received, told(answer, "next_batch")
 
     async def _sync(self, since: str, seconds: float, *, newest: int) -> Event:
@@ -148,7 +167,10 @@ class MatrixReceiver:
         params = {"timeout": str(int(seconds * 1000)), "filter": json.dumps(wanted)}
         if since:
             params["since"] = since
-        return await self._api.call("GET", path_of("sync"), params=params, seconds=seconds + ANSWER_SECONDS)
+        answer = await self._api.call("GET", path_of("sync"), params=params, seconds=seconds + ANSWER_SECONDS)
+        if self._rooms.encryption is not None:
+            await self._rooms.encryption.update(answer)
+        return answer
 
     async def _timeline(self, room: str, timeline: Event, since: str) -> Sequence[Event]:
         events = events_in(timeline, "events")
@@ -156,7 +178,7 @@ class MatrixReceiver:
             arrived = any(membership(each, self._me) == "join" for each in events)
             missed = await self._missed(room, text(timeline, "prev_batch"), "" if arrived else since)
             events = [*missed, *events]
-        if any(text(each, "type") in ("m.room.member", "m.room.name") for each in events):
+        if any(text(each, "type") in FACTS for each in events):
             self._rooms.forget(room)
         return since_arrival(events, self._me)
 
