@@ -33,6 +33,8 @@ class FaultProxy:
         self.faults: deque[Fault] = deque()
         self.receiving = asyncio.Event()
         """Set while a long poll is open."""
+        self.polls = asyncio.Semaphore(0)
+        """Released for each long poll."""
 
     @property
     def url(self) -> str:
@@ -64,7 +66,7 @@ class FaultProxy:
         if "/v3/sync?" in request.path:
             return await self._receive(request, answer)
         fault = None
-        if request.method == "PUT" and "/send/m.room.message/" in request.path and self.faults:
+        if request.method == "PUT" and "/send/m.room." in request.path and self.faults:
             fault = self.faults.popleft()
         if fault == "drop before":
             return answer.cut()
@@ -82,6 +84,7 @@ class FaultProxy:
         again = asyncio.ensure_future(self._again.wait())
         self._receiving.add(answer)
         self.receiving.set()
+        self.polls.release()
         try:
             await asyncio.wait({polling, again}, return_when=asyncio.FIRST_COMPLETED)
             if again.done() and since and not answer.started:

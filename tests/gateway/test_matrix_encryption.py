@@ -1,5 +1,6 @@
 """Encrypted rooms on a real Synapse: the person uses matrix-nio's whole client, the bot our adapter."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -202,4 +203,32 @@ async def test_a_lost_answer_and_a_broken_key_message_do_no_harm(
         await bot.send(Route(place), Outgoing("yes"), "1")
         await bot.send(Route(place), Outgoing("yes"), "1")
         assert [each.body for each in await read(ann, place)] == ["still there?", "yes"]
+    await bot.close()
+
+
+@on_matrix
+async def test_a_key_that_comes_after_its_message_is_waited_for(
+    platform: MatrixPlatform, adapter: MatrixAdapter
+) -> None:
+    place = await encrypted_room(platform, ["ann"])
+    bot = with_keys(platform, folder(platform))
+    async with client(platform, "ann") as ann, receiving(bot) as batches:
+        await started(batches)
+        await refresh(ann)
+        await ann.keys_claim(ann.olm.get_missing_sessions([platform.bot.user_id]))
+        _, keys = ann.olm.share_group_session(
+            place.chat, [platform.bot.user_id], ignore_unverified_devices=True
+        )
+        ann.olm.outbound_group_sessions[place.chat].mark_as_shared()
+        said = {"type": "m.room.message", "content": {"msgtype": "m.text", "body": "first"}}
+        await platform.proxy.polls.acquire()  # the first start
+        waiting = asyncio.ensure_future(next_message(batches))
+        await platform.proxy.polls.acquire()
+        hidden = ann.olm.group_encrypt(place.chat, said)
+        await platform.post(place, "ann", hidden, "m.room.encrypted")
+        await platform.proxy.polls.acquire()
+        assert not waiting.done()
+        path = "/_matrix/client/v3/sendToDevice/m.room.encrypted/1"
+        await platform.ask(platform.people["ann"], "PUT", path, json=keys)
+        assert (await waiting).text == "first"
     await bot.close()

@@ -71,12 +71,16 @@ class MatrixEncryption:
         """The event as its sender wrote it; as it is, when it can't be read."""
         from nio.events import Event as NioEvent
         from nio.events import MegolmEvent
+        from nio.exceptions import EncryptionError
 
         try:
             parsed = NioEvent.parse_encrypted_event({**event, "room_id": room})
             if not isinstance(parsed, MegolmEvent) or not self._is_by_its_sender(parsed):
                 return event
             source = self.open().decrypt_megolm_event(parsed, room).source
+        except EncryptionError as cause:
+            logger.info("matrix.no_key", extra={"event": event.get("event_id"), "cause": str(cause)})
+            return event
         except Exception:
             # Anyone may send anything here, and one message must not hold up the others.
             logger.warning("matrix.unreadable", exc_info=True, extra={"event": event.get("event_id")})

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 LONG_POLL_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
+KEY_SECONDS = 5.0
 JOIN_SECONDS = 15.0
 JOIN_ATTEMPTS = 5
 NEWEST = 20
@@ -54,7 +55,7 @@ class MatrixRooms:
 
     async def read(self, room: str, event: Event) -> Incoming | None:
         """An event as a message; None when it is none."""
-        event = self._clear(room, event) if is_message(event) else event
+        event = self._clear(room, event)
         if not is_message(event):
             return None
         facts, related = await self.facts(room), relation(event)
@@ -103,6 +104,10 @@ class MatrixRooms:
         except SendRefused:
             return {}
 
+    def waits_for_key(self, room: str, event: Event) -> bool:
+        """Whether it can't be read yet: a key may come after the message that is written with it."""
+        return self.encryption is not None and text(self._clear(room, event), "type") == "m.room.encrypted"
+
     def _clear(self, room: str, event: Event) -> Event:
         is_hidden = text(event, "type") == "m.room.encrypted"
         return self.encryption.decrypted(room, event) if is_hidden and self.encryption is not None else event
@@ -144,13 +149,24 @@ class MatrixReceiver:
 
     async def _next(self, since: str, seconds: float) -> tuple[list[Incoming], str]:
         answer = await self._sync(since, seconds, newest=NEWEST)
+        said = await self._said(answer, since)
+        since = told(answer, "next_batch")
+        if any(self._rooms.waits_for_key(room, event) for room, event in said):
+            answer = await self._sync(since, KEY_SECONDS, newest=NEWEST)
+            said += await self._said(answer, since)
+            since = told(answer, "next_batch")
+        read = [await self._rooms.read(room, event) for room, event in said]
+        return [each for each in read if each is not None], since
+
+    async def _said(self, answer: Event, since: str) -> list[tuple[str, Event]]:
+        """The messages of others, with their rooms."""
         await self._accept(answer)
-        received: list[Incoming] = []
-        for room, update in part(part(answer, "rooms"), "join").items():
-            events = await self._timeline(room, part(update, "timeline"), since)
-            read = [await self._rooms.read(room, each) for each in events if text(each, "sender") != self._me]
-            received.extend([each for each in read if each is not None])
-        return received, told(answer, "next_batch")
+        return [
+            (room, event)
+            for room, update in part(part(answer, "rooms"), "join").items()
+            for event in await self._timeline(room, part(update, "timeline"), since)
+            if is_message(event) and text(event, "sender") != self._me
+        ]
 
     async def _sync(self, since: str, seconds: float, *, newest: int) -> Event:
         nothing = {"not_types": ["*"]}
