@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.sessions import SessionDB
+from tests.gateway.synapse_server import synapse
 from tests.gateway.telegram_platform import TelegramPlatform
 from tests.sessions.conftest import live_url, postgres
 
-__all__ = ["live_url", "postgres"]
+__all__ = ["live_url", "postgres", "synapse"]
 
 
 @pytest.fixture
