@@ -292,7 +292,7 @@ class MemoryChatServer:
                 break
             if each.taken and each.kind in LIMITED:
                 recent.append(each)
-        in_a_second = [each.at for each in recent if each.at > now - 1.0]
+        in_a_second = [each.at for each in recent if each.at > now - 1.0 + ROUNDING]
         if len(in_a_second) >= self.traits.account_per_second:
             raise SlowDown(in_a_second[-1] + 1.0 - now, whole_account=True)
         ready = max((each.at + self.traits.chat_seconds for each in recent if each.chat == chat), default=now)
