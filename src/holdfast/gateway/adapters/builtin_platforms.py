@@ -19,13 +19,15 @@ def _telegram(config: ProviderConfig, _: Path) -> Adapter:
 
 
 def _discord(config: ProviderConfig, _: Path) -> Adapter:
-    from holdfast.gateway.adapters.discord import API_URL, DiscordAdapter
+    from holdfast.gateway.adapters.discord import DiscordAdapter
+    from holdfast.gateway.adapters.discord_api import API_URL
 
     return DiscordAdapter(config.secret("token"), api_url=config.text("api_url", API_URL))
 
 
 def _slack(config: ProviderConfig, _: Path) -> Adapter:
-    from holdfast.gateway.adapters.slack import PUBLIC_URL, SlackAdapter
+    from holdfast.gateway.adapters.slack import SlackAdapter
+    from holdfast.gateway.adapters.slack_api import PUBLIC_URL
 
     return SlackAdapter(
         config.secret("bot_token"),
