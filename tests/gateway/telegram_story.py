@@ -10,7 +10,7 @@ from holdfast.gateway.contract import Batch
 from holdfast.process import run
 from tests.gateway.telegram_platform import TelegramPlatform
 
-LONG = 30.0  # a deadline, never reached
+LONG = 60.0  # a deadline, never reached
 P = ParamSpec("P")
 
 

@@ -9,7 +9,14 @@ import pytest
 from holdfast.core.clock import SystemClock
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.telegram import TelegramAdapter
-from holdfast.gateway.contract import NotTaken, SignInRefused, TakenElsewhere, Unreachable
+from holdfast.gateway.contract import (
+    ChatPlatformError,
+    NotTaken,
+    SignInRefused,
+    SlowDown,
+    TakenElsewhere,
+    Unreachable,
+)
 from tests.gateway.telegram_chats import ApiError
 from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_server import FIRST_UPDATE, TOKEN
@@ -170,13 +177,22 @@ async def test_a_broken_poll_is_said_and_the_cursor_goes_on(telegram: TelegramPl
     assert [event.text for event in again.events] == ["hello"]
 
 
-@pytest.mark.parametrize("is_json", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (ApiError(502, "Bad Gateway"), Unreachable),
+        (ApiError(502, "Bad Gateway", is_json=False), Unreachable),
+        (ApiError(409, "Conflict: can't use getUpdates method while webhook is active"), TakenElsewhere),
+        (ApiError(401, "Unauthorized"), SignInRefused),
+        (ApiError(429, "Too Many Requests: retry after 7", {"retry_after": 7}), SlowDown),
+    ],
+)
 @played
-async def test_an_error_of_the_server_is_a_broken_connection(
-    telegram: TelegramPlatform, is_json: bool
+async def test_a_refused_poll_says_why(
+    telegram: TelegramPlatform, answer: ApiError, error: type[ChatPlatformError]
 ) -> None:
-    telegram.server.answer_next("getUpdates", ApiError(502, "Bad Gateway", is_json=is_json))
-    with pytest.raises(Unreachable):
+    telegram.server.answer_next("getUpdates", answer)
+    with pytest.raises(error):
         await Reader(telegram.adapter().receive({"": "0"})).read()
 
 
