@@ -44,6 +44,8 @@ from holdfast.gateway.contract import (
 )
 from holdfast.process import DaemonPool, off_loop
 
+__all__ = ["PUBLIC_URL", "SlackAdapter"]
+
 logger = logging.getLogger(__name__)
 
 SECTION_SIZE = 3_000
