@@ -92,8 +92,9 @@ SLACK = Platform(
         ),
         ConfigField("api_url", "the address of the API, for a proxy of your own"),
     ),
-    "Make an app at https://api.slack.com/apps with socket mode. It needs the events message.im, "
-    "message.channels and app_mention, and an app token with connections:write.",
+    "Make an app at https://api.slack.com/apps with socket mode, interactivity, an app token with "
+    "connections:write, and the events app_mention, message.im, message.channels, message.groups and "
+    "message.mpim. docs/chat-platforms.md lists the scopes of the bot token.",
     _slack,
     extra="slack",
 )
