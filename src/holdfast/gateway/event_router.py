@@ -163,7 +163,7 @@ class EventRouter:
         event = routed.event
         joined = await self._ledger(self._ledger.events.joined, event.id)
         parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
-        if await self._answers_question(routed, parts):
+        if await self._answers_question(routed, parts, role):
             return 0.0
         session_id = routed.room.session_id
         if session_id is None:
@@ -218,14 +218,15 @@ class EventRouter:
         )
         return [to_incoming(each.body) for each in earlier]
 
-    async def _answers_question(self, routed: RoutedEvent, parts: Sequence[Incoming]) -> bool:
+    async def _answers_question(self, routed: RoutedEvent, parts: Sequence[Incoming], role: Role) -> bool:
         """Whether the message answers what the agent asks in this room; then the answer is given."""
         if routed.room.session_id is None:
             return False
         with suppress(HoldfastError):
             asks = await self._host.overview.asks(routed.room.session_id)
             text = "\n\n".join(each.text.strip() for each in parts)
-            fitting = [each for each in asks if each.kind == "question" or parse_approval(text) is not None]
+            approves = role != "guest" and parse_approval(text) is not None
+            fitting = [each for each in asks if each.kind == "question" or approves]
             if fitting:
                 ask = fitting[0]
                 await self._host.answer(routed.room.session_id, ask.ask_id, text, key=routed.event.key)
