@@ -68,7 +68,7 @@ def test_a_button_decides_an_approval_once(db: SessionDB, option: int, count: in
             await platform.press(place, "ada", question.id, question.buttons[option])
             await platform.until(lambda: last_said(platform, place) == "All done.")
             await platform.press(place, "ada", question.id, question.buttons[0])
-            await until_status(host, lambda now: now.events.get("done") == 2)
+            await platform.until(lambda: len(platform.server.press_notes) == 2)
         assert len(ran) == count
         assert platform.server.press_notes[-1][1] == "This question is closed already."
 
