@@ -31,6 +31,8 @@ class FaultProxy:
         self._is_next_kicked = False
         self._again = asyncio.Event()
         self.faults: deque[Fault] = deque()
+        self.lost: list[str] = []
+        """Parts of paths: the answer to the next call with each is lost."""
         self.receiving = asyncio.Event()
         """Set while a long poll is open."""
         self.polls = asyncio.Semaphore(0)
@@ -72,7 +74,10 @@ class FaultProxy:
             return answer.cut()
         if fault is not None and fault in REFUSALS:
             return await answer.reply(*REFUSALS[fault])
-        return await self._pass_on(request, answer, request.path, is_lost=fault == "drop after")
+        lost = [each for each in self.lost if each in request.path][:1]
+        self.lost = [each for each in self.lost if each not in lost]
+        is_lost = fault == "drop after" or bool(lost)
+        return await self._pass_on(request, answer, request.path, is_lost=is_lost)
 
     async def _receive(self, request: HttpRequest, answer: HttpAnswer) -> None:
         since = dict(parse_qsl(urlsplit(request.path).query)).get("since", "")
