@@ -178,7 +178,7 @@ async def test_a_lost_answer_and_a_broken_key_message_do_no_harm(
     bot = with_keys(platform, folder(platform))
     async with client(platform, "ann") as ann, receiving(bot) as batches:
         await started(batches)
-        asked = {"device_keys": {platform.bot.user_id: []}}
+        asked: dict[str, object] = {"device_keys": {platform.bot.user_id: []}}
         path = "/_matrix/client/v3/keys/query"
         found = await platform.ask(platform.people["ann"], "POST", path, json=asked)
         device = found["device_keys"][platform.bot.user_id][platform.bot.device_id]
