@@ -1,1 +1,1 @@
-"""One module for each chat platform, loaded when an account of that platform is set up."""
+"""The chat platforms that Holdfast speaks to. Each is loaded when it is used, and needs its extra."""
