@@ -24,7 +24,7 @@ class FaultProxy:
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream
-        self._http = httpx2.AsyncClient(timeout=120, trust_env=False)
+        self._http = client_without_idle_connections()
         self._server = LoopbackServer(self._handle)
         self._receiving: set[HttpAnswer] = set()
         self._first_since = ""
@@ -121,6 +121,11 @@ class FaultProxy:
         return await answer.reply(
             got.status_code, got.content, {"content-type": got.headers.get("content-type", "")}
         )
+
+
+def client_without_idle_connections() -> httpx2.AsyncClient:
+    """So that the open files of a test are those of the adapter."""
+    return httpx2.AsyncClient(timeout=120, trust_env=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def with_since(path: str, since: str) -> str:

@@ -9,13 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-import httpx2
-
 from holdfast.gateway.adapters.matrix import MatrixAdapter, MatrixCredentials
 from holdfast.gateway.adapters.matrix_api import path_of
 from holdfast.gateway.contract import Place
 from holdfast.testing.chat_platform import Fault, SeenMessage
-from tests.gateway.fault_proxy import FaultProxy
+from tests.gateway.fault_proxy import FaultProxy, client_without_idle_connections
 from tests.gateway.synapse_server import SynapseServer
 
 MEDIA = "/_matrix/client/v1/media/download/"
@@ -29,7 +27,7 @@ class MatrixPlatform:
         self.bot = server.register("bot")
         self.people: dict[str, MatrixCredentials] = {}
         self.proxy = FaultProxy(server.url)
-        self._http = httpx2.AsyncClient(timeout=60, trust_env=False)
+        self._http = client_without_idle_connections()
         self._stack = AsyncExitStack()
         self._direct: dict[str, Place] = {}
         self._witness: dict[str, str] = {}  # a person in the room, by room
