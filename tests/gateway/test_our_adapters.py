@@ -22,7 +22,7 @@ NOT_TRIED = {
     "discord": set[str](),
     "slack": {"bots", "threads", "typing"},
     "telegram": {"bots", "threads", "repeat after a restart", "history"},
-    "matrix": {"bots", "threads", "buttons", "buttons removed"},
+    "matrix": {"buttons", "buttons removed"},
 }
 """What a platform lacks, or its stand-in can't be told to do."""
 
