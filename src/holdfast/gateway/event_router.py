@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import HoldfastError, Retryable, SessionEnded, StoreFailure
+from holdfast.core.errors import HoldfastError, InvalidInput, Retryable, SessionEnded, StoreFailure
 from holdfast.core.ids import IdFactory
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import NOT_ADDRESSED, AccessControl, Refusal
@@ -146,6 +146,8 @@ class EventRouter:
             return 0.0
         if incoming.kind == "press":
             return await self._presses.answer(routed.event, incoming, role)
+        if not incoming.text.strip() and not incoming.files:
+            raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
             await self._command(ChatCommand(routed.event, routed.room, role, *command), incoming)
             return 0.0
