@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from holdfast.agent.result_form import ResultForm
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
@@ -41,6 +42,8 @@ class Limits:
     max_seconds: float = 1800.0
     max_cost: float | None = None
     """Dollars; needs a model with known prices."""
+    tokens_left: int | None = None
+    """What is left of a scope's tokens for one day when the turn begins."""
 
 
 STORE_THREADS, TOOL_THREADS = 16, 32
@@ -135,6 +138,8 @@ class AgentOptions:
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
     person_for: PersonFor = nobody
+    scope: AgentScope = field(default_factory=AgentScope)
+    """For whom it works. A session of another scope is refused (`WrongScope`)."""
     pools: Pools | None = None
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)

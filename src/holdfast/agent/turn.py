@@ -151,7 +151,9 @@ class Turn:
 
     def _limit_reached(self) -> str | None:
         seconds = self._context.clock.monotonic() - self._began
-        return limit_reached(self._context.limits, self.steps, seconds, self.cost)
+        return limit_reached(
+            self._context.limits, self.steps, seconds, self.cost, self.usage.input + self.usage.output
+        )
 
     def _notice(self, text: str) -> None:
         self._emit(Notice(**self._store.ids, text=text))

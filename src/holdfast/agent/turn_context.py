@@ -96,7 +96,9 @@ class TurnContextBuilder:
         if self._tools is None or self._tools_are_late:
             window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
             offered, self._tools_are_late = await self._memory.tools(window, taken)
-            self._tools = ToolSet([*self._own_tools, *offered], self._pools.work, self._options)
+            allows = self._options.scope.policy.allows
+            allowed = [tool for tool in (*self._own_tools, *offered) if allows(tool.name)]
+            self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 
     async def system(self) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 
 from holdfast.agent import Agent
 from holdfast.agent.contract import INTERRUPTED
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -38,7 +39,7 @@ from holdfast.host.session_commands import SessionCommand
 from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_watcher import StoreWatcher, WatchedTurn
 from holdfast.host.turn_publisher import TurnPublisher
-from holdfast.sessions.contract import ConversationState, InboxMessage
+from holdfast.sessions.contract import OWNER, ConversationState, InboxMessage
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.open_questions import OpenQuestions
 
@@ -73,6 +74,8 @@ class Conversation:
         watcher: StoreWatcher,
     ) -> None:
         self.root_id = root_id
+        self.scope = OWNER
+        """Whose conversation it is; set when it is opened. An agent of another scope can't run it."""
         self.state = RUNNER.start
         """What the runner does: a state of the table `RUNNER`."""
         self._asks = AskRecord(parts.db, parts.pools.store)
@@ -374,8 +377,9 @@ class Conversation:
                 # Readers see what another process stored before they see what this one does.
                 await self._remote_turns.look(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
+            scope = AgentScope.of(self.scope, self._parts.scope_policy)
             agent = self._agents.take(
-                self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
+                self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
             )
             agent.lease = self._asks.lease = lease
             self._running = agent

@@ -22,6 +22,7 @@ from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
+    OWNER,
     Deleted,
     Engine,
     Operation,
@@ -178,10 +179,13 @@ class SessionDB:
         title: str | None = None,
         parent: str | None = None,
         relation: Relation | None = None,
+        scope: str = OWNER,
     ) -> Session:
-        """Start a session; a branch or a delegate names its parent."""
+        """Start a session; a branch or a delegate names its parent, and has the parent's scope."""
         return self._engine.write(
-            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
+            create_session(
+                session_id, source=source, title=title, parent=parent, relation=relation, scope=scope
+            )
         )
 
     def get_session(self, session_id: str) -> Session | None:
