@@ -117,7 +117,7 @@ class HostParts:
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
     scope_policy: PolicyFor = default_policy
-    """What an agent may do for a scope; asked whenever an agent begins to serve a conversation."""
+    """What an agent may do for a scope; asked before each turn."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None

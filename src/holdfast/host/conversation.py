@@ -377,14 +377,8 @@ class Conversation:
                 # Readers see what another process stored before they see what this one does.
                 await self._remote_turns.look(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
-            scope = AgentScope.of(self.scope, self._parts.scope_policy)
-            agent = self._agents.take(
-                self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
-            )
-            agent.lease = self._asks.lease = lease
-            self._running = agent
-            self._parts.lifecycle.register_agent(agent.session_id, agent)
-            end = await self._until_idle(agent, look)
+            self._asks.lease = lease
+            end = await self._until_idle(lease, look)
         finally:
             self._last_token = lease.token
             self._running = self._asks.lease = None
@@ -392,8 +386,21 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    async def _until_idle(self, agent: Agent, look: ConversationState | None) -> ConversationState | None:
+    def _agent(self, lease: HeldLease) -> Agent:
+        """The agent that works here now; another one when what it may do for this scope has changed."""
+        scope = AgentScope.of(self.scope, self._parts.scope_policy)
+        agent = self._agents.take(
+            self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
+        )
+        if self._running is not agent:
+            agent.lease = lease
+            self._running = agent
+            self._parts.lifecycle.register_agent(agent.session_id, agent)
+        return agent
+
+    async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""
+        agent = self._agent(lease)
         while self.state not in ENDING:
             if await self._work.run_before_messages(agent):
                 look = None  # it may stand otherwise now
@@ -403,6 +410,7 @@ class Conversation:
                     return look
             else:
                 self._update_from(look)
+                agent = self._agent(lease)
                 await self._work.run_turn(agent, look)
                 look = None
         return None

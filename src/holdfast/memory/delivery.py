@@ -28,7 +28,7 @@ class TurnDelivery:
         self._gated = gated
         self._journal = store.turns
         self._outbox = store.outbox
-        self._takes_batches = hasattr(provider, "sync_turns")
+        self._takes_batches = getattr(provider, "sync_turns", None) is not None
         self._takes_messages = accepts_argument(provider.sync_turn, "messages")
 
     @property
