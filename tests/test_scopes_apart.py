@@ -244,7 +244,7 @@ def _embedder() -> Any:  # noqa: ANN401 - the fake, or None
 def run(opener: Callable[[Path], SessionDB], examples: int) -> None:
     machine = type("ApartOnOneStore", (Apart,), {"opener": staticmethod(opener)})
     wanted = settings(BASE, max_examples=examples, stateful_step_count=25)
-    run_state_machine_as_test(machine, settings=wanted)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=wanted)
 
 
 @pytest.mark.slow

@@ -435,7 +435,7 @@ class Agent:
         if daily is None:
             return context
         used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)
-        return replace(context, limits=replace(context.limits, tokens_left=max(0, daily - used)))
+        return replace(context, tokens_left=max(0, daily - used))
 
     def _turn_store(self, turn_id: str) -> TurnStore:
         return TurnStore(

@@ -19,6 +19,7 @@ from holdfast.memory.contract import Budgets
 from holdfast.memory.provider_requests import OfferedTools, PromptBlocks, ProviderRequest, late_message
 from holdfast.process import DaemonPool, off_loop
 from holdfast.process.daemon_pool import work_name
+from holdfast.sessions.contract import OWNER
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger(__name__)
@@ -52,12 +53,15 @@ class AgentMemory:
     @property
     def providers(self) -> Sequence[str]:
         """The providers that a completed turn is owed to; none for a turn that memory must not know."""
-        return () if self._memory is None or self.ephemeral else self._memory.names_for(self._scope)
+        return () if self.ephemeral else self._asked
 
     @property
     def _asked(self) -> Sequence[str]:
         """The providers that are asked, also in a turn that memory must not know."""
-        return () if self._memory is None else self._memory.names_for(self._scope)
+        if self._memory is None:
+            return ()
+        is_owner = self._scope == OWNER
+        return self._memory.provider_names if is_owner else self._memory.names_for(self._scope)
 
     def take_notes(self) -> list[str]:
         """What a person should know about memory: each problem once, when it begins."""

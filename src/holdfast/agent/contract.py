@@ -42,8 +42,6 @@ class Limits:
     max_seconds: float = 1800.0
     max_cost: float | None = None
     """Dollars; needs a model with known prices."""
-    tokens_left: int | None = None
-    """What is left of a scope's tokens for one day when the turn begins."""
 
 
 STORE_THREADS, TOOL_THREADS = 16, 32

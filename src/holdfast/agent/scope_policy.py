@@ -54,21 +54,12 @@ GUEST = ScopePolicy(
 PolicyFor = Callable[[str], ScopePolicy]
 
 
-def default_policy(scope: str) -> ScopePolicy:
-    """Everything for the owner, and for everybody else what a guest may do."""
-    return EVERYTHING if scope == OWNER else GUEST
-
-
 @dataclass(frozen=True, slots=True)
 class AgentScope:
     """For whom an agent works: the name of the scope, and what it may do there."""
 
     name: str = OWNER
     policy: ScopePolicy = EVERYTHING
-
-    @classmethod
-    def of(cls, name: str, policy_for: PolicyFor) -> "AgentScope":
-        return cls(name, policy_for(name))
 
     @property
     def is_owner(self) -> bool:

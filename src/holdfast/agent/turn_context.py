@@ -35,6 +35,8 @@ class TurnContext:
     clock: Clock
     form: ResultForm | None = None
     """The form that the answer must have; None: any text."""
+    tokens_left: int | None = None
+    """What was left of the scope's tokens for one day when the turn began; None: no limit."""
 
     @property
     def schemas(self) -> Sequence[ToolSchema]:

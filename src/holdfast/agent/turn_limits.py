@@ -8,10 +8,8 @@ from holdfast.core.contract import Message
 NO_TOKENS = "the tokens for one day are used up"
 
 
-def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None, tokens: int) -> str | None:
+def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None) -> str | None:
     """The limit that a turn has reached, in words; None while it may go on."""
-    if limits.tokens_left is not None and tokens >= limits.tokens_left:
-        return NO_TOKENS
     if steps >= limits.max_steps:
         return f"the limit of {limits.max_steps} steps for one turn was reached"
     if seconds >= limits.max_seconds:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, get_args
 from holdfast.agent import Agent, Pools
 from holdfast.agent.context_use import ContextPart
 from holdfast.agent.review import Review
-from holdfast.agent.scope_policy import AgentScope, PolicyFor, default_policy
+from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, PolicyFor, ScopePolicy
 from holdfast.core.clock import SystemClock
 from holdfast.core.content import Checked
 from holdfast.core.contract import Clock, Message
@@ -103,6 +103,11 @@ async def no_sandbox() -> SandboxState:
     return SandboxState("off", "none: no tool here runs commands")
 
 
+def default_policy(scope: str) -> ScopePolicy:
+    """Everything for the owner, and for everybody else what a guest may do."""
+    return EVERYTHING if scope == OWNER else GUEST
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
     """The concrete objects, built in `wiring/settings_host.py`."""
@@ -143,7 +148,7 @@ class HostParts:
 
     def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> Agent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, AgentScope.of(scope, self.scope_policy))
+        return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
 
 
 @dataclass(frozen=True, slots=True)

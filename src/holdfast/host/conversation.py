@@ -388,7 +388,7 @@ class Conversation:
 
     def _agent(self, lease: HeldLease) -> Agent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
-        scope = AgentScope.of(self.scope, self._parts.scope_policy)
+        scope = AgentScope(self.scope, self._parts.scope_policy(self.scope))
         agent = self._agents.take(
             self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
         )

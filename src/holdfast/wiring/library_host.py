@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.agent import Agent, AgentOptions, Pools
-from holdfast.agent.scope_policy import AgentScope, PolicyFor, default_policy
+from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
 from holdfast.host import HostOptions, HostParts
+from holdfast.host.contract import default_policy
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.models.model_name import checked_model

@@ -11,11 +11,12 @@ from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
-from holdfast.agent.scope_policy import AgentScope, PolicyFor, default_policy
+from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
 from holdfast.core.settings import HostSettings, Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
+from holdfast.host.contract import default_policy
 from holdfast.memory import MemoryProvider, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.models.open_model import OpenedModel
