@@ -91,3 +91,15 @@ def test_a_deleted_conversation_leaves_no_word_of_its_messages_and_no_way_to_ans
     assert db.chat_events.receive(ACCOUNT, [chat_message("1"), chat_message("2")], {}, lease=lease) == 0
     assert db.chat_events.new(ACCOUNT) == []
     assert db.chat_events.rooms(ACCOUNT)[0].session_id is None
+
+
+def test_what_a_group_says_among_itself_is_context_for_a_while_and_then_erased(db: SessionDB) -> None:
+    lease = received_chat(db, "1", "2", "3", "4", "5")
+    one, two, three, four, five = db.chat_events.new(ACCOUNT)
+    for event in (one, two):
+        db.chat_events.pass_over(event, "idle talk", keep=2, lease=lease)
+    db.chat_events.settle(three.id, "accepted", session_id="s", lease=lease)
+    db.chat_events.pass_over(four, "idle talk", keep=2, lease=lease)
+    assert [each.id for each in db.chat_events.earlier(three, "idle talk", limit=9)] == [one.id, two.id][1:]
+    assert [each.id for each in db.chat_events.earlier(five, "idle talk", limit=9)] == [four.id]
+    assert db.chat_events.get(one.id).body == {}  # type: ignore[union-attr]

@@ -322,6 +322,13 @@ def settle_chat(prepared: Prepared) -> Ask:
     return lambda db: db.chat_events.settle(2, "accepted", session_id="s", lease=lease)
 
 
+def pass_over_chat(prepared: Prepared) -> Ask:
+    lease = received_chat(prepared.db, "1", "2", "3")
+    first, _, last = prepared.db.chat_events.new("a")
+    prepared.db.chat_events.pass_over(first, "idle talk", keep=1, lease=lease)
+    return lambda db: db.chat_events.pass_over(last, "idle talk", keep=1, lease=lease)
+
+
 def assign_chat(prepared: Prepared) -> Ask:
     lease = received_chat(prepared.db, "1")
     return lambda db: db.chat_events.assign(1, "s", lease=lease)
@@ -441,6 +448,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "receive_chat_events": receive_chat,
     "join_chat_events": join_chat,
     "settle_chat_event": settle_chat,
+    "pass_over_chat_event": pass_over_chat,
     "assign_chat_room": assign_chat,
     "put_chat_post": put_notice,
     "open_chat_post": open_answer,

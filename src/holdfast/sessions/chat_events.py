@@ -118,6 +118,33 @@ class ChatEvents:
             lambda tx: [_event(row) for row in tx.queries.joined_chat_events(id=event_id)]
         )
 
+    def earlier(self, event: ChatEvent, note: str, *, limit: int) -> list[ChatEvent]:
+        """What was refused with this note in the room since its last accepted message, oldest first."""
+        most = checked_limit(limit)
+
+        def work(tx: Transaction) -> list[ChatEvent]:
+            rows = tx.queries.earlier_chat_events(
+                room_id=event.room_id, before=event.id, note=note, limit=most
+            )
+            return [_event(row) for row in rows][::-1]
+
+        return self._engine.read(work)
+
+    def conversations(self, room_id: int) -> list[str]:
+        """The conversations that went on in a room, the last one first."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.chat_conversations(room_id=room_id)]
+        )
+
+    def of_turn(self, turn_id: str) -> ChatRoom | None:
+        """The room that a turn's answer goes to; None when no chat's message opened it."""
+
+        def work(tx: Transaction) -> ChatRoom | None:
+            row = tx.queries.chat_room_of_turn(turn_id=turn_id)
+            return None if row is None else _room(row)
+
+        return self._engine.read(work)
+
     def refused(self, account: str, *, limit: int = 50) -> list[ChatEvent]:
         """What was refused or came too late, the newest first."""
         most = checked_limit(limit)
@@ -148,6 +175,10 @@ class ChatEvents:
         return self._engine.write(
             settle_chat_event(event_id, state, note=note, session_id=session_id, lease=lease)
         )
+
+    def pass_over(self, event: ChatEvent, note: str, *, keep: int, lease: HeldLease) -> None:
+        """Refuse an event of a group; only the last `keep` with this note keep their words."""
+        self._engine.write(pass_over_chat_event(event, note, keep=keep, lease=lease))
 
     # rooms
 
@@ -223,6 +254,22 @@ def settle_chat_event(
             return False
         tx.queries.settle_joined_chat_events(id=event_id, session_id=session_id)
         return True
+
+    return work
+
+
+@operation
+def pass_over_chat_event(
+    event: ChatEvent, note: str, *, keep: int, lease: HeldLease
+) -> Callable[[Transaction], None]:
+    """Refuse an event of a group, and erase the words of older ones that were refused for the same reason."""
+
+    def work(tx: Transaction) -> None:
+        lease.require(tx)
+        tx.queries.settle_chat_event(id=event.id, state="refused", note=note, session_id=None)
+        tx.queries.erase_earlier_chat_events(
+            room_id=event.room_id, before=event.id, note=note, keep=max(1, keep)
+        )
 
     return work
 

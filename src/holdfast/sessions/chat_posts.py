@@ -103,10 +103,9 @@ class ChatPosts:
             lambda tx: [_post(row) for row in tx.queries.due_chat_posts(account=account)]
         )
 
-    def next_due(self, account: str) -> int | None:
-        """When the next one is due, by the store's clock."""
-        moment: int | None = self._engine.read(lambda tx: tx.queries.next_chat_post_due(account=account))
-        return moment
+    def is_due(self, room_id: int) -> bool:
+        """Whether something is still to be sent in a room."""
+        return self._engine.read(lambda tx: bool(tx.queries.is_chat_post_due(room_id=room_id)))
 
     def opened(self, account: str) -> list[ChatPost]:
         """The previews of turns that have not ended."""

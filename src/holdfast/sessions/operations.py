@@ -70,6 +70,7 @@ OPERATIONS = (
     "receive_chat_events",
     "join_chat_events",
     "settle_chat_event",
+    "pass_over_chat_event",
     "assign_chat_room",
     "put_chat_post",
     "open_chat_post",

@@ -104,18 +104,11 @@ class MemoryAdapter:
 
     async def delete(self, route: Route, message_id: str) -> None:
         self._check_open()
-        chat = self._server.call("delete", route.place)
-        chat.messages = [each for each in chat.messages if each.id != message_id or each.sender.id != BOT.id]
-        self._server.changed()
+        self._server.delete(route, message_id)
 
     async def react(self, route: Route, message_id: str, emoji: str) -> None:
         self._check_open()
-        message = self._server.call("react", route.place).message(message_id)
-        if message is None:
-            raise SendRefused(f"no message {message_id}")
-        if emoji not in message.reactions:
-            message.reactions.append(emoji)
-        self._server.changed()
+        self._server.react(route, message_id, emoji)
 
     async def show_typing(self, route: Route) -> None:
         self._check_open()

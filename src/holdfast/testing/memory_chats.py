@@ -246,6 +246,19 @@ class MemoryChatServer:
             stored.edits += 1
         self._finished(message_id, with_answer=with_answer)
 
+    def delete(self, route: Route, message_id: str) -> None:
+        chat = self.call("delete", route.place)
+        chat.messages = [each for each in chat.messages if each.id != message_id or each.sender.id != BOT.id]
+        self.changed()
+
+    def react(self, route: Route, message_id: str, emoji: str) -> None:
+        message = self.call("react", route.place).message(message_id)
+        if message is None:
+            raise SendRefused(f"no message {message_id}")
+        if emoji not in message.reactions:
+            message.reactions.append(emoji)
+        self.changed()
+
     def show_typing(self, route: Route) -> None:
         self._begin("typing", route)
         self._chat(route)
@@ -292,7 +305,7 @@ class MemoryChatServer:
                 break
             if each.taken and each.kind in LIMITED:
                 recent.append(each)
-        in_a_second = [each.at for each in recent if each.at > now - 1.0]
+        in_a_second = [each.at for each in recent if each.at > now - 1.0 + ROUNDING]
         if len(in_a_second) >= self.traits.account_per_second:
             raise SlowDown(in_a_second[-1] + 1.0 - now, whole_account=True)
         ready = max((each.at + self.traits.chat_seconds for each in recent if each.chat == chat), default=now)

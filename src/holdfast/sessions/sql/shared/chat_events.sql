@@ -56,6 +56,29 @@ update chat_events set state = :state, note = :note, session_id = :session_id wh
 -- name: settle_joined_chat_events(id, session_id)!
 update chat_events set session_id = :session_id where joined_to = :id
 
+-- name: chat_conversations(room_id)
+-- The conversations that went on in a room, the last one first.
+select e.session_id from chat_events e join sessions s on s.id = e.session_id
+ where e.room_id = :room_id group by e.session_id order by max(e.id) desc
+
+-- name: earlier_chat_events(room_id, before, note, limit)
+-- What was refused for this reason, since the last message of the room that was not.
+select id, key, room_id, event_id, kind, sender, message_id, event, sent, received, state, note
+  from chat_events
+ where room_id = :room_id and id < :before and state = 'refused' and note = :note and event <> '{}'
+   and id > coalesce((select max(id) from chat_events
+                       where room_id = :room_id and id < :before and state in ('accepted', 'joined')), 0)
+ order by id desc limit :limit
+
+-- name: erase_earlier_chat_events(room_id, before, note, keep)!
+-- A group's words that nobody addressed to the bot are not kept for longer than they are needed.
+update chat_events set event = '{}'
+ where room_id = :room_id and state = 'refused' and note = :note and event <> '{}'
+   and id < (select min(id) from (select id from chat_events
+                                   where room_id = :room_id and id <= :before and state = 'refused' and note = :note
+                                     and event <> '{}'
+                                   order by id desc limit :keep) kept)
+
 -- name: chat_event_counts(account)
 select state, count(*) from chat_events where account = :account group by state order by state
 

@@ -18,6 +18,11 @@ select 'answer:' || t.id, e.room_id, 'answer', e.message_id, :session_id, t.id, 
 on conflict (key) do nothing
 returning id, key, room_id, kind, reply_to, session_id, turn_id, body, state, attempts, due, error, created
 
+-- name: chat_room_of_turn(turn_id)^
+select r.id, r.account, r.chat, r.thread, r.is_direct, r.title, r.session_id
+  from inbox i join chat_events e on e.key = i.key join chat_rooms r on r.id = e.room_id
+ where i.turn_id = :turn_id order by i.id limit 1
+
 -- name: post_ask(key, turn_id, session_id, body)!
 -- A question that is asked again after a restart keeps its message and buttons.
 insert into chat_posts (key, room_id, kind, reply_to, session_id, turn_id, body, state, due, created)
@@ -49,8 +54,8 @@ select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.bo
  where r.account = :account and p.due <= store_now()
  order by p.id
 
--- name: next_chat_post_due(account)$
-select min(p.due) from chat_rooms r join chat_posts p on p.room_id = r.id and p.state = 'due' where r.account = :account
+-- name: is_chat_post_due(room_id)$
+select exists (select 1 from chat_posts where room_id = :room_id and state = 'due')
 
 -- name: open_chat_posts(account)
 -- Previews whose turn has ended without them, or still runs.
