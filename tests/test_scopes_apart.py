@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
@@ -33,7 +33,7 @@ from holdfast.tools.contract import ApprovalRequest, ToolContext
 from holdfast.tools.toolbox import ToolDependencies, toolbox
 from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
-from tests.sessions.machines.profiles import BASE
+from tests.sessions.machines.profiles import short
 from tests.sessions.store_fixtures import assistant, user
 
 __all__ = ["postgres"]
@@ -243,7 +243,9 @@ def _embedder() -> Any:  # noqa: ANN401 - the fake, or None
 
 def run(opener: Callable[[Path], SessionDB], examples: int) -> None:
     machine = type("ApartOnOneStore", (Apart,), {"opener": staticmethod(opener)})
-    wanted = settings(BASE, max_examples=examples, stateful_step_count=25)
+    # Each example takes a second, so a failure is shown as it was found.
+    found_first = [Phase.explicit, Phase.generate]
+    wanted = settings(short(examples), stateful_step_count=25, phases=found_first)
     run_state_machine_as_test(machine, settings=wanted)
 
 
