@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.agent import Agent, AgentOptions
 from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, ScopePolicy
-from holdfast.core.errors import SessionNotFound, WrongScope
+from holdfast.core.errors import InvalidInput, SessionNotFound, WrongScope
 from holdfast.core.events import SessionTrouble
 from holdfast.host import Beginning, HostParts, SessionHost
 from holdfast.host.turn_handle import AskOptions
@@ -84,6 +84,23 @@ def test_who_asks_for_one_scope_gets_no_session_of_another(db: SessionDB, wait: 
             # The owner's own surfaces name no scope and go on with any conversation.
             await host.ask("s", "the owner was here")
             assert scope_of(db, "s") == ANN
+
+    wait(scenario())
+
+
+def test_a_key_that_was_used_in_another_scope_shows_nothing_of_it(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with SessionHost(parts(db, ["for Ann alone"])) as host:
+            await host.ask("anns", "mine", AskOptions(scope=ANN, key="event"))
+            made = await host.new_session(key="new", scope=ANN)
+            for wrong in (ROOM, ""):
+                with pytest.raises(InvalidInput, match="key"):
+                    await host.send(f"other {wrong}", "theirs", key="event", scope=wrong)
+                with pytest.raises(WrongScope):
+                    await host.begin(f"begun {wrong}", "theirs", Beginning(key="event", scope=wrong))
+                with pytest.raises(WrongScope):
+                    await host.new_session(key="new", scope=wrong)
+            assert await host.new_session(key="new", scope=ANN) == made
 
     wait(scenario())
 

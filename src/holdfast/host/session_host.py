@@ -35,7 +35,7 @@ from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.runner_store import begin
 from holdfast.host.shutdown import shut_down
-from holdfast.host.store_calls import StoreCalls
+from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.user_message import checked_history, user_message
@@ -317,6 +317,7 @@ class SessionHost:
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         made_id, made = await self.records.made_by("new_session", "", key)
         if made is not None:
+            await self._call(require_scope_of, self._db, made, scope)
             return made
         fresh = session_id or made_id
         await self._call.run(create_session, fresh, source=self.source, title=title, scope=scope)
