@@ -91,6 +91,11 @@ class NamesAreIds(Altering):
         return replace(event, sender=Sender("somebody", event.sender.name))
 
 
+class OneId(Altering):
+    def alter(self, event: Incoming) -> Incoming:
+        return replace(event, id="the event")
+
+
 class NoMentions(Altering):
     def alter(self, event: Incoming) -> Incoming:
         return replace(event, is_mention=False)
@@ -344,6 +349,7 @@ BROKEN: list[tuple[MakeAdapter, str, str]] = [
     (ReplaysThePast, "first start", "said before the first start"),
     (Reordering, "order", "received as"),
     (NamesAreIds, "people", "two people have one id"),
+    (OneId, "people", "two events of a chat have one id"),
     (NoMentions, "flags", "mention of the bot is not marked"),
     (EverythingDirect, "flags", "a group is marked as direct"),
     (HearsItself, "own messages", "its own message"),

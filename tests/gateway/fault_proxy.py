@@ -24,13 +24,15 @@ class FaultProxy:
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream
-        self._http = httpx2.AsyncClient(timeout=120, trust_env=False)
+        self._http = client_without_idle_connections()
         self._server = LoopbackServer(self._handle)
         self._receiving: set[HttpAnswer] = set()
         self._first_since = ""
         self._is_next_kicked = False
         self._again = asyncio.Event()
         self.faults: deque[Fault] = deque()
+        self.lost: list[str] = []
+        """Parts of paths: the answer to the next call with each is lost."""
         self.receiving = asyncio.Event()
         """Set while a long poll is open."""
         self.polls = asyncio.Semaphore(0)
@@ -72,7 +74,10 @@ class FaultProxy:
             return answer.cut()
         if fault is not None and fault in REFUSALS:
             return await answer.reply(*REFUSALS[fault])
-        return await self._pass_on(request, answer, request.path, is_lost=fault == "drop after")
+        lost = [each for each in self.lost if each in request.path][:1]
+        self.lost = [each for each in self.lost if each not in lost]
+        is_lost = fault == "drop after" or bool(lost)
+        return await self._pass_on(request, answer, request.path, is_lost=is_lost)
 
     async def _receive(self, request: HttpRequest, answer: HttpAnswer) -> None:
         since = dict(parse_qsl(urlsplit(request.path).query)).get("since", "")
@@ -116,6 +121,11 @@ class FaultProxy:
         return await answer.reply(
             got.status_code, got.content, {"content-type": got.headers.get("content-type", "")}
         )
+
+
+def client_without_idle_connections() -> httpx2.AsyncClient:
+    """So that the open files of a test are those of the adapter."""
+    return httpx2.AsyncClient(timeout=120, trust_env=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def with_since(path: str, since: str) -> str:

@@ -16,6 +16,7 @@ from holdfast.host.chat_ledger import ChatAccountStatus
 from holdfast.models.contract import Model, ModelRequest
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
+from holdfast.testing.chat_platform import ChatPlatform
 from holdfast.testing.memory_platform import TRAITS, MemoryPlatform
 from holdfast.tools.contract import Tool
 from tests.host.host_fixtures import host_parts
@@ -44,7 +45,7 @@ def echo(session_id: str) -> Model:
 @asynccontextmanager
 async def a_gateway(
     db: SessionDB,
-    platform: MemoryPlatform,
+    platform: ChatPlatform,
     script: Sequence[Any] | Callable[[str], Model] = echo,
     *,
     settings: GatewaySettings = SETTINGS,

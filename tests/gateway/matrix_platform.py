@@ -9,13 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-import httpx2
-
 from holdfast.gateway.adapters.matrix import MatrixAdapter, MatrixCredentials
 from holdfast.gateway.adapters.matrix_api import path_of
 from holdfast.gateway.contract import Place
 from holdfast.testing.chat_platform import Fault, SeenMessage
-from tests.gateway.fault_proxy import FaultProxy
+from tests.gateway.fault_proxy import FaultProxy, client_without_idle_connections
 from tests.gateway.synapse_server import SynapseServer
 
 MEDIA = "/_matrix/client/v1/media/download/"
@@ -29,10 +27,11 @@ class MatrixPlatform:
         self.bot = server.register("bot")
         self.people: dict[str, MatrixCredentials] = {}
         self.proxy = FaultProxy(server.url)
-        self._http = httpx2.AsyncClient(timeout=60, trust_env=False)
+        self._http = client_without_idle_connections()
         self._stack = AsyncExitStack()
         self._direct: dict[str, Place] = {}
         self._witness: dict[str, str] = {}  # a person in the room, by room
+        self._guests: dict[str, set[str]] = {}  # other bots, by room
 
     async def start(self) -> None:
         await self._stack.enter_async_context(self.proxy)
@@ -83,6 +82,19 @@ class MatrixPlatform:
             relates = {"rel_type": "m.thread", "event_id": place.thread, "is_falling_back": not reply_to}
             content["m.relates_to"] = {**relates, **answered}
         return await self.post(place, person, content)
+
+    async def thread(self, place: Place) -> Place:
+        """A new thread, which begins with a message."""
+        return Place(place.chat, await self.say(place, self._witness[place.chat], "the root of a thread"))
+
+    async def bot_says(self, place: Place, bot: str, text: str) -> str:
+        """Another bot comes to the room, if it is not there, and says something as bots do."""
+        path, other = path_of("rooms", place.chat, "invite"), self.person(bot)
+        if bot not in self._guests.setdefault(place.chat, set()):
+            self._guests[place.chat].add(bot)
+            await self.ask(self._in(place), "POST", path, json={"user_id": other.user_id})
+            await self.ask(other, "POST", path_of("join", place.chat), json={})
+        return await self.post(place, bot, {"msgtype": "m.notice", "body": text})
 
     async def post(
         self, place: Place, person: str, content: Mapping[str, object], kind: str = "m.room.message"

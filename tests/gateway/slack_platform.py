@@ -90,6 +90,18 @@ class SlackPlatform:
         }
         await self.server.deliver("interactive", payload)
 
+    async def thread(self, place: Place) -> Place:
+        """A new thread, under a message of somebody who is not in the chat any more."""
+        message = self.workspace.add(self.workspace.channels[place.chat], "U0000GONE", "a topic")
+        return Place(place.chat, str(message["ts"]))
+
+    async def bot_says(self, place: Place, bot: str, text: str) -> str:
+        thread = {"thread_ts": place.thread} if place.thread else {}
+        key = f"B{self.workspace.person(bot)}"
+        return await self.write(
+            place, bot, escaped(text), bot_id=key, subtype="bot_message", username=bot, **thread
+        )
+
     async def command(self, place: Place, person: str, command: str, text: str = "") -> None:
         """A person gives a slash command."""
         payload = {

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -177,7 +178,8 @@ class SlackServer:
         if envelope["type"] == "events_api" and envelope["retry_attempt"] < MOST_RETRIES:
             asyncio.get_running_loop().call_later(self.ack_seconds, self._retry_soon, envelope)
         if self.open_sockets:
-            await self.open_sockets[-1].response.send_json(envelope)
+            with suppress(ConnectionError):  # it comes again on the next socket
+                await self.open_sockets[-1].response.send_json(envelope)
         await self._notify()
 
     def _retry_soon(self, envelope: Json) -> None:

@@ -176,6 +176,7 @@ class TelegramServer:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.rate = RateLimit()
         self.downloads = 0
+        self._called = asyncio.Event()
         self._faults: list[Fault] = []
         self._status_faults: dict[str, ApiError] = {}
         self._runner: web.AppRunner | None = None
@@ -209,7 +210,19 @@ class TelegramServer:
         """Answer the next call of this method with an error."""
         self._status_faults[method] = error
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds; it is asked after every call."""
+        while not holds():
+            self._called.clear()
+            await self._called.wait()
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._respond(request)
+        finally:
+            self._called.set()
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         fault = self._faults.pop(0) if method in SENDING and self._faults else None
         try:

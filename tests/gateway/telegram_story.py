@@ -10,25 +10,25 @@ from holdfast.gateway.contract import Batch
 from holdfast.process import run
 from tests.gateway.telegram_platform import TelegramPlatform
 
-LONG = 30.0  # a deadline, never reached
+LONG = 60.0  # a deadline, never reached
 P = ParamSpec("P")
 
 
 def played(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an async test, with its fixture `platform` started before and closed after."""
+    """Run an async test, with its fixture `telegram` started before and closed after."""
 
     @functools.wraps(story)
     def test(*args: P.args, **fixtures: P.kwargs) -> None:
-        platform = fixtures["platform"]
-        assert isinstance(platform, TelegramPlatform)
+        telegram = fixtures["telegram"]
+        assert isinstance(telegram, TelegramPlatform)
 
         async def main() -> None:
-            await platform.start()
+            await telegram.start()
             try:
                 async with asyncio.timeout(LONG):
                     await story(*args, **fixtures)
             finally:
-                await platform.close()
+                await telegram.close()
 
         run(main())
 
@@ -61,9 +61,9 @@ class Reader:
         await self._batches.aclose()
 
 
-async def cursors_of_now(platform: TelegramPlatform) -> dict[str, str]:
+async def cursors_of_now(telegram: TelegramPlatform) -> dict[str, str]:
     """The cursors of a gateway that starts for the first time."""
-    adapter = platform.adapter()
+    adapter = telegram.adapter()
     async with aclosing(adapter.receive({})) as batches:
         first = await anext(batches)
     return dict(first.cursors)

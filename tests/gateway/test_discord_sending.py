@@ -20,7 +20,7 @@ from holdfast.gateway.contract import (
     Unreachable,
 )
 from holdfast.testing.chat_platform import ChatPlatform
-from tests.gateway.discord_reader import reading, route, run, text
+from tests.gateway.discord_reader import StoringReader, reading, route, run, text
 from tests.gateway.discord_server import DiscordPlatform
 
 
@@ -247,6 +247,28 @@ def test_a_press_is_received_after_a_restart_and_confirmed_once() -> None:
         assert (own, note["type"]) == (press.id, 4)
         assert (note["data"]["content"], note["data"]["flags"]) == ("It runs.", 1 << 6)
         assert [len(row["components"]) for row in platform.bodies[0]["components"]] == [5, 2]
+
+    run(story)
+
+
+def test_a_press_that_was_stored_and_acknowledged_does_not_come_again() -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place = await platform.direct("ann")
+        adapter = platform.adapter()
+        asked = await adapter.send(route(place), text("Run it?", "yes"), "key")
+        batches = adapter.receive({})
+        await anext(batches)
+        await platform.press(place, "ann", asked, "yes")
+        pressed = await anext(batches)
+        assert [event.kind for event in pressed.events] == ["press"]
+        await pressed.acknowledge()
+        await batches.aclose()
+        reader = StoringReader(adapter)
+        await reader.caught_up()
+        await platform.say(place, "ann", "next")
+        await reader.received(1)
+        await reader.stop()
+        assert reader.texts == ["next"]
 
     run(story)
 

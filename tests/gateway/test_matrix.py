@@ -125,8 +125,21 @@ async def test_an_invitation_is_accepted_and_what_was_said_since_is_received(
     said = [await platform.say(place, "ann", f"while it waits {number}") for number in range(30)]
     async with receiving(adapter, cursor) as batches:
         assert await started(batches)
-        said.append(await platform.say(place, "ann", "after it came"))
+        said += [await platform.say(place, "ann", f"after it came {number}") for number in range(30)]
         assert [each.id for each in await received(batches, len(said))] == said
+
+
+@on_matrix
+async def test_what_was_said_before_the_first_start_is_past_also_where_the_bot_was_invited(
+    platform: MatrixPlatform, adapter: MatrixAdapter
+) -> None:
+    place = await platform.room("ann", [], is_direct=True)
+    await platform.say(place, "ann", "before the first start")
+    async with receiving(adapter) as batches:
+        await started(batches)
+        await adapter.send(Route(place), Outgoing("I came"), "1")
+        said = await platform.say(place, "ann", "after it")
+        assert (await next_message(batches)).id == said
 
 
 @on_matrix

@@ -178,7 +178,14 @@ async def test_a_lost_answer_and_a_broken_key_message_do_no_harm(
     bot = with_keys(platform, folder(platform))
     async with client(platform, "ann") as ann, receiving(bot) as batches:
         await started(batches)
+        asked: dict[str, object] = {"device_keys": {platform.bot.user_id: []}}
+        path = "/_matrix/client/v3/keys/query"
+        found = await platform.ask(platform.people["ann"], "POST", path, json=asked)
+        device = found["device_keys"][platform.bot.user_id][platform.bot.device_id]
+        key = device["keys"][f"curve25519:{platform.bot.device_id}"]
+        noise = {key: {"type": 0, "body": "noise"}}
         broken: list[dict[str, object]] = [
+            {"algorithm": "m.olm.v1.curve25519-aes-sha2", "sender_key": "x", "ciphertext": noise},
             {"algorithm": "m.olm.v1.curve25519-aes-sha2", "sender_key": "x", "ciphertext": {}},
             {"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": 5},
             {"algorithm": 5},
@@ -231,4 +238,22 @@ async def test_a_key_that_comes_after_its_message_is_waited_for(
         path = "/_matrix/client/v3/sendToDevice/m.room.encrypted/1"
         await platform.ask(platform.people["ann"], "PUT", path, json=keys)
         assert (await waiting).text == "first"
+    await bot.close()
+
+
+@on_matrix
+async def test_keys_that_the_server_took_are_not_lost_with_its_answer(
+    platform: MatrixPlatform, adapter: MatrixAdapter
+) -> None:
+    place, keys = await encrypted_room(platform, ["ann"]), folder(platform)
+    bot = with_keys(platform, keys)
+    platform.proxy.lost.append("/keys/upload")
+    with pytest.raises(Unreachable):
+        await anext(bot.receive({}))
+    await bot.close()
+    bot = with_keys(platform, keys)
+    async with client(platform, "ann") as ann, receiving(bot) as batches:
+        await started(batches)
+        await say(ann, place, "can you read this?")
+        assert (await next_message(batches)).text == "can you read this?"
     await bot.close()

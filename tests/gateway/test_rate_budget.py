@@ -91,24 +91,14 @@ def test_a_call_that_takes_long_holds_up_its_own_chat_alone() -> None:
     run(story())
 
 
-def test_the_account_makes_so_many_calls_in_a_second() -> None:
+@pytest.mark.parametrize(("rate", "times"), [(3.0, [0, 0, 0, 1, 1, 1, 2]), (0.25, [0, 4, 8])])
+def test_the_account_makes_so_many_calls_in_a_second(rate: float, times: list[float]) -> None:
     async def story() -> None:
-        account = Account(account_per_second=3.0)
-        for number in range(7):
+        account = Account(account_per_second=rate)
+        for number in range(len(times)):
             account.ask(f"chat{number}")
         await account.clock.let_pass(10)
-        assert [at for at, _ in account.calls] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]
-
-    run(story())
-
-
-def test_an_account_may_have_less_than_one_call_a_second() -> None:
-    async def story() -> None:
-        account = Account(account_per_second=0.25)
-        for number in range(3):
-            account.ask(f"chat{number}")
-        await account.clock.let_pass(10)
-        assert [at for at, _ in account.calls] == [0.0, 4.0, 8.0]
+        assert [at for at, _ in account.calls] == times
 
     run(story())
 

@@ -80,6 +80,29 @@ def test_a_mention_arrives_as_two_envelopes_and_one_event() -> None:
     play(scenario)
 
 
+def test_a_mention_in_a_channel_begins_a_thread_for_its_answer_and_what_follows() -> None:
+    async def scenario(platform: SlackPlatform) -> None:
+        group, direct = await platform.group(["ann"]), await platform.direct("ann")
+        async with receiving(platform) as receiver:
+            await platform.say(group, "ann", "before")
+            asked = await platform.say(group, "ann", "a question", mention=True)
+            await platform.say(direct, "ann", "alone", mention=True)
+            before, question, alone = await receiver.count(3)
+            assert (before.place, alone.place) == (group, direct)
+            assert (question.place, question.reply_to) == (Place(group.chat, asked), "")
+            for number in range(2):
+                route = Route(question.place, "" if number else question.message_id)
+                await receiver.adapter.send(route, Outgoing(f"part {number}"), f"k{number}")
+            await platform.say(question.place, "ann", "and then?")
+            assert (await receiver.count(4))[-1].place == question.place
+            seen = [message.thread for message in await platform.messages(group) if message.by_bot]
+            assert seen == [asked, asked]
+            context = await receiver.adapter.history(question.place, asked, 5)
+            assert [event.text for event in context] == ["before"]
+
+    play(scenario)
+
+
 def test_the_text_is_plain_and_names_people_and_channels() -> None:
     async def scenario(platform: SlackPlatform) -> None:
         place = await platform.group(["ann", "bea"])

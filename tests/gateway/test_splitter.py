@@ -149,6 +149,22 @@ def test_a_table_has_its_header_in_every_part() -> None:
     assert [line for part in parts for line in part.split("\n") if line.startswith("| file")] == rows
 
 
+cells = st.text(st.sampled_from("abc <&*é😀"), max_size=10)
+tables = st.lists(st.tuples(cells, cells), min_size=1, max_size=30)
+
+
+@given(tables, st.lists(sentences, max_size=3), measures, st.integers(120, 300))
+def test_no_row_of_a_table_is_lost_doubled_or_without_its_header(
+    rows: list[tuple[str, str]], before: list[str], measure: Callable[[str], int], most: int
+) -> None:
+    head = "| left | right |\n|---|---|"
+    lines = [f"| {number}:{left} | {right} |" for number, (left, right) in enumerate(rows)]
+    parts = split("\n\n".join([*before, "\n".join([head, *lines])]), measure, most)
+    assert all(measure(part) <= most for part in parts)
+    assert [line for part in parts for line in part.split("\n") if re.match(r"\| \d+:", line)] == lines
+    assert all(head in part for part in parts if re.search(r"^\| \d+:", part, re.MULTILINE))
+
+
 def test_a_row_that_is_too_large_is_cut_as_text() -> None:
     text = "| a | b |\n|---|---|\n| " + "word " * 100 + "| x |\n| y | z |"
     parts = split(text, len, 100)

@@ -26,29 +26,29 @@ MOST = 1_000_000
 RECEIVED = 1_700_000_000_000_000
 
 
-def events(platform: TelegramPlatform) -> list[Incoming]:
+def events(telegram: TelegramPlatform) -> list[Incoming]:
     """All that waits for the bot, as the adapter reads it."""
-    me = User.model_validate(platform.server.chats.bot)
-    updates = [Update.model_validate_json(json.dumps(raw)) for raw in platform.server.updates.waiting]
+    me = User.model_validate(telegram.server.chats.bot)
+    updates = [Update.model_validate_json(json.dumps(raw)) for raw in telegram.server.updates.waiting]
     return [event for update in updates if (event := incoming(update, me, RECEIVED)) is not None]
 
 
-def only_event(platform: TelegramPlatform) -> Incoming:
-    (event,) = events(platform)
+def only_event(telegram: TelegramPlatform) -> Incoming:
+    (event,) = events(telegram)
     return event
 
 
 @told
-async def test_a_message_in_a_direct_chat(platform: TelegramPlatform) -> None:
-    ada = await platform.direct("Ada")
-    number = await platform.say(ada, "Ada", "hello")
-    event = only_event(platform)
+async def test_a_message_in_a_direct_chat(telegram: TelegramPlatform) -> None:
+    ada = await telegram.direct("Ada")
+    number = await telegram.say(ada, "Ada", "hello")
+    event = only_event(telegram)
     assert event.id == event.message_id == number
     assert event.place == ada
-    assert event.sender == Sender(str(platform.person("Ada")["id"]), "Ada")
+    assert event.sender == Sender(str(telegram.person("Ada")["id"]), "Ada")
     assert event.is_direct
     assert not event.is_mention
-    assert event.sent == platform.chat(ada).messages[int(number)]["date"] * 1_000_000
+    assert event.sent == telegram.chat(ada).messages[int(number)]["date"] * 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -68,38 +68,38 @@ async def test_a_message_in_a_direct_chat(platform: TelegramPlatform) -> None:
 )
 @told
 async def test_a_mention_is_found_by_its_entity_and_taken_out(
-    platform: TelegramPlatform, text: str, entity: tuple[str, int, int], left: str, is_mention: bool
+    telegram: TelegramPlatform, text: str, entity: tuple[str, int, int], left: str, is_mention: bool
 ) -> None:
-    place = await platform.group(["Ada"])
+    place = await telegram.group(["Ada"])
     kind, offset, length = entity
     shown: dict[str, Any] = {"type": kind, "offset": offset, "length": length}
     if kind == "text_mention":
-        shown["user"] = platform.server.chats.bot
-    platform.post(place, "Ada", {"text": text, "entities": [shown]})
-    event = only_event(platform)
+        shown["user"] = telegram.server.chats.bot
+    telegram.post(place, "Ada", {"text": text, "entities": [shown]})
+    event = only_event(telegram)
     assert (event.text, event.is_mention, event.is_direct) == (left, is_mention, False)
     assert event.chat_title == "A group of Ada"
 
 
 @told
-async def test_a_person_who_is_named_is_not_the_bot(platform: TelegramPlatform) -> None:
-    place = await platform.group(["Ada", "Bo"])
-    entity = {"type": "text_mention", "offset": 0, "length": 2, "user": platform.person("Bo")}
-    platform.post(place, "Ada", {"text": "Bo hi", "entities": [entity]})
-    event = only_event(platform)
+async def test_a_person_who_is_named_is_not_the_bot(telegram: TelegramPlatform) -> None:
+    place = await telegram.group(["Ada", "Bo"])
+    entity = {"type": "text_mention", "offset": 0, "length": 2, "user": telegram.person("Bo")}
+    telegram.post(place, "Ada", {"text": "Bo hi", "entities": [entity]})
+    event = only_event(telegram)
     assert (event.text, event.is_mention) == ("Bo hi", False)
 
 
 @told
 async def test_an_answer_to_the_bot_is_meant_for_it_one_to_a_person_is_not(
-    platform: TelegramPlatform,
+    telegram: TelegramPlatform,
 ) -> None:
-    place = await platform.group(["Ada", "Bo"])
-    by_bot = platform.server.chats.send_message({"chat_id": place.chat, "text": "from the bot"})
-    by_bo = await platform.say(place, "Bo", "from Bo")
-    await platform.say(place, "Ada", "to the bot", reply_to=str(by_bot["message_id"]))
-    await platform.say(place, "Ada", "to Bo", reply_to=by_bo)
-    _, to_bot, to_bo = events(platform)
+    place = await telegram.group(["Ada", "Bo"])
+    by_bot = telegram.server.chats.send_message({"chat_id": place.chat, "text": "from the bot"})
+    by_bo = await telegram.say(place, "Bo", "from Bo")
+    await telegram.say(place, "Ada", "to the bot", reply_to=str(by_bot["message_id"]))
+    await telegram.say(place, "Ada", "to Bo", reply_to=by_bo)
+    _, to_bot, to_bo = events(telegram)
     assert (to_bot.is_mention, to_bot.quoted, to_bot.reply_to) == (
         True,
         "from the bot",
@@ -109,21 +109,21 @@ async def test_an_answer_to_the_bot_is_meant_for_it_one_to_a_person_is_not(
 
 
 @told
-async def test_a_part_that_a_person_quoted_is_the_quote(platform: TelegramPlatform) -> None:
-    ada = await platform.direct("Ada")
-    first = await platform.say(ada, "Ada", "one two three")
-    platform.post(ada, "Ada", {"text": "why?", "quote": {"text": "two", "position": 4}}, reply_to=first)
-    _, event = events(platform)
+async def test_a_part_that_a_person_quoted_is_the_quote(telegram: TelegramPlatform) -> None:
+    ada = await telegram.direct("Ada")
+    first = await telegram.say(ada, "Ada", "one two three")
+    telegram.post(ada, "Ada", {"text": "why?", "quote": {"text": "two", "position": 4}}, reply_to=first)
+    _, event = events(telegram)
     assert event.quoted == "two"
 
 
 @told
-async def test_a_topic_of_a_forum_is_a_thread(platform: TelegramPlatform) -> None:
-    forum = await platform.group(["Ada"], is_forum=True)
-    topic = await platform.topic(forum, "News")
-    await platform.say(topic, "Ada", "in the topic")
-    await platform.say(forum, "Ada", "in general")
-    in_topic, in_general = events(platform)
+async def test_a_topic_of_a_forum_is_a_thread(telegram: TelegramPlatform) -> None:
+    forum = await telegram.group(["Ada"], is_forum=True)
+    topic = await telegram.topic(forum, "News")
+    await telegram.say(topic, "Ada", "in the topic")
+    await telegram.say(forum, "Ada", "in general")
+    in_topic, in_general = events(telegram)
     assert in_topic.place == topic
     assert topic.thread
     # Telegram lets it answer the message that the bot began the topic with.
@@ -132,26 +132,26 @@ async def test_a_topic_of_a_forum_is_a_thread(platform: TelegramPlatform) -> Non
 
 
 @told
-async def test_a_thread_of_replies_outside_of_a_forum_is_no_thread(platform: TelegramPlatform) -> None:
-    place = await platform.group(["Ada"])
-    platform.post(place, "Ada", {"text": "a reply", "message_thread_id": 7})
-    assert only_event(platform).place == Place(place.chat)
+async def test_a_thread_of_replies_outside_of_a_forum_is_no_thread(telegram: TelegramPlatform) -> None:
+    place = await telegram.group(["Ada"])
+    telegram.post(place, "Ada", {"text": "a reply", "message_thread_id": 7})
+    assert only_event(telegram).place == Place(place.chat)
 
 
 @told
-async def test_an_anonymous_administrator_speaks_as_the_chat(platform: TelegramPlatform) -> None:
-    place = await platform.group(["Ada"])
+async def test_an_anonymous_administrator_speaks_as_the_chat(telegram: TelegramPlatform) -> None:
+    place = await telegram.group(["Ada"])
     anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
-    chat = platform.chat(place).shown()
-    platform.post(place, "Ada", {"text": "hi", "from": anonymous, "sender_chat": chat})
-    assert only_event(platform).sender == Sender(place.chat, "A group of Ada")
+    chat = telegram.chat(place).shown()
+    telegram.post(place, "Ada", {"text": "hi", "from": anonymous, "sender_chat": chat})
+    assert only_event(telegram).sender == Sender(place.chat, "A group of Ada")
 
 
 @told
-async def test_another_bot_is_said_to_be_one(platform: TelegramPlatform) -> None:
-    place = await platform.group(["Ada"])
-    platform.post(place, "Ada", {"text": "hi", "from": {"id": 77, "is_bot": True, "first_name": "Robot"}})
-    assert only_event(platform).sender == Sender("77", "Robot", is_bot=True)
+async def test_another_bot_is_said_to_be_one(telegram: TelegramPlatform) -> None:
+    place = await telegram.group(["Ada"])
+    telegram.post(place, "Ada", {"text": "hi", "from": {"id": 77, "is_bot": True, "first_name": "Robot"}})
+    assert only_event(telegram).sender == Sender("77", "Robot", is_bot=True)
 
 
 FILE = {"file_id": "f", "file_unique_id": "u", "file_size": 5}
@@ -180,89 +180,89 @@ FILM = {**FILE, "file_name": "a.mp4", "mime_type": "video/mp4", "width": 1, "hei
 )
 @told
 async def test_a_file_comes_with_its_name_kind_and_size(
-    platform: TelegramPlatform, fields: dict[str, Any], file: ChatFile
+    telegram: TelegramPlatform, fields: dict[str, Any], file: ChatFile
 ) -> None:
-    ada = await platform.direct("Ada")
-    chat = platform.chat(ada)
-    message = chat.add({"from": platform.person("Ada"), "caption": "look", **fields})
-    platform.server.updates.put({"message": message})
-    event = only_event(platform)
+    ada = await telegram.direct("Ada")
+    chat = telegram.chat(ada)
+    message = chat.add({"from": telegram.person("Ada"), "caption": "look", **fields})
+    telegram.server.updates.put({"message": message})
+    event = only_event(telegram)
     assert event.files == (file,)
     assert event.text == "look"
 
 
 @told
-async def test_a_sticker_says_its_emoji(platform: TelegramPlatform) -> None:
-    ada = await platform.direct("Ada")
+async def test_a_sticker_says_its_emoji(telegram: TelegramPlatform) -> None:
+    ada = await telegram.direct("Ada")
     kind = {"type": "regular", "width": 1, "height": 1, "is_animated": False, "is_video": False}
-    platform.post(ada, "Ada", {"sticker": {**FILE, **kind, "emoji": "👍"}})
-    assert only_event(platform).text == "👍"
+    telegram.post(ada, "Ada", {"sticker": {**FILE, **kind, "emoji": "👍"}})
+    assert only_event(telegram).text == "👍"
 
 
 @told
-async def test_a_press_has_the_time_at_which_it_came(platform: TelegramPlatform) -> None:
+async def test_a_press_has_the_time_at_which_it_came(telegram: TelegramPlatform) -> None:
     """Telegram says none. The message that has the button can be too old to be shown."""
-    ada = await platform.direct("Ada")
-    old = {"chat": platform.chat(ada).shown(), "message_id": 3, "date": 0}
-    query = {"id": "q", "from": platform.person("Ada"), "message": old, "chat_instance": "1", "data": "v"}
-    platform.server.updates.put({"callback_query": query})
-    press = only_event(platform)
+    ada = await telegram.direct("Ada")
+    old = {"chat": telegram.chat(ada).shown(), "message_id": 3, "date": 0}
+    query = {"id": "q", "from": telegram.person("Ada"), "message": old, "chat_instance": "1", "data": "v"}
+    telegram.server.updates.put({"callback_query": query})
+    press = only_event(telegram)
     assert (press.kind, press.id, press.press_token) == ("press", "press-q", "q")
     assert (press.place, press.message_id, press.text, press.sent) == (ada, "3", "v", RECEIVED)
 
 
 @played
-async def test_a_file_is_fetched(platform: TelegramPlatform, tmp_path: Path) -> None:
-    ada = await platform.direct("Ada")
+async def test_a_file_is_fetched(telegram: TelegramPlatform, tmp_path: Path) -> None:
+    ada = await telegram.direct("Ada")
     content = bytes(range(256)) * 1000
-    await platform.send_file(ada, "Ada", "a.bin", content)
-    (file,) = only_event(platform).files
-    await platform.adapter().download(file, tmp_path / "got", MOST)
+    await telegram.send_file(ada, "Ada", "a.bin", content)
+    (file,) = only_event(telegram).files
+    await telegram.adapter().download(file, tmp_path / "got", MOST)
     assert (tmp_path / "got").read_bytes() == content
 
 
 @pytest.mark.parametrize("says_size", [True, False])
 @played
 async def test_a_file_larger_than_allowed_is_refused(
-    platform: TelegramPlatform, tmp_path: Path, says_size: bool
+    telegram: TelegramPlatform, tmp_path: Path, says_size: bool
 ) -> None:
-    ada = await platform.direct("Ada")
-    platform.server.chats.says_size = says_size
-    await platform.send_file(ada, "Ada", "a.bin", bytes(300_000))
-    (file,) = only_event(platform).files
-    adapter = platform.adapter()
+    ada = await telegram.direct("Ada")
+    telegram.server.chats.says_size = says_size
+    await telegram.send_file(ada, "Ada", "a.bin", bytes(300_000))
+    (file,) = only_event(telegram).files
+    adapter = telegram.adapter()
     with pytest.raises(FileTooLarge):
         await adapter.download(file, tmp_path / "got", 299_999)
     assert not (tmp_path / "got").exists()
-    assert platform.server.downloads == (0 if says_size else 1)
+    assert telegram.server.downloads == (0 if says_size else 1)
     await adapter.download(file, tmp_path / "got", 300_000)
 
 
 @played
 async def test_a_file_larger_than_telegram_gives_to_bots_is_too_large(
-    platform: TelegramPlatform, tmp_path: Path
+    telegram: TelegramPlatform, tmp_path: Path
 ) -> None:
-    ada = await platform.direct("Ada")
-    await platform.send_file(ada, "Ada", "film.mp4", bytes(MAX_DOWNLOAD + 1))
-    (file,) = only_event(platform).files
+    ada = await telegram.direct("Ada")
+    await telegram.send_file(ada, "Ada", "film.mp4", bytes(MAX_DOWNLOAD + 1))
+    (file,) = only_event(telegram).files
     with pytest.raises(FileTooLarge, match=r"film\.mp4"):
-        await platform.adapter().download(file, tmp_path / "got", MOST)
+        await telegram.adapter().download(file, tmp_path / "got", MOST)
 
 
 @played
-async def test_a_file_that_is_gone_is_refused(platform: TelegramPlatform, tmp_path: Path) -> None:
+async def test_a_file_that_is_gone_is_refused(telegram: TelegramPlatform, tmp_path: Path) -> None:
     with pytest.raises(SendRefused):
-        await platform.adapter().download(ChatFile("gone", "a", "b"), tmp_path / "got", MOST)
+        await telegram.adapter().download(ChatFile("gone", "a", "b"), tmp_path / "got", MOST)
 
 
 @played
-async def test_a_download_that_breaks_shows_no_token(platform: TelegramPlatform, tmp_path: Path) -> None:
-    ada = await platform.direct("Ada")
-    await platform.send_file(ada, "Ada", "a.bin", b"content")
-    (file,) = only_event(platform).files
-    platform.server.chats.files_by_path.clear()
+async def test_a_download_that_breaks_shows_no_token(telegram: TelegramPlatform, tmp_path: Path) -> None:
+    ada = await telegram.direct("Ada")
+    await telegram.send_file(ada, "Ada", "a.bin", b"content")
+    (file,) = only_event(telegram).files
+    telegram.server.chats.files_by_path.clear()
     with pytest.raises(Unreachable) as broken:
-        await platform.adapter().download(file, tmp_path / "got", MOST)
+        await telegram.adapter().download(file, tmp_path / "got", MOST)
     assert TOKEN not in str(broken.value)
     assert broken.value.__cause__ is None
     assert not (tmp_path / "got").exists()

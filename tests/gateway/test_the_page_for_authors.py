@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.gateway.adapter_loader import ENTRY_POINTS, make_adapter
+from holdfast.core.errors import InvalidInput
+from holdfast.gateway.platforms import GROUP, find_platform, make_adapter
 from holdfast.testing.adapter_suite import CHECKS
 from tests.gateway.test_adapter_plugin import run_suite
 
@@ -55,11 +56,19 @@ def test_the_files_are_named_and_the_adapter_is_made_as_its_entry_point_says(
     page: str, examples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert all(f"`{name}`" in page for name in FILES[:2])
-    monkeypatch.syspath_prepend(str(examples))
     [toml] = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    points = tomllib.loads(toml)["project"]["entry-points"]
-    made = make_adapter(points[ENTRY_POINTS]["corkboard"], examples, {"token": "a token"})
+    [(name, value)] = tomllib.loads(toml)["project"]["entry-points"][GROUP].items()
+    facts = examples / "corkboard-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: corkboard\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {value}\n")
+    monkeypatch.syspath_prepend(str(examples))
+    monkeypatch.delitem(sys.modules, "corkboard", raising=False)
+    assert find_platform(name).title == "Corkboard"
+    made = make_adapter(name, {"token": "a token"}, {}, examples)
     assert made.traits.repeat == "key"
+    with pytest.raises(InvalidInput, match="token"):
+        make_adapter(name, {}, {}, examples)
 
 
 def test_every_check_is_explained_on_the_page(page: str) -> None:

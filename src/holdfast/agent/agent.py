@@ -6,7 +6,7 @@ whether the interrupt was in time or not.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,14 @@ from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.context_use import ContextUse, weighed
 from holdfast.agent.contract import INTERRUPTED, AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.prompt import checked_user_message
-from holdfast.agent.recovery import CRASHED, Unfinished, describe, messages_to_close, messages_to_resume
+from holdfast.agent.recovery import (
+    CRASHED,
+    Unfinished,
+    calls_to_run,
+    describe,
+    messages_to_close,
+    messages_to_resume,
+)
 from holdfast.agent.result_form import ResultForm
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
 from holdfast.agent.scope_policy import DAY_SECONDS, AgentScope
@@ -228,6 +235,17 @@ class Agent:
             if running is not None:
                 running.interrupt(reason)
 
+    def suspend(self, undecided: Collection[str]) -> bool:
+        """Leave the running turn open on record, to be resumed later; on the agent's loop.
+
+        Only when all that it does is to wait for a person, in the calls with these ids; else False.
+        """
+        open_calls = {call["id"] for call in self._session.transcript.unanswered}
+        if self._running is None or not open_calls or not open_calls <= set(undecided):
+            return False
+        self._running.suspend()
+        return True
+
     def _put_interrupt(self, message: str, running: RunningTurn | None) -> int:
         self._session.ensure()
         addressed = running.store.turn_id if running and running.store.state == "running" else None
@@ -259,20 +277,24 @@ class Agent:
         async with self._exclusive():
             return await self._result(await self._finish(await self._begin_again(_ignore)))
 
-    async def resume_turn(self, emit: Emit) -> None:
-        """Like `resume`, and give each event to `emit`."""
-        async with self._exclusive():
-            await self._finish(await self._begin_again(emit))
+    async def resume_turn(self, emit: Emit, undecided: Collection[str] = ()) -> None:
+        """Like `resume`, and give each event to `emit`.
 
-    async def _begin_again(self, emit: Emit) -> RunningTurn:
+        The calls with the ids of `undecided` only waited for a person: they run, and ask again.
+        """
+        async with self._exclusive():
+            await self._finish(await self._begin_again(emit, undecided))
+
+    async def _begin_again(self, emit: Emit, undecided: Collection[str] = ()) -> RunningTurn:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
         context = await self._within_budget(await self._context_builder.build(self._session.transcript))
         await store.resume()
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
-        await store.keep(*messages_to_resume(self._session.transcript, streamed))
+        calls = calls_to_run(self._session.transcript, streamed, undecided)
+        await store.keep(*messages_to_resume(self._session.transcript, streamed, calls))
         turn = Turn(context, store, emit)
-        return self._started(RunningTurn(turn, store, turn.resume()))
+        return self._started(RunningTurn(turn, store, turn.resume(calls)))
 
     async def drop(self, why: str = CRASHED) -> None:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""

@@ -1,15 +1,16 @@
 """What a crash left of a turn: how it is described to a person, and how its record is closed.
 
-Nothing is run again here. A call without a result is answered by the honest word that none is on record,
-so the model looks before it repeats anything, and what needs approval is asked anew.
+A call without a result is answered by the honest word that none is on record, so the model looks before it
+repeats anything. Only a call that waited for a person, and so had not begun, is run: it asks again.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.agent.answer import Answer
 from holdfast.agent.batch import tool_message
 from holdfast.agent.transcript import NO_RESULT, Transcript
-from holdfast.core.contract import Message
+from holdfast.core.contract import Message, ToolCall
 from holdfast.core.messages import text_of
 from holdfast.models.contract import TextPiece
 from holdfast.sessions.contract import TurnRecord
@@ -66,9 +67,21 @@ def results(transcript: Transcript, said: str = NO_RESULT) -> list[Message]:
     return [tool_message(call, said, ok=False) for call in transcript.unanswered]
 
 
-def messages_to_resume(transcript: Transcript, partial: str) -> list[Message]:
-    """What is stored before the turn goes on: a partial answer is on record, and is asked for anew."""
-    return [*results(transcript), *([_answer(partial).superseded(CRASHED)] if partial else [])]
+def calls_to_run(transcript: Transcript, partial: str, undecided: Collection[str]) -> list[ToolCall]:
+    """Of the calls without a result those that had not begun; none once the model has said more."""
+    return [] if partial else [call for call in transcript.unanswered if call["id"] in undecided]
+
+
+def messages_to_resume(
+    transcript: Transcript, partial: str, running: Sequence[ToolCall] = ()
+) -> list[Message]:
+    """What is stored before the turn goes on: a partial answer is on record, and is asked for anew.
+
+    The calls that run now get their own results.
+    """
+    ids = {call["id"] for call in running}
+    told = [each for each in results(transcript) if each.get("tool_call_id") not in ids]
+    return [*told, *([_answer(partial).superseded(CRASHED)] if partial else [])]
 
 
 def messages_to_close(transcript: Transcript, partial: str, why: str) -> list[Message]:

@@ -44,6 +44,11 @@ class RunningTurn:
         with suppress(RuntimeError):  # the loop is closed: so is the turn
             self._loop.call_soon_threadsafe(self._cancel, reason)
 
+    def suspend(self) -> None:
+        """Cut the turn off and leave its record open: another process, or a later one, resumes it."""
+        self.turn.ending.is_suspended = True
+        self._cancel(LEFT)
+
     async def finish(self) -> None:
         """Wait for the turn's end; raises what failed before it was opened. Cancelled, it stops the turn."""
         try:

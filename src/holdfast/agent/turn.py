@@ -50,10 +50,15 @@ class Turn:
             await self._recall(message)
             await self._loop()
 
-    async def resume(self) -> None:
-        """Continue a turn that a crash cut off; its finished steps are in the transcript."""
+    async def resume(self, calls: Sequence[ToolCall] = ()) -> None:
+        """Continue a turn that a crash cut off; its finished steps are in the transcript.
+
+        `calls` are those of its last step that had not begun: they run first.
+        """
         self.timeline.resume(self._context.clock.now() - self._store.started / SECOND)
         async with self.ending.ensured():
+            if calls:
+                await self._run_tools(calls)
             await self._loop()
 
     @property

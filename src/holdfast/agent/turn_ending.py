@@ -47,6 +47,8 @@ class TurnEnding:
         self._final: Message | None = None  # the whole answer, until the store has taken it
         self._ended: tuple[str, str] | None = None  # the state and the reason
         self.interrupt_reason = INTERRUPTED
+        self.is_suspended = False
+        """Whether the turn is left open on record, to be resumed after a restart."""
         self.final_response = ""
         self.failure: Exception | None = None
 
@@ -81,7 +83,8 @@ class TurnEnding:
                 # The interrupt came too late for this turn; its message becomes the next one.
                 self.emit_completed()
             elif self._store.state == "running":
-                await self._end("interrupted", self.interrupt_reason)
+                if not self.is_suspended:
+                    await self._end("interrupted", self.interrupt_reason)
             else:
                 raise
         except LeaseLost as lost:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Incoming
 from holdfast.host.chat_ledger import ChatLedger
+from holdfast.sessions.chat_events import ChatRoom
 from holdfast.sessions.chat_people import PAIRING_SECONDS, Role
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
@@ -32,7 +33,7 @@ class AccessControl:
         self._ledger = ledger
         self._settings = settings
 
-    async def admit(self, event: Incoming) -> Role | Refusal:
+    async def admit(self, event: Incoming, room: ChatRoom) -> Role | Refusal:
         """The role in which the sender talks, or why not."""
         if event.sender.is_bot:
             return Refusal("sent by a bot")
@@ -41,12 +42,15 @@ class AccessControl:
             return await self._stranger(event)
         if person.role == "blocked":
             return Refusal("the sender is blocked")
-        if event.kind == "message" and not self._is_addressed(event):
+        if event.kind == "message" and not self._is_addressed(event, room):
             return Refusal(NOT_ADDRESSED)
         return person.role
 
-    def _is_addressed(self, event: Incoming) -> bool:
-        return event.is_direct or event.is_mention or self._settings.groups == "always"
+    def _is_addressed(self, event: Incoming, room: ChatRoom) -> bool:
+        if event.is_direct or event.is_mention or self._settings.groups == "always":
+            return True
+        # A thread that the bot was called into is a conversation with it.
+        return bool(room.thread) and room.session_id is not None
 
     async def _stranger(self, event: Incoming) -> Refusal:
         if not event.is_direct:

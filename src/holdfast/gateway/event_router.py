@@ -140,7 +140,7 @@ class EventRouter:
         if incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
             await self._expire(routed, TOO_OLD)
             return 0.0
-        role = await self._access.admit(incoming)
+        role = await self._access.admit(incoming, routed.room)
         if isinstance(role, Refusal):
             await self._refuse(routed, role)
             return 0.0
@@ -163,7 +163,7 @@ class EventRouter:
         event = routed.event
         joined = await self._ledger(self._ledger.events.joined, event.id)
         parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
-        if await self._answers_question(routed, parts):
+        if await self._answers_question(routed, parts, role):
             return 0.0
         session_id = routed.room.session_id
         if session_id is None:
@@ -192,14 +192,20 @@ class EventRouter:
             if each.room_id != routed.event.room_id:
                 continue
             said = to_incoming(each.body)
-            apart = (said.sent - to_incoming(burst[-1].body).sent) / SECOND
-            if said.sender.id != routed.incoming.sender.id or said.kind != "message" or apart > debounce:
-                return burst, 0.0
-            if command_of(said.text) is not None:
+            if not self._belongs(routed, burst[-1], each) or command_of(said.text) is not None:
                 return burst, 0.0
             burst.append(each)
         quiet = self._clock.now() - burst[-1].received / SECOND
         return burst, max(0.0, debounce - quiet) if self._is_live(burst[-1], routed) else 0.0
+
+    def _belongs(self, routed: RoutedEvent, before: ChatEvent, event: ChatEvent) -> bool:
+        """Whether a message goes on with the one before it: the same person, right after it."""
+        if event.kind != "message" or event.sender != routed.event.sender:
+            return False
+        # Some platforms say only the second in which a message was sent.
+        live = self._is_live(event, routed)
+        apart = event.received - before.received if live else event.sent - before.sent
+        return apart < self._settings.debounce_s * SECOND
 
     def _is_live(self, event: ChatEvent, routed: RoutedEvent) -> bool:
         return (routed.room.chat, event.event_id) in self._live
@@ -212,14 +218,15 @@ class EventRouter:
         )
         return [to_incoming(each.body) for each in earlier]
 
-    async def _answers_question(self, routed: RoutedEvent, parts: Sequence[Incoming]) -> bool:
+    async def _answers_question(self, routed: RoutedEvent, parts: Sequence[Incoming], role: Role) -> bool:
         """Whether the message answers what the agent asks in this room; then the answer is given."""
         if routed.room.session_id is None:
             return False
         with suppress(HoldfastError):
             asks = await self._host.overview.asks(routed.room.session_id)
             text = "\n\n".join(each.text.strip() for each in parts)
-            fitting = [each for each in asks if each.kind == "question" or parse_approval(text) is not None]
+            approves = role != "guest" and parse_approval(text) is not None
+            fitting = [each for each in asks if each.kind == "question" or approves]
             if fitting:
                 ask = fitting[0]
                 await self._host.answer(routed.room.session_id, ask.ask_id, text, key=routed.event.key)

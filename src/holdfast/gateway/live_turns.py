@@ -55,8 +55,8 @@ class LiveTurn:
 
     def shown(self) -> str:
         """What the preview says now; empty while there is nothing to say."""
-        working = f"_{self.tool}…_" if self.tool else ""
-        return "\n\n".join(part for part in (self.text.strip(), working) if part)
+        text = self.text.strip()
+        return f"{text}\n\n_{self.tool}…_" if text and self.tool else text
 
     def note(self, event: TurnEvent) -> None:
         if isinstance(event, TextDelta):

@@ -45,6 +45,9 @@ class PlatformCalls:
         """Show how far a text has come; `TurnReplaced` when a newer one came before this one could go."""
         await self._call(route, "edit", lambda: self.adapter.edit(route, message_id, message), message_id)
 
+    async def delete(self, route: Route, message_id: str) -> None:
+        await self._call(route, "send", lambda: self.adapter.delete(route, message_id), message_id)
+
     async def find_sent(self, route: Route, key: str) -> str | None:
         return await self._call(route, "send", lambda: self.adapter.find_sent(route, key))
 
@@ -75,6 +78,13 @@ class PartDelivery:
             part = await self._now(post, part)
         if part.state == "standing":
             await self._finish(post, route, part, message_id)
+
+    async def take_back(self, post: ChatPost, route: Route) -> None:
+        """Remove a preview, so that its answer comes after what was shown in the meantime."""
+        for part in await self._ledger(self._ledger.posts.parts, post.id):
+            if part.state == "standing":
+                await self._calls.delete(route, part.message_id)
+                await self._move(post, part, ("standing", "new"))
 
     async def place(
         self, post: ChatPost, route: Route, part: ChatPart, message: Outgoing, *, preview: bool = False

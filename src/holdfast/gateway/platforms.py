@@ -4,10 +4,11 @@ A platform is a Python package with an entry point in the group `holdfast.chat_p
 `Platform`. Those that come with Holdfast are found in the same way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import InvalidInput
@@ -31,7 +32,7 @@ class Platform:
     """The extra of Holdfast that brings the libraries; empty: none is needed."""
     sign_in_fields: tuple[ConfigField, ...] = ()
     """What a person is asked for instead of `fields`, where these come from a sign-in."""
-    sign_in: Callable[[ProviderConfig], Awaitable[Mapping[str, str]]] | None = None
+    sign_in: Callable[[ProviderConfig], Coroutine[Any, Any, Mapping[str, str]]] | None = None
     """Signs in with the `sign_in_fields`; returns the values of `fields`."""
 
 

@@ -118,6 +118,8 @@ class PostSender:
         bodies = [part_body(text) for text in texts[:-1]]
         bodies.append(part_body(texts[-1], content.buttons, content.file))
         place = Place(room.chat, room.thread)
+        if post.kind == "answer" and await self._ledger(self._ledger.posts.is_overtaken, post):
+            await self._parts.take_back(post, Route(place))
         for part in await self._ledger.under_lease(self._ledger.posts.plan, post.id, bodies):
             # Only the first message answers the person's.
             route = Route(place, "" if part.number else post.reply_to)

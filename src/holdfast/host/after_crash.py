@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from holdfast.agent import Unfinished
 from holdfast.agent.contract import INTERRUPTED
-from holdfast.core.events import ApprovalAsked
 from holdfast.host.ask_records import shown
 from holdfast.host.contract import AfterCrash
 from holdfast.sessions import InboxMessage
@@ -30,7 +29,7 @@ def reason_to_close(
         return INTERRUPTED
     if rule != "resume":
         return ENDED
-    undecided = _undecided(asks)
+    undecided = undecided_calls(asks)
     if begun := [name for call_id, name in unfinished.changing_calls if call_id not in undecided]:
         names = ", ".join(dict.fromkeys(begun))
         return f"its process ended while {names} ran, which may have taken effect; nothing was run again"
@@ -39,8 +38,8 @@ def reason_to_close(
     return None
 
 
-def _undecided(asks: Sequence[Ask]) -> set[str]:
-    """The calls whose only approval was never answered; a call that asked twice may have begun."""
-    calls = [(asked.call_id, each.state) for each in asks if isinstance(asked := shown(each), ApprovalAsked)]
+def undecided_calls(asks: Sequence[Ask]) -> set[str]:
+    """The calls whose only question was never answered; a call that asked twice may have begun."""
+    calls = [(asked.call_id, each.state) for each in asks if (asked := shown(each)) is not None]
     ids = [call_id for call_id, _ in calls]
     return {call_id for call_id, state in calls if state == "open" and ids.count(call_id) == 1}

@@ -196,9 +196,13 @@ class Conversation:
         self.stream.close()
 
     async def close(self, reason: str) -> None:
-        """Begin nothing more, cut off what runs, and wait for its record."""
+        """Begin nothing more, cut off what runs, and wait for its record.
+
+        A turn that only waits for a person is left open where the next process goes on with it.
+        """
         self._signal("close")
-        self.interrupt(None, reason)
+        if self._running is None or not await self.publisher.suspend(self._running):
+            self.interrupt(None, reason)
         try:
             while self._task is not None:
                 await asyncio.wait([self._task])

@@ -19,7 +19,7 @@ from holdfast.core.events import (
     TurnInterrupted,
     TurnResumed,
 )
-from holdfast.host.after_crash import ENDED
+from holdfast.host.after_crash import ENDED, undecided_calls
 from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
 from holdfast.host.event_stream import ENDS, EventStream
@@ -53,19 +53,21 @@ class TurnPublisher:
         """The last turn whose end was shown: from then on the session is idle."""
         self.unclosed = ""
         """A turn of this process that is not known to be closed on record."""
+        self._is_suspended = False
 
     async def show(self, agent: Agent, work: Callable[[Emit], Awaitable[None]]) -> None:
         """Publish what `work` emits; meanwhile what other processes say to the turn reaches it."""
         with self._watcher.watch_turn(self._running):
             await work(partial(self._publish, agent))
-        if self._asks.unsettled and not self.unclosed:
+        if self._asks.unsettled and not self.unclosed and not self._is_suspended:
             # At once, also when the program ends now.
             await self.settle_asks(*self._asks.unsettled)
 
     async def resume(self, agent: Agent) -> None:
-        """Go on with a turn that a dead process left open; what that one had asked is over."""
-        unfinished = await agent.unfinished()
+        """Go on with a turn that another process left open; what that one had asked is asked again."""
+        unfinished, undecided = await agent.unfinished(), set[str]()
         if unfinished is not None:
+            undecided = undecided_calls(await self._asks.of_turn(unfinished.turn_id))
             await self.settle_asks(unfinished.turn_id)
             self.last_ended = ""  # it may have been shown as lost
             self._stream.publish(
@@ -73,7 +75,15 @@ class TurnPublisher:
                     session_id=unfinished.session_id, turn_id=unfinished.turn_id, text=unfinished.said
                 )
             )
-        await self.show(agent, agent.resume_turn)
+        await self.show(agent, partial(agent.resume_turn, undecided=undecided))
+
+    async def suspend(self, agent: Agent) -> bool:
+        """Leave a turn that waits for a person to the next process; False when it does something else."""
+        turn_id = agent.running_turn
+        if turn_id not in self._asks.unsettled or not self._parts.options.recovers:
+            return False
+        self._is_suspended = agent.suspend(undecided_calls(await self._asks.of_turn(turn_id)))
+        return self._is_suspended
 
     async def drop(self, agent: Agent, why: str = ENDED) -> None:
         """Close a turn that a dead process left open; the transcript says how far it got, and why it ends."""

@@ -103,6 +103,12 @@ class ChatPosts:
             lambda tx: [_post(row) for row in tx.queries.due_chat_posts(account=account)]
         )
 
+    def is_overtaken(self, post: ChatPost) -> bool:
+        """Whether something was shown in the room after this post began."""
+        return self._engine.read(
+            lambda tx: bool(tx.queries.is_chat_post_overtaken(id=post.id, room_id=post.room_id))
+        )
+
     def is_due(self, room_id: int) -> bool:
         """Whether something is still to be sent in a room."""
         return self._engine.read(lambda tx: bool(tx.queries.is_chat_post_due(room_id=room_id)))

@@ -19,13 +19,15 @@ def _telegram(config: ProviderConfig, _: Path) -> Adapter:
 
 
 def _discord(config: ProviderConfig, _: Path) -> Adapter:
-    from holdfast.gateway.adapters.discord import API_URL, DiscordAdapter
+    from holdfast.gateway.adapters.discord import DiscordAdapter
+    from holdfast.gateway.adapters.discord_api import API_URL
 
     return DiscordAdapter(config.secret("token"), api_url=config.text("api_url", API_URL))
 
 
 def _slack(config: ProviderConfig, _: Path) -> Adapter:
-    from holdfast.gateway.adapters.slack import PUBLIC_URL, SlackAdapter
+    from holdfast.gateway.adapters.slack import SlackAdapter
+    from holdfast.gateway.adapters.slack_api import PUBLIC_URL
 
     return SlackAdapter(
         config.secret("bot_token"),
@@ -90,8 +92,9 @@ SLACK = Platform(
         ),
         ConfigField("api_url", "the address of the API, for a proxy of your own"),
     ),
-    "Make an app at https://api.slack.com/apps with socket mode. It needs the events message.im, "
-    "message.channels and app_mention, and an app token with connections:write.",
+    "Make an app at https://api.slack.com/apps with socket mode, interactivity, an app token with "
+    "connections:write, and the events app_mention, message.im, message.channels, message.groups and "
+    "message.mpim. docs/chat-platforms.md lists the scopes of the bot token.",
     _slack,
     extra="slack",
 )

@@ -2,7 +2,7 @@
 
 matrix-nio only keeps and uses the keys here; the calls and the receive loop are ours. It stores each key when
 it gets it, so a key is on disk before the sync that brought it is acknowledged. Messages go to all devices of
-a room's members, verified or not. Everything is written for the device of the credentials.
+a room's members. Devices are not verified: the homeserver is trusted to say whose they are and who sent what.
 """
 
 import json
@@ -75,7 +75,7 @@ class MatrixEncryption:
 
         try:
             parsed = NioEvent.parse_encrypted_event({**event, "room_id": room})
-            if not isinstance(parsed, MegolmEvent) or not self._is_by_its_sender(parsed):
+            if not isinstance(parsed, MegolmEvent):
                 return event
             source = self.open().decrypt_megolm_event(parsed, room).source
         except EncryptionError as cause:
@@ -115,16 +115,6 @@ class MatrixEncryption:
         except Exception:
             # Anyone may send anything here, and one message must not hold up the others.
             logger.warning("matrix.key_message_failed", exc_info=True, extra={"by": event.get("sender")})
-
-    def _is_by_its_sender(self, event: Any) -> bool:  # noqa: ANN401 - matrix-nio says no types
-        """Whether the key that it is written with belongs to its sender, as far as the devices are known."""
-        olm = self.open()
-        if (event.sender, event.device_id) == self._me:
-            return bool(event.sender_key == olm.account.identity_keys["curve25519"])
-        known = list(olm.device_store.active_user_devices(event.sender))
-        return (
-            not known or olm.device_store.device_from_sender_key(event.sender, event.sender_key) is not None
-        )
 
     async def _upload(self) -> None:
         from nio.responses import KeysUploadResponse

@@ -44,6 +44,8 @@ from holdfast.gateway.contract import (
 )
 from holdfast.process import DaemonPool, off_loop
 
+__all__ = ["PUBLIC_URL", "SlackAdapter"]
+
 logger = logging.getLogger(__name__)
 
 SECTION_SIZE = 3_000
@@ -229,9 +231,11 @@ class SlackAdapter:
     async def history(self, place: Place, before: str, most: int) -> Sequence[Incoming]:
         reader = await self._signed_in()
         found: list[Mapping[str, Any]] = []
-        async for page in self._chat(place.chat, place.thread, latest=before or None):
+        # Before the message that begins a thread there is the channel.
+        thread = "" if before == place.thread else place.thread
+        async for page in self._chat(place.chat, thread, latest=before or None):
             found += [each for each in page["messages"] if each["ts"] != before]
-            if len(found) >= most and not place.thread:
+            if len(found) >= most and not thread:
                 break
         found.sort(key=lambda message: microseconds(message["ts"]))
         read = [await reader.message(place.chat, message) for message in found[-most:]]

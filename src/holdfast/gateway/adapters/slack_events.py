@@ -126,9 +126,11 @@ class EventReader:
         for user in names:
             if user != self.user:
                 await self._directory.person(user)
+        # A mention in a channel begins a thread: its answer and what follows stay together there.
+        begins = self.user in names and not is_direct(channel)
         return Incoming(
             id=f"{self.team}:{channel}:{ts}",
-            place=Place(channel, thread),
+            place=Place(channel, thread or (ts if begins else "")),
             sender=await self._sender(message),
             sent=microseconds(ts),
             text=self._plain(text),

@@ -18,6 +18,10 @@ select 'answer:' || t.id, e.room_id, 'answer', e.message_id, :session_id, t.id, 
 on conflict (key) do nothing
 returning id, key, room_id, kind, reply_to, session_id, turn_id, body, state, attempts, due, error, created
 
+-- name: is_chat_post_overtaken(id, room_id)$
+-- Whether something was shown in the room after this post began.
+select exists (select 1 from chat_posts where room_id = :room_id and id > :id and state = 'sent')
+
 -- name: chat_room_of_turn(turn_id)^
 select r.id, r.account, r.chat, r.thread, r.is_direct, r.title, r.session_id
   from inbox i join chat_events e on e.key = i.key join chat_rooms r on r.id = e.room_id
