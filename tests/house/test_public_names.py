@@ -66,7 +66,7 @@ SIGNATURES = {
     "Host": "(settings=None, *, model=None, tools=(), memory=None, store=None, options=None, **how)",
     "Host.ask": "(self, session_id, text, options=…, *, key=None)",
     "Host.follow": "(self, session_id, *, after=None)",
-    "Host.send": "(self, session_id, text, mode='queue', *, key=None, create=True)",
+    "Host.send": "(self, session_id, text, mode='queue', *, key=None, create=True, scope=None)",
     "Host.interrupt": "(self, session_id, text='', *, key=None, turn_id=None)",
     "Host.approve": "(self, session_id, ask_id, decision)",
     "Host.answer": "(self, session_id, ask_id, text, *, key=None)",

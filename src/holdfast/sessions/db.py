@@ -25,6 +25,7 @@ from holdfast.sessions.chat_people import ChatPeople
 from holdfast.sessions.chat_posts import ChatPosts
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
+    OWNER,
     Deleted,
     Engine,
     Operation,
@@ -184,10 +185,13 @@ class SessionDB:
         title: str | None = None,
         parent: str | None = None,
         relation: Relation | None = None,
+        scope: str = OWNER,
     ) -> Session:
-        """Start a session; a branch or a delegate names its parent."""
+        """Start a session; a branch or a delegate names its parent, and has the parent's scope."""
         return self._engine.write(
-            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
+            create_session(
+                session_id, source=source, title=title, parent=parent, relation=relation, scope=scope
+            )
         )
 
     def get_session(self, session_id: str) -> Session | None:

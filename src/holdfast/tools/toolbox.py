@@ -61,6 +61,8 @@ class Toolbox:
     tools: tuple[Tool, ...]
     problems: tuple[str, ...]
     """Problems of tools that were left out, for a person to read."""
+    shared: frozenset[str]
+    """The tools that reach what is the owner's: skills, and tools of MCP servers."""
     prompt: str
     """The part of the system prompt about skills; empty when there are none."""
     budget: ResultBudget
@@ -91,6 +93,7 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
     except BaseException:
         await servers.close()
         raise
+    of_skills = skills.tools()
     own = [
         terminal_tool(environment, budget, sandbox),
         *process_tools(processes, budget),
@@ -99,13 +102,14 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         output_tool(budget),
         PageFetcher().tool(),
         *(PastSessions(deps.db).tools() if deps.db is not None else ()),
-        *skills.tools(),
+        *of_skills,
         TodoList().tool(),
         ask_user,
     ]
     return Toolbox(
         tools=tuple(bounded(each, budget) for each in (*own, *theirs)),
         problems=(*listing.problems, *problems),
+        shared=frozenset(each.name for each in (*of_skills, *theirs)),
         prompt=listing.prompt(),
         budget=budget,
         policy=policy,

@@ -33,6 +33,7 @@ from holdfast.core.errors.memory_errors import (
     ProviderLate,
     ProviderNotWorking,
     ProviderUnavailable,
+    ScopeNotKept,
     Undeliverable,
 )
 from holdfast.core.errors.message_errors import (
@@ -74,6 +75,7 @@ from holdfast.core.errors.session_errors import (
     TurnExists,
     TurnNotFound,
     TurnNotRunning,
+    WrongScope,
 )
 from holdfast.core.errors.store_errors import (
     RECOVER_A_FILE,
@@ -159,6 +161,7 @@ __all__ = [
     "ResultTypeInvalid",
     "Retryable",
     "SchemaTooNew",
+    "ScopeNotKept",
     "SessionBusy",
     "SessionElsewhere",
     "SessionEnded",
@@ -186,4 +189,5 @@ __all__ = [
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
+    "WrongScope",
 ]

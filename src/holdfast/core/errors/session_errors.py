@@ -15,6 +15,14 @@ class SessionExists(Refused):
         self.session_id = session_id
 
 
+class WrongScope(Refused):
+    """The session belongs to another person or room than the one it was asked for."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} belongs to somebody else")
+        self.session_id = session_id
+
+
 class SessionEnded(Refused):
     """The session takes no more messages. `live_end` is the session that continues it, if there is one."""
 
