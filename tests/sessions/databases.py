@@ -81,7 +81,7 @@ class SharedPostgres:
         self._place.connection.execute("set lock_timeout = '10s'")
         self._place.connection.execute(
             "truncate sessions, turns, messages, inbox, asks, outbox, leases, deletions,"
-            " forgettings, forgetting_tasks, forgotten_turns restart identity"
+            " forgettings, forgetting_tasks, forgotten_turns, schedules, schedule_runs restart identity"
         )
         self._clock.reset()
 

@@ -3,8 +3,8 @@
 It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `run`.
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
-`forgettings`, `leases` and `keeper`, which renews those of this process. What is here takes several parts,
-or is public.
+`forgettings`, `schedules`, `leases` and `keeper`, which renews those of this process. What is here takes
+several parts, or is public.
 """
 
 import os
@@ -43,6 +43,7 @@ from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
+from holdfast.sessions.schedules import Schedules
 from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.transcripts import Transcripts, create_session, find_session
 
@@ -136,6 +137,7 @@ class SessionDB:
         self.asks = Asks(engine)
         self.outbox = Outbox(engine)
         self.forgettings = Forgettings(engine)
+        self.schedules = Schedules(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)

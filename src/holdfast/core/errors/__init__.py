@@ -65,6 +65,7 @@ from holdfast.core.errors.session_errors import (
     NothingWaits,
     NotSetAside,
     NotWaiting,
+    ScheduleNotFound,
     SessionBusy,
     SessionEnded,
     SessionExists,
@@ -74,6 +75,7 @@ from holdfast.core.errors.session_errors import (
     TurnExists,
     TurnNotFound,
     TurnNotRunning,
+    WrongScheduleState,
 )
 from holdfast.core.errors.store_errors import (
     RECOVER_A_FILE,
@@ -158,6 +160,7 @@ __all__ = [
     "ResultDoesNotFit",
     "ResultTypeInvalid",
     "Retryable",
+    "ScheduleNotFound",
     "SchemaTooNew",
     "SessionBusy",
     "SessionElsewhere",
@@ -186,4 +189,5 @@ __all__ = [
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
+    "WrongScheduleState",
 ]
