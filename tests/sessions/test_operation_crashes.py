@@ -353,7 +353,6 @@ def mark_run_sent(prepared: Prepared) -> Ask:
 
 def fail_run(prepared: Prepared) -> Ask:
     run = claimed_run(prepared, room="lobby")
-    prepared.db.schedules.remove(run.schedule_id)
     return lambda db: db.schedules.fail(run, "no such session")
 
 

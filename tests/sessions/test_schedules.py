@@ -101,7 +101,7 @@ def test_nothing_is_due_before_its_time(db: SessionDB, database: Database) -> No
     schedule = add(db)
     database.clock.advance(HOUR - 1)
     assert db.schedules.due() is None
-    assert db.schedules.work().next == schedule.next_due
+    assert db.schedules.work().next_due == schedule.next_due
     database.clock.advance(1)
     assert db.schedules.due() == schedule
 

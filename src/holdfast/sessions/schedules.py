@@ -107,10 +107,6 @@ class ScheduleWork:
     running: int
     ended: int
 
-    @property
-    def next(self) -> int | None:
-        return min((each for each in (self.next_due, self.next_send) if each is not None), default=None)
-
 
 class Schedules:
     """The schedules of a store."""

@@ -33,10 +33,10 @@ update schedules set state = 'active', next_due = :next_due where id = :id and s
 update schedules set state = 'removed', next_due = null where id = :id and state <> 'removed'
 
 -- name: forget_removed_runs()!
--- Of what is removed only the runs stay that are under way, or that a chat is still to be told of.
+-- Of what is removed only the runs stay whose message is sent, or that a chat is still to be told of.
 delete from schedule_runs
  where schedule_id in (select id from schedules where state = 'removed')
-   and state <> 'running' and delivery <> 'due'
+   and (state <> 'running' or inbox_id is null) and delivery <> 'due'
 
 -- name: forget_removed_schedules()!
 delete from schedules
