@@ -150,6 +150,7 @@ async def _host_parts(
             own_files=own,
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
+            time_zone=settings.host.time_zone,
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)
