@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.errors import StoreUnreachable
 from holdfast.host import SessionHost
-from holdfast.host.schedule_runner import CLAIM_SECONDS, ScheduleRunner, is_served
+from holdfast.host.schedule_runner import ScheduleRunner, is_served
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
@@ -230,7 +230,7 @@ def test_a_store_that_is_out_of_reach_delays_a_run_and_does_not_fail_it(
         assert last_run(db, schedule).state == "running"  # type: ignore[union-attr]
         steps.problem = None
         assert not await steps.runner.run_once(), "the claim is not over yet"
-        clock.advance(CLAIM_SECONDS)
+        clock.advance(db.lease_seconds)
         await steps.until_idle()
         assert len(db.inbox.waiting(schedule.session_id)) == 1
         steps.pool.close(5)

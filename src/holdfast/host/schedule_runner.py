@@ -40,8 +40,6 @@ LOOK_POLLS = 8
 """How many of a host's polls pass between two looks."""
 LOOK_SECONDS = 2.0
 SHORTEST_PAUSE = 0.01
-CLAIM_SECONDS = 20.0
-"""How long a process may take to send a run's message before another one sends it."""
 SERVER_LEASE = "schedules"
 """Held by one of the servers, to say that there is one."""
 SOURCE = "schedule"
@@ -137,7 +135,8 @@ class ScheduleRunner:
         return True
 
     async def _send_one(self) -> bool:
-        claimed = await self._call(self._db.schedules.claim, lease_seconds=CLAIM_SECONDS)
+        # A process that dies before its message is sent leaves the run to another one.
+        claimed = await self._call(self._db.schedules.claim, lease_seconds=self._db.lease_seconds)
         if claimed is None:
             return False
         schedule, run = claimed

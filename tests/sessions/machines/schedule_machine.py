@@ -68,6 +68,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         for number, policy in enumerate(MISSED_POLICIES):
             self.add(policy, "lobby" if number else None)
+        self.time_passes(3 * HOUR)
 
     def add(self, policy: MissedPolicy, room: str | None) -> None:
         db = self.processes.db(0)
@@ -92,6 +93,7 @@ class ScheduleMachine(RuleBasedStateMachine):
 
     # the servers
 
+    @precondition(lambda self: self.processes.db(0).schedules.due() is not None)
     @rule(who=who, crash=moments)
     def plan(self, who: int, crash: Moment | None) -> None:
         schedule = self.processes.db(who).schedules.due()
@@ -105,6 +107,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         if stored.next_due != schedule.next_due:
             self.model[schedule.id].comes(now)
 
+    @precondition(lambda self: self.processes.db(0).schedules.due() is not None)
     @rule(who=who, other=who)
     def plan_twice_at_once(self, who: int, other: int) -> None:
         """Two servers saw the same schedule; one of them moves it on."""
@@ -119,6 +122,8 @@ class ScheduleMachine(RuleBasedStateMachine):
 
     @rule(who=who, crash=moments)
     def claim(self, who: int, crash: Moment | None) -> None:
+        while self.processes.db(who).schedules.due() is not None:
+            self.plan(who, None)
         found: list[tuple[Schedule, ScheduledRun] | None] = []
         if self.mortal(who, crash, lambda db: found.append(db.schedules.claim(lease_seconds=CLAIM))):
             self.claimed[who] = found[0] or self.claimed[who]
@@ -142,6 +147,7 @@ class ScheduleMachine(RuleBasedStateMachine):
             self.mortal(who, mark, lambda db: db.schedules.mark_sent(run, sent[0]))
             self.claimed[who] = None
 
+    @precondition(lambda self: self.processes.db(0).inbox.sessions())
     @rule(who=who, crash=moments, back=pick, ok=st.booleans())
     def turn_ends(self, who: int, crash: Moment | None, back: int, ok: bool) -> None:
         db = self.processes.db(who)
@@ -160,6 +166,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     def settle(self, who: int, crash: Moment | None) -> None:
         self.mortal(who, crash, lambda db: db.schedules.settle())
 
+    @precondition(lambda self: self.processes.db(0).schedules.to_deliver(limit=1))
     @rule(who=who, crash=moments)
     def deliver(self, who: int, crash: Moment | None) -> None:
         for run in self.processes.db(who).schedules.to_deliver(limit=1):
@@ -191,6 +198,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         self.database.clock.advance(seconds)
 
+    @precondition(lambda self: any(self.claimed))
     @rule(who=who)
     def dies(self, who: int) -> None:
         self.processes.bury(who)
