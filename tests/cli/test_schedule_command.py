@@ -1,11 +1,15 @@
 """`holdfast schedule`, as a person types it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from holdfast import SessionDB
-from tests.cli.real_terminal import Home, run
+from holdfast.host.schedule_runner import is_served
+from tests.cli.real_terminal import COMMAND, PATIENCE, Home, run
+from tests.sessions.store_fixtures import until
 
 # Each test is several processes.
 pytestmark = pytest.mark.slow
@@ -48,3 +52,32 @@ def test_what_is_not_understood_is_an_error_and_stores_nothing(home: Home) -> No
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
     with SessionDB(home.database) as db:
         assert db.schedules.all() == []
+
+
+def test_a_web_server_runs_what_is_due_and_the_list_says_so(home: Home) -> None:
+    home.script(["The harbour is calm."])
+    assert run(home, "schedule", "add", "every day at 8", "look at the harbour").returncode == 0
+    server = subprocess.Popen(
+        [sys.executable, *COMMAND, "web", "--port", "0"],
+        env=home.environment(),
+        cwd=home.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        assert "http://" in server.stdout.readline()
+        with SessionDB(home.database) as db:
+            until(lambda: is_served(db))
+            assert "No server" not in run(home, "schedule", "run", "1").stdout
+            until(lambda: db.schedules.runs(1)[0].state == "done")
+            [said] = home.said()
+            assert said.endswith("look at the harbour")
+        listed = run(home, "schedule").stdout
+        assert " done" in listed
+        assert "No server" not in listed
+    finally:
+        server.terminate()
+        server.communicate(timeout=PATIENCE)
+    assert "No server" in run(home, "schedule").stdout
