@@ -102,20 +102,16 @@ class ScheduleRunner:
         """Do one thing that is due; False when nothing is."""
         work = await self._call(self._db.schedules.work)
         self._running, self._pause = work.running, min(self._look_seconds, _seconds_to_next(work))
-        if work.ended:
-            return await self._call(self._db.schedules.settle) > 0
-        if _has_come(work, work.next_due):
-            return await self._call(self._plan, work.now)
+        if work.ended and await self._call(self._db.schedules.settle):
+            return True
+        if _has_come(work, work.next_due) and await self._call(self._plan, work.now):
+            return True
         return _has_come(work, work.next_send) and await self._send_one()
 
     def on_event(self, event: Event) -> None:
         """A turn has ended in this process: maybe that of a run."""
         if self._running and isinstance(event, ENDS):
             self._woken.set()
-
-    def wake(self) -> None:
-        """Look now."""
-        self._woken.set()
 
     def _plan(self, now: int) -> bool:
         """Record the runs of one schedule that is due; False when there is none. On a thread."""

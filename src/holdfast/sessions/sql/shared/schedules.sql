@@ -63,7 +63,7 @@ delete from schedule_runs
 -- a schedule are sent in order.
 select r.id
   from schedule_runs r
- where r.inbox_id is null
+ where r.state in ('due', 'running') and r.inbox_id is null
    and ((r.state = 'due' and r.due <= store_now()) or (r.state = 'running' and r.claimed_until <= store_now()))
    and not exists (select 1 from schedule_runs e
                     where e.schedule_id = r.schedule_id and e.due < r.due
@@ -101,15 +101,15 @@ update schedule_runs
  where id = :id and state = 'running' and inbox_id is null
 
 -- name: schedule_work()^
--- The store's time, when a schedule and an unsent run are due next, how many runs are under way, and whether the
--- turn of one of them has ended.
+-- The store's time, when a schedule and an unsent run are due next, how many runs are under way, and of how many
+-- the turn has ended. Each condition names both open states, as the index does: SQLite infers nothing.
 select store_now(),
        (select min(next_due) from schedules where state = 'active'),
        (select min(case when state = 'due' then due else claimed_until end) from schedule_runs
          where state in ('due', 'running') and inbox_id is null),
-       (select count(*) from schedule_runs where state = 'running'),
+       (select count(*) from schedule_runs where state in ('due', 'running') and state = 'running'),
        (select count(*) from schedule_runs r
-         where r.state = 'running' and r.inbox_id is not null
+         where r.state in ('due', 'running') and r.state = 'running' and r.inbox_id is not null
            and not exists (select 1 from inbox i left join turns t on t.id = i.turn_id
                             where i.id = r.inbox_id and (i.state = 'waiting' or t.state = 'running')))
 
@@ -128,7 +128,7 @@ update schedule_runs
            'its conversation was deleted'),
        ended = store_now(),
        delivery = case when room is null then 'none' else 'due' end
- where state = 'running' and inbox_id is not null
+ where state in ('due', 'running') and state = 'running' and inbox_id is not null
    and not exists (select 1 from inbox i left join turns t on t.id = i.turn_id
                     where i.id = schedule_runs.inbox_id and (i.state = 'waiting' or t.state = 'running'))
 
