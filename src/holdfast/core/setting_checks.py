@@ -149,7 +149,7 @@ def _is_name(text: str) -> bool:
     return bool(HOST_NAME.fullmatch(text)) and len(text) <= 254 and not re.fullmatch(r"[\d.]+", text)  # noqa: PLR2004
 
 
-def time_zone(name: str) -> str:
+def zone_name(name: str) -> str:
     """The name of a time zone, as the database of time zones has it; empty for none."""
     if name and not ZONE_NAME.fullmatch(name):
         raise ValueError(f"must be the name of a time zone, such as Europe/Berlin, not {name!r}")

@@ -31,7 +31,7 @@ from holdfast.core.setting_checks import (
     provider_name,
     split_list,
     store_url,
-    time_zone,
+    zone_name,
 )
 
 Provider = Literal[
@@ -332,7 +332,7 @@ class HostSettings(Slice):
         default="",
         description="what to do with a turn that a crash ended; empty: resume in a server, ask elsewhere",
     )
-    time_zone: Annotated[str, AfterValidator(time_zone)] = Field(
+    time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
         default="",
         description="the time zone of schedules that name none, such as Europe/Berlin; empty: the machine's",
     )
