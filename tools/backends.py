@@ -1,7 +1,7 @@
-"""Put the real memory servers into the checkout, each in an environment of its own; `make test-backends`.
+"""Put real servers into the checkout, each in an environment of its own; `make test-backends`.
 
-They are large (about 1.1 GB each) and bring dependencies that Holdfast must not share, so they stand in
-`.cache/backends/NAME`. Nothing but the tests in `tests/backends` uses them.
+They are large (the memory servers about 1.1 GB each) and bring dependencies that Holdfast must not share, so
+they stand in `.cache/backends/NAME`. Nothing but the tests in `tests/backends` and `tests/gateway` uses them.
 """
 
 import shutil
@@ -14,8 +14,14 @@ from tools.bootstrap import ROOT, CannotBootstrap, ensure_uv, find_python, uv_en
 PACKAGES = {
     "hindsight": ("hindsight-api-slim[embedded-db]==1.1.0",),
     "openviking": ("openviking==0.5.2",),
+    "synapse": ("matrix-synapse==1.163.2",),
 }
-PROGRAMS = {"hindsight": "hindsight-api", "openviking": "openviking-server"}
+PROGRAMS = {
+    "hindsight": "hindsight-api",
+    "openviking": "openviking-server",
+    "synapse": "synapse_homeserver",
+}
+MEMORY_SERVERS = ("hindsight", "openviking")
 
 
 def home(name: str) -> Path:
@@ -54,7 +60,7 @@ def install(name: str) -> None:
 
 def main() -> int:
     try:
-        for name in sys.argv[1:] or PACKAGES:
+        for name in sys.argv[1:] or MEMORY_SERVERS:
             install(name)
     except CannotBootstrap as cause:
         print(cause, file=sys.stderr)

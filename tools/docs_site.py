@@ -53,6 +53,7 @@ NAV: dict[str, list[str]] = {
         "holographic.md",
         "memory-backends.md",
         "writing-a-provider.md",
+        "writing-an-adapter.md",
         "web-page.md",
         "deploy.md",
         "postgres.md",

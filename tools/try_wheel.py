@@ -30,7 +30,17 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("sessions", "search", "hello"), 0, "hello"),
     (("check",), 0, "is sound"),
 )
-EXTRAS = ("anthropic", "embedded", "embeddings", "hindsight", "holographic", "honcho", "mem0", "postgres")
+EXTRAS = (
+    "anthropic",
+    "embedded",
+    "embeddings",
+    "hindsight",
+    "holographic",
+    "honcho",
+    "mem0",
+    "postgres",
+    "telegram",
+)
 
 
 class Person:

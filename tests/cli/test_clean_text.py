@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.clean_text import CleanStream, clean, one_line
+from holdfast.core.clean_text import CleanStream, clean, one_line
 
 NASTY = st.text(
     alphabet=st.one_of(st.sampled_from("\x1b[]m;0JH\r\n\t\x07\\\x9b\x08\u202e"), st.characters()), max_size=60

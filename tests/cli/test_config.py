@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.config import change_settings
 from holdfast.core.errors import HoldfastError
 from holdfast.wiring import load_settings
+from holdfast.wiring.settings_writer import change_settings
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ NEEDS_MORE = {
     "docs/testing-your-agent.md": "pytest and an agent to test",
     "docs/http-api.md": "a server and its token",
     "docs/writing-a-provider.md": "the files before it; tests/providers runs them",
+    "docs/writing-an-adapter.md": "the files before it; tests/gateway runs them",
 }
 """Documents whose Python needs something that a block alone has not; it must compile."""
 DISPLAYED = {"caddy", "json", "markdown", "mermaid", "nginx", "text", "toml"}

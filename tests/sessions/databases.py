@@ -60,6 +60,10 @@ class SharedPostgres:
     def __init__(self, server: str) -> None:
         self._place = PostgresPlace(server)
         migrate(self._place.connection, self._place.url)
+        rows = self._place.connection.execute(
+            "select tablename from pg_tables where schemaname = current_schema() and tablename <> 'meta'"
+        )
+        self._tables = [row[0] for row in rows]
         self._clock = PostgresClock(self._place.connection)
 
     def database(self) -> Database:
@@ -79,10 +83,7 @@ class SharedPostgres:
     def _empty(self) -> None:
         # What an earlier test left open may not hold its tables for long.
         self._place.connection.execute("set lock_timeout = '10s'")
-        self._place.connection.execute(
-            "truncate sessions, turns, messages, inbox, asks, outbox, leases, deletions,"
-            " forgettings, forgetting_tasks, forgotten_turns, schedules, schedule_runs restart identity"
-        )
+        self._place.connection.execute(f"truncate {', '.join(self._tables)} restart identity")
         self._clock.reset()
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from holdfast.process import DaemonPool
 from holdfast.sessions import SessionDB
+from holdfast.sessions.chat_events import account_lease
+from holdfast.sessions.chat_posts import NewPost
 from holdfast.sessions.contract import Engine, Operation, SessionStart, Transaction
 from holdfast.sessions.conversation_operations import (
     begin_conversation,
@@ -39,6 +41,7 @@ from holdfast.sessions.turn_operations import (
 )
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
+from tests.sessions.chat_fixtures import chat_message, received_chat, turn_of_chat
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, hold_lease, user
 
@@ -50,6 +53,15 @@ TABLES = (
     *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
+    *(
+        "chat_rooms",
+        "chat_cursors",
+        "chat_events",
+        "chat_posts",
+        "chat_parts",
+        "chat_people",
+        "chat_pairings",
+    ),
 )
 POOL = DaemonPool("store", workers=1, backlog=10)
 
@@ -369,6 +381,98 @@ def settle_run_delivery(prepared: Prepared) -> Ask:
     return lambda db: db.schedules.settle_delivery(run.id, "sent")
 
 
+def receive_chat(prepared: Prepared) -> Ask:
+    lease = prepared.held(account_lease("a"))
+    return lambda db: db.chat_events.receive("a", [chat_message("1")], {"": "7"}, lease=lease)
+
+
+def join_chat(prepared: Prepared) -> Ask:
+    lease = received_chat(prepared.db, "1", "2")
+    return lambda db: db.chat_events.join([1, 2], lease=lease)
+
+
+def settle_chat(prepared: Prepared) -> Ask:
+    lease = received_chat(prepared.db, "1", "2")
+    prepared.db.chat_events.join([1, 2], lease=lease)
+    return lambda db: db.chat_events.settle(2, "accepted", session_id="s", lease=lease)
+
+
+def pass_over_chat(prepared: Prepared) -> Ask:
+    lease = received_chat(prepared.db, "1", "2", "3")
+    first, _, last = prepared.db.chat_events.new("a")
+    prepared.db.chat_events.pass_over(first, "idle talk", keep=1, lease=lease)
+    return lambda db: db.chat_events.pass_over(last, "idle talk", keep=1, lease=lease)
+
+
+def assign_chat(prepared: Prepared) -> Ask:
+    lease = received_chat(prepared.db, "1")
+    return lambda db: db.chat_events.assign(1, "s", lease=lease)
+
+
+def put_notice(prepared: Prepared) -> Ask:
+    received_chat(prepared.db, "1")
+    return lambda db: db.chat_posts.put(NewPost("n", 1, {"text": "hello"}))
+
+
+def open_answer(prepared: Prepared) -> Ask:
+    turn_of_chat(prepared.db, received_chat(prepared.db, "1"))
+    return lambda db: db.chat_posts.open("t", "s")
+
+
+def amend_notice(prepared: Prepared) -> Ask:
+    lease = planned_notice(prepared)
+    prepared.db.chat_posts.move_part(1, 0, ("new", "sending"), lease=lease)
+    prepared.db.chat_posts.move_part(1, 0, ("sending", "sent"), "m1", lease=lease)
+    prepared.db.chat_posts.settle(1, "sent", lease=lease)
+    return lambda db: db.chat_posts.amend("n", {"text": "changed"})
+
+
+def plan_notice(prepared: Prepared) -> Ask:
+    put_notice(prepared)(prepared.db)
+    lease = prepared.held(account_lease("b"))
+    return lambda db: db.chat_posts.plan(1, [{"text": "a"}, {"text": "b"}], lease=lease)
+
+
+def planned_notice(prepared: Prepared) -> HeldLease:
+    plan_notice(prepared)(prepared.db)
+    return prepared.held(account_lease("c"))
+
+
+def move_notice(prepared: Prepared) -> Ask:
+    lease = planned_notice(prepared)
+    return lambda db: db.chat_posts.move_part(1, 0, ("new", "sending"), lease=lease)
+
+
+def defer_notice(prepared: Prepared) -> Ask:
+    lease = planned_notice(prepared)
+    return lambda db: db.chat_posts.defer(1, 5.0, "later", counted=True, lease=lease)
+
+
+def settle_notice(prepared: Prepared) -> Ask:
+    lease = planned_notice(prepared)
+    return lambda db: db.chat_posts.settle(1, "failed", "gone", lease=lease)
+
+
+def retry_notice(prepared: Prepared) -> Ask:
+    settle_notice(prepared)(prepared.db)
+    return lambda db: db.chat_posts.retry(1)
+
+
+def drop_notice(prepared: Prepared) -> Ask:
+    settle_notice(prepared)(prepared.db)
+    return lambda db: db.chat_posts.drop(1)
+
+
+def remove_person(prepared: Prepared) -> Ask:
+    prepared.db.chat_people.put("a", "p1", "user")
+    return lambda db: db.chat_people.remove("a", "p1")
+
+
+def approve_person(prepared: Prepared) -> Ask:
+    prepared.db.chat_people.pair("a", "p1", "Ada", "CODE")
+    return lambda db: db.chat_people.approve("CODE", "guest")
+
+
 EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "begin_conversation": begin_it,
     "send_message": lambda p: on_a_loop(
@@ -427,6 +531,24 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "fail_run": fail_run,
     "settle_runs": settle_runs,
     "settle_run_delivery": settle_run_delivery,
+    "receive_chat_events": receive_chat,
+    "join_chat_events": join_chat,
+    "settle_chat_event": settle_chat,
+    "pass_over_chat_event": pass_over_chat,
+    "assign_chat_room": assign_chat,
+    "put_chat_post": put_notice,
+    "open_chat_post": open_answer,
+    "amend_chat_post": amend_notice,
+    "plan_chat_post": plan_notice,
+    "move_chat_part": move_notice,
+    "defer_chat_post": defer_notice,
+    "settle_chat_post": settle_notice,
+    "retry_chat_post": retry_notice,
+    "drop_chat_post": drop_notice,
+    "put_chat_person": lambda _: lambda db: db.chat_people.put("a", "p1", "user", name="Ada"),
+    "remove_chat_person": remove_person,
+    "request_pairing": lambda _: lambda db: db.chat_people.pair("a", "p1", "Ada", "CODE"),
+    "approve_pairing": approve_person,
     "acquire_lease": lambda _: lambda db: db.leases.acquire("name", "me", ttl_seconds=10),
     "renew_lease": renew_it,
     "release_lease": let_go_of_it,

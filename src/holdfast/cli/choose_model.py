@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
-from holdfast.cli.config import change_settings
 from holdfast.cli.output import show
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.settings import ModelSettings, Provider
@@ -17,6 +16,7 @@ from holdfast.models.model_list import chat_models
 from holdfast.models.open_model import LOCAL_SERVERS
 from holdfast.process import run
 from holdfast.wiring import data_folder, environment, settings_path
+from holdfast.wiring.settings_writer import change_settings
 
 PROMPT = "embedded, key, address, again or q > "
 WAYS = (

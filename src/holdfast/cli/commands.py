@@ -13,6 +13,7 @@ app = App(
 app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
 app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
+app.command("holdfast.gateway.command:gateway", name="gateway", help="Serve and set up chat platforms.")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
 app.command("holdfast.cli.schedule:schedule", name="schedule", help="Messages at certain times.")
 app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")

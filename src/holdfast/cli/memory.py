@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.output import show, width
 from holdfast.cli.session_lookup import day
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.memory import browse
 from holdfast.memory.contract import Browsable

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.output import show, width
 from holdfast.cli.session_lookup import day, find_in_store
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.memory import MemoryManager
 from holdfast.memory.forget_selection import ForgetQuery, ForgetSelection, period_of

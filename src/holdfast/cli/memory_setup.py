@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from holdfast.cli.config import change_settings
 from holdfast.cli.output import show
 from holdfast.core.errors import HoldfastError, InvalidInput, ProviderInvalid
 from holdfast.core.secret import MASK
@@ -30,6 +29,7 @@ from holdfast.wiring import (
     make_provider_of,
     settings_path,
 )
+from holdfast.wiring.settings_writer import change_settings
 
 
 def setup(

@@ -52,7 +52,7 @@ def set_model(name: str, /, *, provider: str = "") -> None:
         openai, anthropic, openrouter, ollama, llamacpp, gguf or embedded; found by the name without it.
 
     """
-    from holdfast.cli.config import change_settings
+    from holdfast.wiring.settings_writer import change_settings
 
     change_settings({"model.name": name, **({"model.provider": provider} if provider else {})})
     show(f"the model is {name} from the next start on; `holdfast model test` tries it")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.clean_text import clean
+from holdfast.core.clean_text import clean
 from holdfast.core.errors import InvalidInput
 
 

@@ -2,8 +2,8 @@
 
 from typing import TextIO
 
-from holdfast.cli.clean_text import CleanStream, clean, one_line
 from holdfast.core import events as ev
+from holdfast.core.clean_text import CleanStream, clean, one_line
 from holdfast.host import turn_error
 
 WIDTH = 100

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.output import show, show_json, width
 from holdfast.cli.session_lookup import SHORT, find_in_store
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput, ScheduleNotFound
 from holdfast.core.schedule_times import MissedPolicy, local_zone, read_zone
 from holdfast.host.schedule_runner import is_served

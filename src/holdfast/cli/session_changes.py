@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.memory_forget import forget_conversation
 from holdfast.cli.output import show
 from holdfast.cli.session_lookup import find_in_store
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput, SessionBusy
 from holdfast.sessions import SessionDB
 from holdfast.sessions.conversation_list import ListedConversation

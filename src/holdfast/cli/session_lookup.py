@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holdfast.cli.clean_text import one_line
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import SECOND

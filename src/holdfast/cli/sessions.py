@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.output import show, show_json, width, write_lines
 from holdfast.cli.session_changes import SessionName, archive, delete, pin, rename, unarchive, unpin
 from holdfast.cli.session_lookup import day, find_in_store, listed_line
+from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.wiring import existing_store, load_settings, open_store
 

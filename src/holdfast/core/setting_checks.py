@@ -28,6 +28,7 @@ MIN_PREFIX_BITS = {4: 8, 6: 7}
 """The widest private networks, 10.0.0.0/8 and fc00::/7, in bits."""
 PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+CHAT_ACCOUNT = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[a-z][a-z0-9_-]{0,39}")
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -128,6 +129,13 @@ def provider_name(text: str) -> str:
     if PROVIDER.fullmatch(text) or (text.startswith("hermes:") and text != "hermes:"):
         return printable(text)
     raise ValueError(f"must be the name of a provider, module:Class or hermes:FOLDER, not {text!r}")
+
+
+def chat_account(text: str) -> str:
+    """An account of a chat platform: PLATFORM, or NAME=PLATFORM."""
+    if CHAT_ACCOUNT.fullmatch(text):
+        return text
+    raise ValueError(f"must be a platform such as telegram, or NAME=PLATFORM in small letters, not {text!r}")
 
 
 def store_url(text: str) -> str:

@@ -22,6 +22,7 @@ from holdfast.core.secret import Secret
 from holdfast.core.server_url import server_url_problem
 from holdfast.core.setting_checks import (
     allow_rule,
+    chat_account,
     host_name,
     listening_address,
     network,
@@ -317,6 +318,32 @@ class WebSettings(Slice):
     )
 
 
+class GatewaySettings(Slice):
+    """Chat platforms."""
+
+    accounts: Annotated[Names, _each(chat_account)] = Field(
+        default=(),
+        description="accounts that `holdfast gateway` serves, as PLATFORM or NAME=PLATFORM, with commas",
+    )
+    busy: Literal["queue", "steer", "interrupt"] = Field(
+        default="queue",
+        description="what a message does while a turn runs: wait, join the turn, or stop it",
+    )
+    groups: Literal["mention", "always"] = Field(
+        default="mention", description="in groups, answer messages that mention the bot, or all"
+    )
+    group_context: int = Field(
+        default=10, ge=0, le=100, description="earlier messages of a group that a mention brings along"
+    )
+    age_limit_h: float = Field(
+        default=24.0, gt=0, le=24 * 365, description="hours after which a message is too old to answer"
+    )
+    debounce_s: float = Field(
+        default=0.6, ge=0, le=60, description="messages of one person within this time become one"
+    )
+    preview: bool = Field(default=True, description="show an answer while it is written")
+
+
 class LimitsSettings(Slice):
     """Limits of one turn. A turn that reaches one ends with an explanation."""
 
@@ -357,4 +384,5 @@ class Settings(Slice):
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()
     web: WebSettings = WebSettings()
+    gateway: GatewaySettings = GatewaySettings()
     host: HostSettings = HostSettings()

@@ -23,6 +23,7 @@ from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, Sess
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.host.ask_records import answer_ask
+from holdfast.host.chat_ledger import Chats
 from holdfast.host.contract import Accepted, AvailableModels, Beginning, HostParts, HostStatus, Numbered
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
@@ -93,6 +94,7 @@ class SessionHost:
         self.records = Records(parts.db, self._call, self._notify)
         self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
+        self.chats = Chats(parts.db, self._call, self._conversations.holder)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
 
     async def __aexit__(

@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.core.errors import InvalidInput
 from holdfast.memory.config import ConfigField, as_text
 
-HEAD = "# {what} of memory providers; `holdfast memory setup NAME` writes this file.\n"
+HEAD = "# {what}, written by `holdfast memory setup NAME` and `holdfast gateway setup PLATFORM`.\n"
 
 
 class ConfigStore:

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions.chat_posts import post_ask
 from holdfast.sessions.codec import checked_name, decode_all, is_storable, to_json
 from holdfast.sessions.contract import Ask, Engine, InboxMessage, Operation, Transaction
 from holdfast.sessions.held_lease import HeldLease
@@ -37,9 +38,10 @@ class Asks:
         text = json.dumps(event)
 
         def work(tx: Transaction) -> None:
-            lock_running_turn(tx, turn_id)
+            session_id = lock_running_turn(tx, turn_id).session_id
             lease.require(tx)
             tx.queries.put_ask(id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, event=text)
+            post_ask(tx, turn_id, session_id, event)
 
         self._engine.write(Operation("put_ask", work))
 

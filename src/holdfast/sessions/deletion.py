@@ -96,6 +96,9 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     for name in names:
         queries.delete_lease(name=name)
     tx.dialect.forget_words(tx, root)
+    queries.free_chat_rooms(root=root)
+    queries.erase_chat_events(root=root)
+    queries.delete_chat_posts(root=root)
     queries.free_addressed_messages(root=root)
     queries.delete_inbox(root=root)
     queries.delete_outbox(root=root)

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, Refused, TurnAlreadyRunning, TurnExists, TurnNotRunning
+from holdfast.core.messages import text_of
+from holdfast.sessions.chat_posts import post_turn_end
 from holdfast.sessions.codec import (
     Columns,
     checked_name,
@@ -168,12 +170,14 @@ def end_turn(
     if not is_storable(reason):
         raise InvalidInput("a reason must be plain text without NUL or half surrogate pairs")
     columns = [encode(message) for message in messages]
+    said = _last_words(messages)
 
     def work(tx: Transaction) -> TurnRecord:
         session_id = lock_running_turn(tx, turn_id).session_id
         for row in columns:
             insert_message(tx, session_id, turn_id, row)
         tx.queries.touch_session(id=session_id)
+        post_turn_end(tx, turn_id, session_id, {"outcome": state, "text": said, "reason": reason})
         return _finish(tx, turn_id, state, reason, None, timeline)
 
     return _fenced(lease, work)
@@ -227,6 +231,7 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
     """Completes a turn whose session is locked."""
     names = checked_names("a provider's name", ending.providers)
     columns = None if ending.message is None else encode(ending.message)
+    said = "" if ending.message is None else text_of(ending.message)
 
     def complete(tx: Transaction, session_id: str) -> TurnRecord:
         if columns is not None:
@@ -237,9 +242,15 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
             tx.queries.mark_committed(id=session_id, generation=generation)
         for name in names:
             enqueue(tx, turn_id, name)
+        post_turn_end(tx, turn_id, session_id, {"outcome": "completed", "text": said})
         return turn
 
     return complete
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    """The text of the last message of the assistant; empty when there is none."""
+    return next((text_of(each) for each in reversed(messages) if each.get("role") == "assistant"), "")
 
 
 def _finish(

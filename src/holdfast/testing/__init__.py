@@ -8,8 +8,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.testing.async_clock import AsyncFakeClock
+    from holdfast.testing.chat_platform import ChatPlatform, SeenMessage
     from holdfast.testing.clock import FakeClock
     from holdfast.testing.faults import CrashingEngine, ProcessDied
+    from holdfast.testing.memory_chats import MemoryOptions
+    from holdfast.testing.memory_platform import MemoryPlatform
     from holdfast.testing.provider_case import Health, NotOffered, ProviderCase
     from holdfast.testing.providers import RecordingProvider
     from holdfast.testing.recorded_model import RecordedModel, RecordingDiffers
@@ -18,12 +22,16 @@ if TYPE_CHECKING:
     from holdfast.testing.scripted_server import ScriptedServer
 
 __all__ = [
+    "AsyncFakeClock",
     "Call",
+    "ChatPlatform",
     "CrashingEngine",
     "Delay",
     "FakeClock",
     "Health",
     "HttpRefusal",
+    "MemoryOptions",
+    "MemoryPlatform",
     "NotOffered",
     "ProcessDied",
     "ProviderCase",
@@ -33,16 +41,21 @@ __all__ = [
     "RecordingProvider",
     "ScriptedModel",
     "ScriptedServer",
+    "SeenMessage",
     "Tokens",
 ]
 
 _HOME = {
+    "AsyncFakeClock": "async_clock",
     "Call": "scripted_model",
+    "ChatPlatform": "chat_platform",
     "CrashingEngine": "faults",
     "Delay": "scripted_model",
     "FakeClock": "clock",
     "Health": "provider_case",
     "HttpRefusal": "script_file",
+    "MemoryOptions": "memory_chats",
+    "MemoryPlatform": "memory_platform",
     "NotOffered": "provider_case",
     "ProcessDied": "faults",
     "ProviderCase": "provider_case",
@@ -52,6 +65,7 @@ _HOME = {
     "RecordingProvider": "providers",
     "ScriptedModel": "scripted_model",
     "ScriptedServer": "scripted_server",
+    "SeenMessage": "chat_platform",
     "Tokens": "scripted_model",
 }
 

@@ -80,7 +80,7 @@ class _Suite:
         report = yield
         check = _check_of(item)
         if check and (report.when == "call" or report.outcome != "passed"):
-            self.card.add(_marked(check, report))
+            self.card.add(marked(check, report))
         return report
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -100,7 +100,8 @@ def _check_of(item: pytest.Item) -> tuple[str, str] | None:
     return found
 
 
-def _marked(check: tuple[str, str], report: pytest.TestReport) -> "Mark":
+def marked(check: tuple[str, str], report: pytest.TestReport) -> "Mark":
+    """The line of a report card for the test of a check, by its name and title."""
     from holdfast.testing.report_card import Mark
 
     if report.passed:

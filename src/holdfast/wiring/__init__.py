@@ -7,6 +7,7 @@ only where a host runs; they load every room.
 from holdfast.wiring.folders import config_folder, data_folder, log_folder
 from holdfast.wiring.memory_setup import (
     build_memory,
+    chat_config_store,
     config_store,
     is_plugin,
     load_providers_of,
@@ -18,6 +19,7 @@ from holdfast.wiring.store_opener import existing_store, exit_watchdog, forget_o
 
 __all__ = [
     "build_memory",
+    "chat_config_store",
     "config_folder",
     "config_store",
     "data_folder",

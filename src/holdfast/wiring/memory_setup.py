@@ -38,6 +38,11 @@ def config_store() -> ConfigStore:
     return ConfigStore(settings_path().parent / "memory.toml", data_folder() / "secrets.toml")
 
 
+def chat_config_store() -> ConfigStore:
+    """The configuration of chat accounts: beside the settings file, with secrets in the data folder."""
+    return ConfigStore(settings_path().parent / "gateway.toml", data_folder() / "secrets.toml")
+
+
 def plugins_folder(settings: Settings) -> Path:
     """The folder for a person's own providers."""
     return Path(settings.memory.plugins) if settings.memory.plugins else data_folder() / "memory_providers"

@@ -13,10 +13,10 @@ from typing import Any
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import AnyFormattedText, fragment_list_to_text
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import WORDS, StatusInfo, answers, prompt_lines, status_text
 from holdfast.cli.terminal.view import TerminalView
+from holdfast.core.clean_text import one_line
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ApprovalAsked, MessageJoined, SessionRotated, SessionSnapshot, TurnStarted

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.slash_commands import SlashCommands
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import text_of
 from holdfast.host import SessionHost

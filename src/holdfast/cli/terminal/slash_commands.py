@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
-from holdfast.cli.clean_text import clean, one_line
 from holdfast.cli.logs import log_file
 from holdfast.cli.output import write_lines
 from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line
 from holdfast.cli.terminal.chat import Chat
+from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ApprovalAsked
 from holdfast.core.messages import text_of

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from holdfast.cli.clean_text import one_line
 from holdfast.cli.terminal.open_line import most_rows
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.view import TerminalView
+from holdfast.core.clean_text import one_line
 from holdfast.core.events import ApprovalAsked
 
 SHOWN_WAITING = 3

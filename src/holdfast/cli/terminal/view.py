@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from holdfast.cli.clean_text import CleanStream, clean, one_line
 from holdfast.cli.terminal.open_line import OpenLine
 from holdfast.cli.terminal.screen import Screen
 from holdfast.core import events as ev
+from holdfast.core.clean_text import CleanStream, clean, one_line
 from holdfast.core.contract import Clock
 
 YOU = "> "

@@ -1,0 +1,1 @@
+"""The chat platforms that Holdfast speaks to. Each is loaded when it is used, and needs its extra."""

@@ -1,0 +1,223 @@
+"""`ChatAccount`: the life of one account on one platform: recover, catch up, then accept.
+
+One process at a time serves an account, under its lease; another waits and takes over. What the platform
+delivers is stored before it is acknowledged. What is to be sent comes from the ledger alone.
+"""
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import HoldfastError, LeaseLost, StoreFailure
+from holdfast.core.events import Event
+from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.chat_commands import COMMANDS
+from holdfast.gateway.contract import (
+    Adapter,
+    Batch,
+    ChatPlatformError,
+    Identity,
+    SignInRefused,
+    SlowDown,
+    TakenElsewhere,
+)
+from holdfast.gateway.event_codec import to_received
+from holdfast.gateway.event_router import EventRouter
+from holdfast.gateway.live_turns import LiveTurns
+from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
+from holdfast.gateway.post_sender import PostSender
+from holdfast.gateway.presses import Presses
+from holdfast.gateway.rate_budget import RateBudget
+from holdfast.host import SessionHost
+from holdfast.host.chat_ledger import ChatLedger
+
+logger = logging.getLogger(__name__)
+
+AccountState = Literal["waiting", "connecting", "catching up", "connected", "unreachable", "refused"]
+CLAIM_SECONDS = 2.0
+"""How often an account that another process holds is asked for."""
+FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class AccountHealth:
+    """How an account stands, for people to read."""
+
+    state: AccountState = "connecting"
+    detail: str = ""
+    identity: Identity | None = None
+
+
+class ChatAccount:
+    """Serves one account with a host. `run` ends only when the platform refuses the credentials."""
+
+    def __init__(
+        self, name: str, adapter: Adapter, host: SessionHost, settings: GatewaySettings, clock: Clock
+    ) -> None:
+        self.name = name
+        self.health = AccountHealth()
+        self.answered = asyncio.Event()
+        """Set once the platform has let the account in and the catch-up is done, or has refused it."""
+        self._adapter = adapter
+        self._host = host
+        self._settings = settings
+        self._clock = clock
+        self._service: AccountService | None = None
+
+    def note(self, event: Event) -> None:
+        """An event of the host; must not wait."""
+        if self._service is not None:
+            self._service.note(event)
+
+    async def run(self) -> None:
+        """Serve the account until cancelled, as often as its lease is to be had."""
+        try:
+            while True:
+                ledger = await self._claim()
+                try:
+                    await self._serve(ledger)
+                except LeaseLost:
+                    logger.warning("chat.account_lost", extra={"account": self.name})
+                except SignInRefused as refusal:
+                    self._note("refused", str(refusal))
+                    logger.warning("chat.sign_in_refused", extra={"account": self.name})
+                    return
+                except (ChatPlatformError, StoreFailure) as cause:
+                    self._note("unreachable", str(cause))
+                    await asyncio.sleep(FIRST_DELAY)
+                finally:
+                    self._service = None
+                    with suppress(HoldfastError):
+                        await ledger.release()
+        finally:
+            await self._adapter.close()
+
+    async def _claim(self) -> ChatLedger:
+        while (ledger := await self._host.chats.claim(self.name)) is None:
+            self._note("waiting", "another process serves this account")
+            await asyncio.sleep(CLAIM_SECONDS)
+        return ledger
+
+    async def _serve(self, ledger: ChatLedger) -> None:
+        self._note("connecting", "")
+        self.health.identity = await self._connect()
+        service = AccountService(self._adapter, self._host, ledger, self._settings, self._clock)
+        self._service = service
+        with suppress(ChatPlatformError):
+            await self._adapter.set_commands(COMMANDS)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._receive(service, ledger), name=f"{self.name} receives")
+                tasks.create_task(service.router.run(), name=f"{self.name} routes")
+                tasks.create_task(service.sender.run(), name=f"{self.name} sends")
+        except* HoldfastError as failures:
+            raise _first(failures) from None
+        finally:
+            service.close()
+
+    async def _connect(self) -> Identity:
+        delay = FIRST_DELAY
+        while True:
+            try:
+                return await self._adapter.connect()
+            except SignInRefused:
+                raise
+            except ChatPlatformError as cause:
+                self._note("unreachable", str(cause))
+                await asyncio.sleep(_wait(cause, delay))
+                delay = min(LONGEST_DELAY, delay * 2)
+
+    async def _receive(self, service: "AccountService", ledger: ChatLedger) -> None:
+        delay = FIRST_DELAY
+        while True:
+            self._note("catching up", "")
+            cursors = await ledger.of_account(ledger.events.cursors)
+            try:
+                is_live = False
+                async with aclosing(self._adapter.receive(cursors)) as batches:
+                    async for batch in batches:
+                        await self._store(service, ledger, batch, live=is_live)
+                        if batch.caught_up and not is_live:
+                            is_live, delay = True, FIRST_DELAY
+                            self._note("connected", "")
+                            service.router.accept()
+            except SignInRefused:
+                raise
+            except TakenElsewhere as cause:
+                self._note("unreachable", f"{cause}. Another program uses the same credentials.")
+                await asyncio.sleep(LONGEST_DELAY / 2)
+            except ChatPlatformError as cause:
+                self._note("unreachable", str(cause))
+                logger.info("chat.unreachable", extra={"account": self.name, "cause": str(cause)})
+                await asyncio.sleep(_wait(cause, delay))
+                delay = min(LONGEST_DELAY, delay * 2)
+
+    async def _store(
+        self, service: "AccountService", ledger: ChatLedger, batch: Batch, *, live: bool
+    ) -> None:
+        rows = [to_received(each) for each in batch.events]
+        if rows or batch.cursors:
+            await ledger.under_lease(ledger.events.receive, ledger.account, rows, batch.cursors)
+        await batch.acknowledge()
+        if rows:
+            service.router.received(batch.events, live=live)
+
+    def _note(self, state: AccountState, detail: str) -> None:
+        self.health.state, self.health.detail = state, detail
+        if state in ("connected", "refused"):
+            self.answered.set()
+
+
+class AccountService:
+    """What works for an account while this process holds it."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        host: SessionHost,
+        ledger: ChatLedger,
+        settings: GatewaySettings,
+        clock: Clock,
+    ) -> None:
+        self._budget = RateBudget(adapter.traits, clock)
+        calls = PlatformCalls(adapter, self._budget)
+        parts = PartDelivery(ledger, calls, clock)
+        self._live = LiveTurns(ledger, calls, parts, clock, preview=settings.preview)
+        self.sender = PostSender(ledger, calls, parts, self._live.lock_of)
+        presses = Presses(host, ledger, adapter, clock)
+        self.router = EventRouter(host, ledger, settings, clock, presses, self.sender.wake)
+
+    def note(self, event: Event) -> None:
+        """An event of the host: a turn began, grew, asked or ended."""
+        self._live.note(event)
+        if type(event).__name__ in WAKES:
+            self.sender.wake()
+            self.router.wake()
+
+    def close(self) -> None:
+        self._live.close()
+
+
+WAKES = frozenset(
+    {"TurnCompleted", "TurnFailed", "TurnInterrupted", "ApprovalAsked", "QuestionAsked", "AskClosed"}
+)
+
+
+def _wait(cause: ChatPlatformError, delay: float) -> float:
+    return cause.seconds if isinstance(cause, SlowDown) else delay
+
+
+def _first(failures: BaseExceptionGroup[HoldfastError]) -> HoldfastError:
+    """Of several failures the one to act on."""
+    found = [each for each in _flat(failures) if isinstance(each, HoldfastError)]
+    return next((each for each in found if isinstance(each, LeaseLost | SignInRefused)), found[0])
+
+
+def _flat(failures: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    flat: list[BaseException] = []
+    for each in failures.exceptions:
+        flat += _flat(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return flat

@@ -1,0 +1,301 @@
+"""`EventRouter`: decides what becomes of each stored event, in order: message, command, press, or nothing.
+
+An event stays `new` until the decision is on record. A message goes to the host with the event's key, so a
+crash between the two sends nothing twice. A command is on record as done before it runs, so no restart runs
+it again; one that was sent while the gateway was away is not run at all.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from holdfast.core.contract import Clock
+from holdfast.core.errors import HoldfastError, Retryable, SessionEnded, StoreFailure
+from holdfast.core.ids import IdFactory
+from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.access import NOT_ADDRESSED, AccessControl, Refusal
+from holdfast.gateway.chat_commands import ChatCommand, ChatCommands, command_of
+from holdfast.gateway.contract import Incoming
+from holdfast.gateway.event_codec import to_incoming
+from holdfast.gateway.presses import Presses
+from holdfast.gateway.user_text import user_text
+from holdfast.host import SessionHost
+from holdfast.host.chat_ledger import ChatLedger
+from holdfast.sessions.chat_events import ChatEvent, ChatRoom
+from holdfast.sessions.chat_people import Role
+from holdfast.sessions.chat_posts import NewPost
+from holdfast.sessions.contract import SECOND
+from holdfast.tools.open_questions import parse_approval
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 200
+LOOK_SECONDS = 2.0
+TRY_AGAIN_SECONDS = 2.0
+HOUR = 3600
+TOO_OLD = "too old"
+MISSED_COMMAND = "a command that was sent while the gateway was away"
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEvent:
+    """A stored event with what it says and where."""
+
+    event: ChatEvent
+    incoming: Incoming
+    room: ChatRoom
+
+
+class EventRouter:
+    """Routes the events of one account."""
+
+    def __init__(
+        self,
+        host: SessionHost,
+        ledger: ChatLedger,
+        settings: GatewaySettings,
+        clock: Clock,
+        presses: Presses,
+        wake_sender: Callable[[], None],
+    ) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._settings = settings
+        self._clock = clock
+        self._access = AccessControl(ledger, settings)
+        self._commands = ChatCommands(host, ledger)
+        self._presses = presses
+        self._wake_sender = wake_sender
+        self._new_id = IdFactory(clock)
+        self._live: set[tuple[str, str]] = set()
+        self._accepting = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._slow_commands: set[asyncio.Task[None]] = set()
+
+    def accept(self) -> None:
+        """The catch-up is done: events may be routed from now on."""
+        self._accepting.set()
+        self.wake()
+
+    def received(self, events: Sequence[Incoming], *, live: bool) -> None:
+        """Events were stored; `live` when they were sent while the gateway listened."""
+        if live:
+            self._live.update((each.place.chat, each.id) for each in events)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look now: something is new."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Route until cancelled."""
+        await self._accepting.wait()
+        try:
+            while True:
+                self._woken.clear()
+                pause = await self.route_new()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._woken.wait()
+        finally:
+            for task in self._slow_commands:
+                task.cancel()
+
+    async def route_new(self) -> float:
+        """Route what can be routed now; returns when to look again at the latest."""
+        events = await self._ledger.of_account(self._ledger.events.new, limit=AT_ONCE)
+        held: set[int] = set()
+        pause = LOOK_SECONDS
+        for index, event in enumerate(events):
+            if event.room_id in held:
+                continue
+            wait = await self._route(event, events[index + 1 :])
+            pause = min(pause, wait or pause)
+            # Nothing overtakes a message; a press that waits for its question keeps nobody up.
+            if wait and event.kind == "message":
+                held.add(event.room_id)
+        if len(events) == AT_ONCE and not held:
+            self.wake()
+        return pause
+
+    async def _route(self, event: ChatEvent, later: Sequence[ChatEvent]) -> float:
+        """Route one event; returns how long to wait with its room, 0 when it is routed."""
+        room = await self._ledger(self._ledger.events.room, event.room_id)
+        if room is None or (event.state != "new"):
+            return 0.0
+        routed = RoutedEvent(event, to_incoming(event.body), room)
+        try:
+            return await self._decide(routed, later)
+        except (Retryable, StoreFailure) as cause:
+            logger.warning("chat.event_waits", extra={"event": event.id, "cause": repr(cause)})
+            return TRY_AGAIN_SECONDS
+        except HoldfastError as problem:
+            await self._refuse(routed, Refusal(str(problem), f"I can't take this message: {problem}"))
+            return 0.0
+
+    async def _decide(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
+        incoming = routed.incoming
+        if incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
+            await self._expire(routed, TOO_OLD)
+            return 0.0
+        role = await self._access.admit(incoming, routed.room)
+        if isinstance(role, Refusal):
+            await self._refuse(routed, role)
+            return 0.0
+        if incoming.kind == "press":
+            return await self._presses.answer(routed.event, incoming, role)
+        if (command := command_of(incoming.text)) is not None:
+            await self._command(ChatCommand(routed.event, routed.room, role, *command), incoming)
+            return 0.0
+        return await self._message(routed, later, role)
+
+    # messages
+
+    async def _message(self, routed: RoutedEvent, later: Sequence[ChatEvent], role: Role) -> float:
+        burst, wait = self._burst(routed, later)
+        if wait:
+            return wait
+        if len(burst) > 1:
+            await self._ledger.under_lease(self._ledger.events.join, [each.id for each in burst])
+            return 0.0  # the last of them brings the others along
+        event = routed.event
+        joined = await self._ledger(self._ledger.events.joined, event.id)
+        parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
+        if await self._answers_question(routed, parts):
+            return 0.0
+        session_id = routed.room.session_id
+        if session_id is None:
+            session_id = await self._begin(routed.room)
+        text = user_text(parts, await self._context(routed))
+        try:
+            accepted = await self._host.send(session_id, text, self._settings.busy, key=event.key)
+        except SessionEnded:
+            session_id = await self._begin(routed.room)
+            accepted = await self._host.send(session_id, text, key=event.key)
+        await self._settle(routed, "accepted", session_id=session_id)
+        logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
+        return 0.0
+
+    async def _begin(self, room: ChatRoom) -> str:
+        """The conversation that the room goes on in from now on; it begins with its first message."""
+        session_id = self._new_id()
+        await self._ledger.under_lease(self._ledger.events.assign, room.id, session_id)
+        return session_id
+
+    def _burst(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> tuple[list[ChatEvent], float]:
+        """The messages that the same person sent right after this one; and how long more may come."""
+        debounce = self._settings.debounce_s
+        burst = [routed.event]
+        for each in later:
+            if each.room_id != routed.event.room_id:
+                continue
+            said = to_incoming(each.body)
+            if not self._belongs(routed, burst[-1], each) or command_of(said.text) is not None:
+                return burst, 0.0
+            burst.append(each)
+        quiet = self._clock.now() - burst[-1].received / SECOND
+        return burst, max(0.0, debounce - quiet) if self._is_live(burst[-1], routed) else 0.0
+
+    def _belongs(self, routed: RoutedEvent, before: ChatEvent, event: ChatEvent) -> bool:
+        """Whether a message goes on with the one before it: the same person, right after it."""
+        if event.kind != "message" or event.sender != routed.event.sender:
+            return False
+        # Some platforms say only the second in which a message was sent.
+        live = self._is_live(event, routed)
+        apart = event.received - before.received if live else event.sent - before.sent
+        return apart < self._settings.debounce_s * SECOND
+
+    def _is_live(self, event: ChatEvent, routed: RoutedEvent) -> bool:
+        return (routed.room.chat, event.event_id) in self._live
+
+    async def _context(self, routed: RoutedEvent) -> list[Incoming]:
+        if routed.room.is_direct or not self._settings.group_context:
+            return []
+        earlier = await self._ledger(
+            self._ledger.events.earlier, routed.event, NOT_ADDRESSED, limit=self._settings.group_context
+        )
+        return [to_incoming(each.body) for each in earlier]
+
+    async def _answers_question(self, routed: RoutedEvent, parts: Sequence[Incoming]) -> bool:
+        """Whether the message answers what the agent asks in this room; then the answer is given."""
+        if routed.room.session_id is None:
+            return False
+        with suppress(HoldfastError):
+            asks = await self._host.overview.asks(routed.room.session_id)
+            text = "\n\n".join(each.text.strip() for each in parts)
+            fitting = [each for each in asks if each.kind == "question" or parse_approval(text) is not None]
+            if fitting:
+                ask = fitting[0]
+                await self._host.answer(routed.room.session_id, ask.ask_id, text, key=routed.event.key)
+                await self._settle(routed, "done", session_id=routed.room.session_id)
+                return True
+        return False
+
+    # commands
+
+    async def _command(self, command: ChatCommand, incoming: Incoming) -> None:
+        routed = RoutedEvent(command.event, incoming, command.room)
+        if not self._is_live(command.event, routed):
+            await self._expire(routed, MISSED_COMMAND)
+            return
+        # On record first: whatever happens now, it runs at most once.
+        if not await self._settle(routed, "done", note=f"/{command.name}"):
+            return
+        task = asyncio.create_task(self._run_command(command), name=f"chat command /{command.name}")
+        self._slow_commands.add(task)
+        task.add_done_callback(self._slow_commands.discard)
+        if command.name != "compact":
+            await asyncio.wait([task])
+
+    async def _run_command(self, command: ChatCommand) -> None:
+        try:
+            reply = await self._commands.run(command)
+        except Exception:
+            logger.exception("chat.command_failed", extra={"command": command.name})
+            reply = f"/{command.name} failed; the log has the details."
+        if reply:
+            await self._say(command.room, f"command:{command.event.key}", reply, command.event.message_id)
+
+    # what goes no further
+
+    async def _refuse(self, routed: RoutedEvent, refusal: Refusal) -> None:
+        logger.info("chat.refused", extra={"event": routed.event.id, "cause": refusal.note})
+        if refusal.reply:
+            key = f"refused:{routed.event.key}"
+            await self._say(routed.room, key, refusal.reply, routed.event.message_id)
+        if refusal.note == NOT_ADDRESSED:
+            keep = self._settings.group_context
+            await self._ledger.under_lease(
+                self._ledger.events.pass_over, routed.event, refusal.note, keep=keep
+            )
+        else:
+            await self._settle(routed, "refused", note=refusal.note)
+
+    async def _expire(self, routed: RoutedEvent, note: str) -> None:
+        said = routed.incoming.text.strip()[:80]
+        if note == TOO_OLD:
+            hours = self._settings.age_limit_h
+            text = f"I was away and did not answer this message: it is older than {hours:g} hours.\n> {said}"
+        else:
+            text = f"I was away, so I did not run this command; send it again if it still counts.\n> {said}"
+        is_known = await self._ledger.of_account(self._ledger.people.get, routed.incoming.sender.id)
+        if is_known is not None and routed.incoming.kind == "message":
+            await self._say(routed.room, f"expired:{routed.event.key}", text, routed.event.message_id)
+        await self._settle(routed, "expired", note=note)
+
+    async def _say(self, room: ChatRoom, key: str, text: str, reply_to: str) -> None:
+        await self._ledger(
+            self._ledger.posts.put,
+            NewPost(key, room.id, {"text": text}, reply_to=reply_to, session_id=room.session_id),
+        )
+        self._wake_sender()
+
+    async def _settle(
+        self, routed: RoutedEvent, state: str, *, note: str = "", session_id: str | None = None
+    ) -> bool:
+        self._live.discard((routed.room.chat, routed.event.event_id))
+        return await self._ledger.under_lease(
+            self._ledger.events.settle, routed.event.id, state, note=note, session_id=session_id
+        )

@@ -1,0 +1,111 @@
+"""`Chats`: what a gateway asks of the store: the ledger of each account of a chat platform.
+
+One process at a time receives and sends for an account, under the account's lease. `ChatLedger` is the hold
+of that lease. What a person decides (who may talk, what is sent again) needs no lease.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from holdfast.host.store_calls import StoreCalls
+from holdfast.process import is_provably_gone
+from holdfast.sessions import SessionDB
+from holdfast.sessions.chat_events import account_lease
+from holdfast.sessions.chat_people import ChatPerson, Pairing
+from holdfast.sessions.chat_posts import ChatPost
+from holdfast.sessions.held_lease import HeldLease
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAccountStatus:
+    """How an account stands, as the store has it."""
+
+    account: str
+    held: bool
+    """Whether a process receives and sends for it now."""
+    cursors: dict[str, str]
+    events: dict[str, int]
+    """How many events are in each state."""
+    posts: dict[str, int]
+    """How many posts are in each state."""
+    failed: list[ChatPost]
+    people: list[ChatPerson]
+    pairings: list[Pairing]
+
+
+class Chats:
+    """The accounts of chat platforms in a host's store. Every method on the host's loop."""
+
+    def __init__(self, db: SessionDB, call: StoreCalls, holder: str) -> None:
+        self._db = db
+        self._call = call
+        self._holder = holder
+        self.events, self.posts, self.people = db.chat_events, db.chat_posts, db.chat_people
+
+    async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a method of `events`, `posts` or `people` off the loop."""
+        return await self._call(fn, *args, **kwargs)
+
+    async def claim(self, account: str) -> "ChatLedger | None":
+        """Take the account's lease and keep it; None while another process holds it."""
+        lease = await self._call(self._acquire, account_lease(account))
+        return None if lease is None else ChatLedger(self, account, lease)
+
+    def _acquire(self, name: str) -> HeldLease | None:
+        current = self._db.leases.current(name)
+        if current is not None and is_provably_gone(current.holder):
+            self._db.leases.release(current)
+        return self._db.keeper.acquire(name, self._holder)
+
+    async def release(self, account: str) -> None:
+        await self._call(self._db.keeper.release, account_lease(account), self._holder)
+
+    async def status(self, account: str) -> ChatAccountStatus:
+        """How the account stands."""
+
+        def read() -> ChatAccountStatus:
+            return ChatAccountStatus(
+                account,
+                self._db.leases.current(account_lease(account)) is not None,
+                self.events.cursors(account),
+                self.events.counts(account),
+                self.posts.counts(account),
+                self.posts.failed(account),
+                list(self.people.list(account)),
+                list(self.people.pairings(account)),
+            )
+
+        return await self._call(read)
+
+
+class ChatLedger:
+    """An account that this process holds: its events, posts and people."""
+
+    def __init__(self, chats: Chats, account: str, lease: HeldLease) -> None:
+        self._chats = chats
+        self.account = account
+        self.lease = lease
+        self.events, self.posts, self.people = chats.events, chats.posts, chats.people
+
+    async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a method of `events`, `posts` or `people` off the loop."""
+        return await self._chats(fn, *args, **kwargs)
+
+    async def of_account(
+        self, fn: Callable[Concatenate[str, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same for a method whose first argument is the account."""
+        return await self._chats(fn, self.account, *args, **kwargs)
+
+    async def under_lease(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:  # noqa: ANN401
+        """The same for a method that only the holder of the account may call."""
+        return await self._chats(partial(fn, *args, **kwargs, lease=self.lease))
+
+    async def release(self) -> None:
+        """Let another process take the account."""
+        await self._chats.release(self.account)

@@ -1,0 +1,87 @@
+"""A gateway on a chat platform in memory, with a host whose model answers what it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from holdfast.core.clock import SystemClock
+from holdfast.core.messages import text_of
+from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.contract import AdapterTraits, Place
+from holdfast.gateway.gateway import Gateway
+from holdfast.host import HostOptions, SessionHost
+from holdfast.host.chat_ledger import ChatAccountStatus
+from holdfast.models.contract import Model, ModelRequest
+from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
+from holdfast.testing.chat_platform import ChatPlatform
+from holdfast.testing.memory_platform import TRAITS, MemoryPlatform
+from holdfast.tools.contract import Tool
+from tests.host.host_fixtures import host_parts
+
+ACCOUNT = "test"
+SETTINGS = GatewaySettings(debounce_s=0.0)
+QUICK_TRAITS = replace(TRAITS, chat_seconds=0.0, account_per_second=10_000.0, edit_seconds=0.01)
+OPTIONS = HostOptions(source="gateway", poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
+SECONDS = 30.0
+
+
+def traits(**how: Any) -> AdapterTraits:  # noqa: ANN401
+    return replace(QUICK_TRAITS, **how)
+
+
+def echo(session_id: str) -> Model:
+    """A model that says the last message of the person again."""
+
+    def answer(request: ModelRequest) -> str:
+        said = [text_of(each) for each in request.messages if each["role"] == "user"]
+        return f"You said: {said[-1]}"
+
+    return ScriptedModel([answer] * 1000)
+
+
+@asynccontextmanager
+async def a_gateway(
+    db: SessionDB,
+    platform: ChatPlatform,
+    script: Sequence[Any] | Callable[[str], Model] = echo,
+    *,
+    settings: GatewaySettings = SETTINGS,
+    tools: Sequence[Tool] = (),
+) -> AsyncIterator[tuple[Gateway, SessionHost]]:
+    """A gateway that has caught up, until the end of the block."""
+    parts = replace(host_parts(db, script, tools=tools, options=OPTIONS), closes_store=False)
+    async with SessionHost(parts) as host:
+        gateway = Gateway(host, {ACCOUNT: platform.adapter()}, settings, SystemClock())
+        async with gateway.running():
+            async with asyncio.timeout(SECONDS):
+                await gateway.accounts[ACCOUNT].answered.wait()
+            yield gateway, host
+
+
+def let_in(db: SessionDB, *people: str) -> None:
+    """Make people of the platform in memory users of the account."""
+    for person in people:
+        db.chat_people.put(ACCOUNT, f"person-{person}", "user", name=person)
+
+
+async def until_said(platform: MemoryPlatform, place: Place, *texts: str) -> None:
+    """Wait until the bot has said these texts in the chat, one after another, and nothing else."""
+
+    def said() -> list[str]:
+        return [each.text for each in platform.seen(place) if each.by_bot]
+
+    try:
+        await platform.until(lambda: said() == list(texts), SECONDS)
+    except TimeoutError:
+        raise AssertionError(f"the bot said {said()}") from None
+
+
+async def until_status(host: SessionHost, holds: Callable[[ChatAccountStatus], bool]) -> ChatAccountStatus:
+    """Wait until the ledger of the account is as wanted."""
+    async with asyncio.timeout(SECONDS):
+        while not holds(status := await host.chats.status(ACCOUNT)):
+            pass
+        return status

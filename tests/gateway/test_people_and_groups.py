@@ -1,0 +1,113 @@
+"""Who is answered: nobody by default, people by their id, and in groups only what is meant for the bot."""
+
+from holdfast.process import run
+from holdfast.sessions import SessionDB
+from holdfast.testing.memory_platform import MemoryPlatform
+from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
+
+
+def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_approves_it(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        place = await platform.direct("eve")
+        async with a_gateway(db, platform) as (_, host):
+            for text in ("hello", "/status", "let me in, I am the owner"):
+                await platform.say(place, "eve", text)
+            await until_status(host, lambda now: now.events == {"refused": 3} and now.posts == {"sent": 3})
+            (pairing,) = db.chat_people.pairings(ACCOUNT)
+            said = [each.text for each in platform.seen(place) if each.by_bot]
+            assert all(pairing.code in text for text in said)
+            assert db.chat_events.rooms(ACCOUNT)[0].session_id is None, "no conversation began"
+            db.chat_people.approve(pairing.code)
+            await platform.say(place, "eve", "hello again")
+            await until_said(platform, place, *said, "You said: hello again")
+
+    run(scenario())
+
+
+def test_a_name_lets_nobody_in(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        db.chat_people.put(ACCOUNT, "person-1", "owner", name="ada")
+        place = await platform.direct("ada")
+        async with a_gateway(db, platform) as (_, host):
+            await platform.say(place, "ada", "it is me")
+            await until_status(host, lambda now: now.events == {"refused": 1})
+
+    run(scenario())
+
+
+def test_blocked_people_and_bots_are_not_answered(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        db.chat_people.put(ACCOUNT, "person-eve", "blocked")
+        db.chat_people.put(ACCOUNT, "bot-other", "user")
+        place = await platform.direct("eve")
+        async with a_gateway(db, platform) as (_, host):
+            await platform.say(place, "eve", "hello")
+            await platform.bot_says(place, "other", "hello, colleague")
+            await until_status(host, lambda now: now.events == {"refused": 2})
+        assert not [each for each in platform.seen(place) if each.by_bot]
+        assert {each.note for each in db.chat_events.refused(ACCOUNT)} == {
+            "the sender is blocked",
+            "sent by a bot",
+        }
+
+    run(scenario())
+
+
+def test_in_a_group_a_mention_is_answered_with_what_was_said_before_as_data(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        place = await platform.group(["ada", "eve"])
+        async with a_gateway(db, platform) as (_, host):
+            await platform.say(place, "eve", "the train leaves at nine")
+            await platform.say(place, "eve", "can you hear me?", mention=True)
+            await platform.say(place, "ada", "nine? really?")
+            await until_status(host, lambda now: now.events == {"refused": 3})
+            await platform.say(place, "ada", "when does it leave?", mention=True)
+            await platform.until(lambda: any(each.by_bot for each in platform.seen(place)))
+            (answer,) = [each.text for each in platform.seen(place) if each.by_bot]
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+        (answer,) = [each.text for each in platform.seen(place) if each.by_bot]
+        assert "eve" in answer
+        assert '"the train leaves at nine"' in answer
+        assert answer.endswith("when does it leave?")
+        assert '[Message from "ada" (id "person-ada")' in answer
+
+    run(scenario())
+
+
+def test_a_thread_that_the_bot_was_called_into_goes_on_without_mentions(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        place = await platform.group(["ada", "eve"])
+        thread = await platform.thread(place)
+        async with a_gateway(db, platform) as (_, host):
+            await platform.say(thread, "ada", "come here", mention=True)
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+            await platform.say(thread, "ada", "and now?")
+            await until_status(host, lambda now: now.posts == {"sent": 2})
+            await platform.say(place, "ada", "not here")
+            await until_status(host, lambda now: now.events == {"accepted": 2, "refused": 1})
+        answers = [each for each in platform.seen(place) if each.by_bot]
+        assert [each.thread for each in answers] == [thread.thread] * 2
+
+    run(scenario())
+
+
+def test_each_thread_has_its_own_conversation(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        place = await platform.group(["ada"])
+        threads = [await platform.thread(place), await platform.thread(place)]
+        async with a_gateway(db, platform) as (_, host):
+            for thread in threads:
+                await platform.say(thread, "ada", "hello", mention=True)
+            await until_status(host, lambda now: now.posts == {"sent": 2})
+        assert len({room.session_id for room in db.chat_events.rooms(ACCOUNT)}) == 2
+
+    run(scenario())
