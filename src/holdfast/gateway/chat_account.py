@@ -31,6 +31,7 @@ from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
+from holdfast.gateway.schedule_reports import ScheduleReports
 from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
 
@@ -186,7 +187,8 @@ class AccountService:
         calls = PlatformCalls(adapter, self._budget)
         parts = PartDelivery(ledger, calls, clock)
         self._live = LiveTurns(ledger, calls, parts, clock, preview=settings.preview)
-        self.sender = PostSender(ledger, calls, parts, self._live.lock_of)
+        reports = ScheduleReports(host, ledger)
+        self.sender = PostSender(ledger, calls, parts, self._live.lock_of, reports.step)
         presses = Presses(host, ledger, adapter, clock)
         self.router = EventRouter(host, ledger, settings, clock, presses, self.sender.wake)
 

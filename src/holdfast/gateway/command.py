@@ -50,6 +50,7 @@ async def _serve(settings: Settings) -> None:
     adapters = account_adapters(settings)
     opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
     async with opened as (host, leaving):
+        host.serve_schedules()
         serving = Gateway(host, adapters, settings.gateway, SystemClock())
         async with serving.running() as running:
             for problem in host.overview.problems:

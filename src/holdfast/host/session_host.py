@@ -34,6 +34,7 @@ from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.runner_store import begin
+from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
@@ -260,6 +261,15 @@ class SessionHost:
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
         self._conversations.changes.observe(watcher)
+
+    def serve_schedules(self) -> None:
+        """Run the schedules of the store here from now on, until the host closes: for servers."""
+        look = LOOK_POLLS * self._parts.options.poll_seconds
+        runner = ScheduleRunner(
+            self._db, self._call, self.send, self._conversations.holder, look_seconds=look
+        )
+        self.watch(runner.on_event)
+        self._background.spawn(runner.run())
 
     async def interrupt(
         self, session_id: str, text: str = "", *, key: str | None = None, turn_id: str | None = None

@@ -25,6 +25,7 @@ from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
 from holdfast.tools.sandbox import SandboxOptions
 from holdfast.tools.sandbox_choice import CommandSandbox
+from holdfast.tools.schedules import ScheduleTools
 from holdfast.tools.skills import Skills
 from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
@@ -52,6 +53,8 @@ class ToolDependencies:
     """The folders among them, whether they exist or not."""
     workspace_label: str = "the workspace"
     """The name of the workspace, for a person to read."""
+    time_zone: str = ""
+    """The time zone of schedules that name none; empty means the machine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         output_tool(budget),
         PageFetcher().tool(),
         *(PastSessions(deps.db).tools() if deps.db is not None else ()),
+        *(ScheduleTools(deps.db, deps.time_zone).tools() if deps.db is not None else ()),
         *of_skills,
         TodoList().tool(),
         ask_user,

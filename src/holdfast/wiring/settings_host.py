@@ -14,6 +14,7 @@ from holdfast.agent.review import Review, ReviewOptions
 from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
+from holdfast.core.ids import new_id
 from holdfast.core.settings import HostSettings, Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
 from holdfast.host.contract import default_policy
@@ -106,7 +107,7 @@ class Host(SessionHost):
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
-        await self.send(session_id, text)
+        await self.send(session_id, text, key=f"background:{new_id()}")
 
 
 def _host_options(settings: HostSettings, how: HostKeywords) -> HostOptions:
@@ -175,6 +176,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             own_files=own,
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
+            time_zone=settings.host.time_zone,
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)

@@ -66,6 +66,7 @@ from holdfast.core.errors.session_errors import (
     NothingWaits,
     NotSetAside,
     NotWaiting,
+    ScheduleNotFound,
     SessionBusy,
     SessionEnded,
     SessionExists,
@@ -75,6 +76,7 @@ from holdfast.core.errors.session_errors import (
     TurnExists,
     TurnNotFound,
     TurnNotRunning,
+    WrongScheduleState,
     WrongScope,
 )
 from holdfast.core.errors.store_errors import (
@@ -160,6 +162,7 @@ __all__ = [
     "ResultDoesNotFit",
     "ResultTypeInvalid",
     "Retryable",
+    "ScheduleNotFound",
     "SchemaTooNew",
     "ScopeNotKept",
     "SessionBusy",
@@ -189,5 +192,6 @@ __all__ = [
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
+    "WrongScheduleState",
     "WrongScope",
 ]

@@ -125,6 +125,21 @@ class NotSetAside(Refused):
         self.state = state
 
 
+class ScheduleNotFound(Refused):
+    def __init__(self, schedule_id: int) -> None:
+        super().__init__(f"there is no schedule {schedule_id}")
+        self.schedule_id = schedule_id
+
+
+class WrongScheduleState(Refused):
+    """A schedule that is paused can't be paused again, and one that is active can't be resumed."""
+
+    def __init__(self, schedule_id: int, state: str, wanted: str) -> None:
+        super().__init__(f"schedule {schedule_id} is {state}; it can't be {wanted}")
+        self.schedule_id = schedule_id
+        self.state = state
+
+
 class LeaseLost(Refused):
     """The lease belongs to another process now, or was released. The guarded operation was not done.
 
