@@ -54,6 +54,11 @@ class Chats:
         said = [text_of(each) for each in self._db.turns.messages(turn_id) if each["role"] == "assistant"]
         return said[-1] if said else ""
 
+    def scope_of(self, session_id: str) -> str | None:
+        """For whom a conversation is held; None when it has yet to begin. Blocking."""
+        session = self._db.get_session(session_id)
+        return None if session is None else session.scope
+
     async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a method of `events`, `posts` or `people` off the loop."""
         return await self._call(fn, *args, **kwargs)

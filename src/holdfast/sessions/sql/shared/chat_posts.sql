@@ -10,7 +10,7 @@ select 'answer:' || :turn_id, room_id, 'answer', message_id, :session_id, :turn_
          union all
         select i.id, r.id, ''
           from inbox i join sessions s on s.id = i.session_id join chat_rooms r on r.session_id = s.root
-         where i.turn_id = :turn_id and i.key like 'background:%') route
+         where i.turn_id = :turn_id and substr(i.key, 1, 11) = 'background:') route
  where true
  order by inbox_id limit 1
 on conflict (key) do update set body = excluded.body, state = 'due', due = excluded.due
