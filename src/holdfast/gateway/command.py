@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -42,8 +43,8 @@ def serve(*, workspace: Annotated[str, Parameter(name="--workspace")] = "") -> N
 
 
 async def _serve(settings: Settings) -> None:
-    from holdfast.core.clock import SystemClock
-    from holdfast.gateway.account_adapters import account_adapters
+    from holdfast.gateway.account_adapters import account_adapters, scope_folder_of
+    from holdfast.gateway.chat_account import GatewayParts
     from holdfast.gateway.chat_scopes import ChatPolicies
     from holdfast.gateway.gateway import Gateway
     from holdfast.wiring.graceful_stop import open_host
@@ -60,7 +61,8 @@ async def _serve(settings: Settings) -> None:
     )
     async with opened as (host, leaving):
         host.serve_schedules()
-        serving = Gateway(host, adapters, settings.gateway, SystemClock(), policies)
+        parts = GatewayParts(host, settings.gateway, policies, partial(scope_folder_of, settings))
+        serving = Gateway(adapters, parts)
         async with serving.running() as running:
             for problem in host.overview.problems:
                 _say(f"! {problem}")

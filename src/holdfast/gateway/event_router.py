@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from holdfast.core.contract import Clock
+from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import HoldfastError, InvalidInput, Retryable, SessionEnded, StoreFailure
 from holdfast.core.ids import IdFactory
 from holdfast.core.settings import GatewaySettings
@@ -20,6 +20,7 @@ from holdfast.gateway.chat_commands import ChatCommand, ChatCommands, command_of
 from holdfast.gateway.chat_scopes import scope_of
 from holdfast.gateway.contract import Incoming
 from holdfast.gateway.event_codec import to_incoming
+from holdfast.gateway.incoming_files import IncomingFiles
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.user_text import user_text
 from holdfast.host import SessionHost
@@ -55,6 +56,7 @@ class RouterHelpers:
 
     access: AccessControl
     presses: Presses
+    files: IncomingFiles
     wake_sender: Callable[[], None]
     """Has the sender look at once."""
 
@@ -77,6 +79,7 @@ class EventRouter:
         self._access = helpers.access
         self._commands = ChatCommands(host, ledger)
         self._presses = helpers.presses
+        self._files = helpers.files
         self._wake_sender = helpers.wake_sender
         self._new_id = IdFactory(clock)
         self._live: set[tuple[str, str]] = set()
@@ -191,7 +194,7 @@ class EventRouter:
         session_id = routed.room.session_id
         if session_id is None:
             session_id = await self._begin(routed.room)
-        text = user_text(parts, await self._context(routed))
+        text = await self._content(routed, parts, role, scope)
         try:
             accepted = await self._host.send(
                 session_id, text, self._settings.busy, key=event.key, scope=scope
@@ -202,6 +205,21 @@ class EventRouter:
         await self._settle(routed, "accepted", session_id=session_id)
         logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
         return 0.0
+
+    async def _content(
+        self, routed: RoutedEvent, parts: Sequence[Incoming], role: Role, scope: str
+    ) -> str | Message:
+        """What the agent reads: the words with those said before, and the files."""
+        text = user_text(parts, await self._context(routed))
+        files = [file for each in parts for file in each.files]
+        if not files:
+            return text
+        pictures, lines = await self._files.take(routed.event.key, files, role, scope)
+        text = "\n".join(part for part in (text, *lines) if part)
+        if not pictures:
+            return text
+        said = [{"type": "text", "text": text}] if text else []
+        return {"role": "user", "content": [*said, *pictures]}
 
     async def _begin(self, room: ChatRoom) -> str:
         """The conversation that the room goes on in from now on; it begins with its first message."""
