@@ -24,7 +24,8 @@ KINDS: tuple[TurnKind, ...] = ("send", "edit", "typing")
 MOST_WAITING = 10_000
 SWEEP_AT = 1_000
 """With so many chats those that are idle are forgotten."""
-ROUNDING = 1e-9
+ROUNDING = 1e-6
+"""Seconds that are too few to wait for: a clock of large numbers can't even move by them."""
 Pause = Callable[[float], Awaitable[None]]
 
 
