@@ -1,8 +1,9 @@
 """The adapters of the accounts that the settings name, with their stored configuration."""
 
+from holdfast.core.setting_checks import account_parts
 from holdfast.core.settings import Settings
 from holdfast.gateway.contract import Adapter
-from holdfast.gateway.platforms import account_parts, make_adapter
+from holdfast.gateway.platforms import make_adapter
 from holdfast.wiring import chat_config_store, data_folder, environment
 
 

@@ -32,7 +32,7 @@ from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
 from holdfast.host import SessionHost
-from holdfast.host.chat_ledger import ChatLedger
+from holdfast.host.chat_ledger import ChatLedger, ServedAccount
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,11 @@ class ChatAccount:
         self._settings = settings
         self._clock = clock
         self._service: AccountService | None = None
+        host.chats.serve(name, self._standing)
+
+    def _standing(self) -> ServedAccount:
+        identity = self.health.identity
+        return ServedAccount(self.health.state, self.health.detail, identity.name if identity else "")
 
     def note(self, event: Event) -> None:
         """An event of the host; must not wait."""

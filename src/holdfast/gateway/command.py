@@ -163,12 +163,11 @@ def drop(post: int, /) -> None:
 
 
 def _accounts() -> tuple[Settings, list[tuple[str, str]]]:
-    from holdfast.gateway.platforms import account_parts
     from holdfast.wiring import load_settings
 
     settings = load_settings()
     _require_accounts(settings)
-    return settings, [account_parts(each) for each in settings.gateway.accounts]
+    return settings, list(settings.gateway.platforms.items())
 
 
 def _require_accounts(settings: Settings) -> None:

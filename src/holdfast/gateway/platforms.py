@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import InvalidInput
+from holdfast.core.setting_checks import account_parts
 from holdfast.gateway.contract import Adapter
 from holdfast.memory.config import ConfigField, ProviderConfig, missing_fields, resolve_config
 
@@ -34,12 +35,6 @@ class Platform:
     """What a person is asked for instead of `fields`, where these come from a sign-in."""
     sign_in: Callable[[ProviderConfig], Coroutine[Any, Any, Mapping[str, str]]] | None = None
     """Signs in with the `sign_in_fields`; returns the values of `fields`."""
-
-
-def account_parts(account: str) -> tuple[str, str]:
-    """The name and the platform of an account: `telegram`, or `work=telegram`."""
-    name, equals, platform = account.partition("=")
-    return (name, platform) if equals else (account, account)
 
 
 def platform_names() -> list[str]:

@@ -60,6 +60,8 @@ from holdfast.core.errors.process_errors import (
 )
 from holdfast.core.errors.session_errors import (
     AlreadyContinued,
+    ChatPostNotFound,
+    ChatPostSettled,
     DeliveryNotFound,
     LeaseLost,
     NothingWaits,
@@ -113,6 +115,8 @@ __all__ = [
     "AnswerEmpty",
     "BackupRefused",
     "BoundaryFailed",
+    "ChatPostNotFound",
+    "ChatPostSettled",
     "CommandInterrupted",
     "ConstraintBroken",
     "ContentRejected",
