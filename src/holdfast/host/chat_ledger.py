@@ -4,7 +4,7 @@ One process at a time receives and sends for an account, under the account's lea
 of that lease. What a person decides (who may talk, what is sent again) needs no lease.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -62,6 +62,8 @@ class Chats:
         self._holder = holder
         self.events, self.posts, self.people = db.chat_events, db.chat_posts, db.chat_people
         self._serving: dict[str, Callable[[], ServedAccount]] = {}
+        self.platforms: Mapping[str, str] = {}
+        """The platform of each account that the settings name."""
 
     async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a method of `events`, `posts` or `people` off the loop."""
@@ -71,9 +73,14 @@ class Chats:
         """From now on this process serves the account; `standing` says how it stands."""
         self._serving[account] = standing
 
+    def set_up(self, platforms: Mapping[str, str]) -> None:
+        """Say which accounts the settings name, with the platform of each."""
+        self.platforms = dict(platforms)
+
     async def accounts(self) -> list[str]:
-        """The accounts that the store knows."""
-        return await self._call(self._db.chat_places.accounts)
+        """The accounts of the settings, then others that the store knows: set up since, or taken away."""
+        stored = await self._call(self._db.chat_places.accounts)
+        return list(dict.fromkeys([*self.platforms, *stored]))
 
     async def places(self, roots: Iterable[str]) -> dict[str, list[ChatPlace]]:
         """Where these conversations live; one that lives in no chat is left out."""

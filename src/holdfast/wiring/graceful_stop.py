@@ -110,6 +110,7 @@ async def open_host(
             model_required=model_required,
         )
         host = await _opened(made, leaving)
+        host.chats.set_up(settings.gateway.platforms)
         try:
             yield host, leaving
         finally:
