@@ -2,6 +2,7 @@
 
 from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_places import ChatPlace
+from holdfast.sessions.chat_posts import NewPost
 from tests.sessions.chat_fixtures import ACCOUNT, chat_message, received_chat, turn_of_chat
 
 
@@ -42,6 +43,16 @@ def test_strangers_give_a_chat_no_name(db: SessionDB) -> None:
     lease = received_chat(db, "1")
     db.chat_events.settle(1, "refused", note="a stranger", lease=lease)
     assert db.chat_places.of_rooms([1])[1].person == ""
+
+
+def test_what_waits_for_a_person_is_counted(db: SessionDB) -> None:
+    assert db.chat_places.waiting() == 0
+    lease = received_chat(db, "1")
+    db.chat_posts.put(NewPost("n", 1, {"text": "hello"}))
+    db.chat_people.pair("slack", "p2", "", "CODE")
+    assert db.chat_places.waiting() == 1
+    db.chat_posts.settle(1, "failed", "the chat is gone", lease=lease)
+    assert db.chat_places.waiting() == 2
 
 
 def test_every_account_of_the_store_is_known(db: SessionDB) -> None:

@@ -82,6 +82,10 @@ class Chats:
         stored = await self._call(self._db.chat_places.accounts)
         return list(dict.fromkeys([*self.platforms, *stored]))
 
+    async def waiting(self) -> int:
+        """How much waits for a person: strangers, and what could not be delivered."""
+        return await self._call(self._db.chat_places.waiting)
+
     async def places(self, roots: Iterable[str]) -> dict[str, list[ChatPlace]]:
         """Where these conversations live; one that lives in no chat is left out."""
         return await self._call(self._db.chat_places.of, list(roots))

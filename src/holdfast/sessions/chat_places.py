@@ -52,6 +52,10 @@ class ChatPlaces:
 
         return self._engine.read(work)
 
+    def waiting(self) -> int:
+        """How many strangers ask to be let in, and how many posts could not be delivered, on all accounts."""
+        return self._engine.read(lambda tx: int(tx.queries.chat_waiting()))
+
     def accounts(self) -> list[str]:
         """Every account that the store knows something of, also one that is set up elsewhere."""
         return self._engine.read(lambda tx: [row[0] for row in tx.queries.chat_accounts()])

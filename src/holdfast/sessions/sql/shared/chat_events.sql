@@ -100,6 +100,11 @@ select r.id, r.account, r.chat, r.thread, r.is_direct, r.title, e.sender, p.name
   left join chat_people p on p.account = r.account and p.person = e.sender
  where r.id = :id
 
+-- name: chat_waiting()$
+-- What waits for a person, on all accounts.
+select (select count(*) from chat_posts where state = 'failed')
+     + (select count(*) from chat_pairings where expires > store_now())
+
 -- name: chat_accounts()
 select account from chat_cursors union select account from chat_rooms
  union select account from chat_people union select account from chat_pairings
