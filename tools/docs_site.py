@@ -45,6 +45,7 @@ NAV: dict[str, list[str]] = {
     "Guides": [
         "tools.md",
         "sessions.md",
+        "schedules.md",
         "library.md",
         "testing-your-agent.md",
         "providers.md",

@@ -8,6 +8,7 @@ from holdfast.sessions.chat_people import MAX_PAIRINGS, PAIRING_SECONDS
 from tests.sessions.databases import Database
 
 
+@pytest.mark.clause("G6", "S5")
 def test_a_stranger_is_let_in_by_a_code(db: SessionDB) -> None:
     pairing = db.chat_people.pair("a", "p1", "Ada", "CODE0001")
     assert pairing is not None

@@ -28,6 +28,7 @@ def send_all(db: SessionDB, post_id: int, lease: HeldLease, *texts: str) -> None
     db.chat_posts.settle(post_id, "sent", lease=lease)
 
 
+@pytest.mark.clause("G2")
 def test_an_answer_goes_where_its_message_came_from(db: SessionDB, lease: HeldLease) -> None:
     assert db.chat_posts.due(ACCOUNT) == []
     db.turns.complete("t", assistant("hi there"))
@@ -61,6 +62,7 @@ def test_a_turn_that_more_messages_joined_answers_the_first_once(db: SessionDB, 
     assert [post.reply_to for post in db.chat_posts.due(ACCOUNT)] == ["m1"]
 
 
+@pytest.mark.clause("G2")
 def test_a_preview_becomes_the_answer(db: SessionDB, lease: HeldLease) -> None:
     preview = db.chat_posts.open("t", "s")
     assert preview is not None
@@ -84,6 +86,7 @@ def test_a_preview_that_comes_after_the_answer_is_none(db: SessionDB, lease: Hel
     assert db.chat_posts.open("unknown", "s") is None
 
 
+@pytest.mark.clause("G4")
 def test_a_question_that_is_asked_again_keeps_its_message(db: SessionDB, lease: HeldLease) -> None:
     held = hold_lease(db, "session:s", "me", ttl_seconds=60)
     db.asks.put("ask1", "t", {"ask_id": "ask1", "call_id": "c"}, lease=held)
@@ -97,6 +100,7 @@ def test_a_question_that_is_asked_again_keeps_its_message(db: SessionDB, lease: 
     assert found.body["ask_id"] == "ask2"
 
 
+@pytest.mark.clause("G5")
 def test_posts_of_a_room_are_sent_in_order_and_rooms_do_not_wait_for_each_other(
     database: Database,
 ) -> None:
@@ -143,6 +147,7 @@ def test_a_post_that_was_sent_can_be_changed(db: SessionDB) -> None:
     assert [(part.state, part.message_id) for part in db.chat_posts.parts(post.id)] == [("standing", "m0")]
 
 
+@pytest.mark.clause("G3")
 def test_a_process_that_lost_the_account_sends_nothing(database: Database) -> None:
     db = database.open()
     old = received_chat(db, "1")

@@ -71,7 +71,10 @@ def listed_line(number: int, each: ListedConversation, width: int, where: str = 
     """The line of one conversation in a list; `where` is the chat account that it lives in."""
     head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
     about = each.session.title or each.opening or "(nothing was said)"
-    if where:
+    if each.session.scope:
+        about = f"[{each.session.scope}] {about}"
+    # The scope of a person or a group on a chat platform begins with the account.
+    if where and not each.session.scope.startswith(f"{where}/"):
         about = f"[{where}] {about}"
     if each.pinned:
         about = f"[pinned] {about}"

@@ -55,6 +55,8 @@ class ChatCommand:
     event: ChatEvent
     room: ChatRoom
     role: Role
+    scope: str
+    """For whom it is given."""
     name: str
     argument: str
 
@@ -142,7 +144,9 @@ class ChatCommands:
         return "The conversation is summarised; the whole of it stays on record."
 
     async def _resume(self, command: ChatCommand) -> str:
-        earlier = await self._ledger(self._ledger.events.conversations, command.room.id)
+        found = await self._ledger(self._ledger.events.conversations, command.room.id)
+        scopes = {each: await self._ledger(self._host.chats.scope_of, each) for each in found}
+        earlier = [each for each in found if scopes[each] == command.scope]
         if not earlier:
             return NOTHING_SAID
         if not command.argument:

@@ -44,8 +44,16 @@ async def _serve(settings: Settings) -> None:
     from holdfast.wiring.graceful_stop import open_host
 
     service = GatewayService(settings)
-    opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
+    opened = open_host(
+        settings,
+        source=SOURCE,
+        say=_say,
+        after_crash="resume",
+        model_required=False,
+        scope_policy=service.scope_policy,
+    )
     async with opened as (host, leaving):
+        host.serve_schedules()
         async with service.running(host, _say) as running:
             for problem in host.overview.problems:
                 _say(f"! {problem}")

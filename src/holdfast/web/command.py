@@ -55,6 +55,7 @@ def web(
 
 
 async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
+    from holdfast.host.contract import default_policy
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
@@ -69,10 +70,18 @@ async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     # Without a model the page is where a person learns what is missing.
-    opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
+    opened = open_host(
+        settings,
+        source=SOURCE,
+        say=_say,
+        after_crash="resume",
+        model_required=False,
+        scope_policy=chats.scope_policy if chats else default_policy,
+    )
     async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
         hosted.watch(_freeze_after_first_turn)
+        hosted.serve_schedules()
         async with run_server(parts, listening) as running, serving_chats(chats, hosted, _say):
             problems = (*hosted.overview.problems, page_problem(PAGE))
             _announce(link, problems, hosted.model.notice if hosted.model else "")

@@ -69,6 +69,7 @@ def _view(listed: ListedConversation, now: ConversationStatus, chats: list[ChatP
         title=session.title,
         opening=listed.opening,
         source=session.source,
+        scope=session.scope,
         pinned=listed.pinned,
         archived=listed.archived,
         started_at=milliseconds(session.started),

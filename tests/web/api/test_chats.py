@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from holdfast.core.clock import SystemClock
 from holdfast.core.settings import WebSettings
+from holdfast.gateway.chat_account import GatewayParts
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.sessions import SessionDB
@@ -27,7 +29,8 @@ async def served_with_chats(db: SessionDB) -> AsyncIterator[tuple[Served, Memory
     platform = MemoryPlatform(QUICK_TRAITS)
     async with served(db, echo, settings=WebSettings(requests_per_s=100_000)) as server:
         server.host.chats.set_up({ACCOUNT: "memory"})
-        gateway = Gateway(server.host, {ACCOUNT: platform.adapter()}, SETTINGS, SystemClock())
+        parts = GatewayParts(server.host, SETTINGS, ChatPolicies(), lambda _: Path("/nowhere"))
+        gateway = Gateway({ACCOUNT: platform.adapter()}, parts)
         async with gateway.running(), asyncio.timeout(SECONDS):
             await gateway.accounts[ACCOUNT].answered.wait()
             yield server, platform

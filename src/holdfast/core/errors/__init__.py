@@ -33,6 +33,7 @@ from holdfast.core.errors.memory_errors import (
     ProviderLate,
     ProviderNotWorking,
     ProviderUnavailable,
+    ScopeNotKept,
     Undeliverable,
 )
 from holdfast.core.errors.message_errors import (
@@ -67,6 +68,7 @@ from holdfast.core.errors.session_errors import (
     NothingWaits,
     NotSetAside,
     NotWaiting,
+    ScheduleNotFound,
     SessionBusy,
     SessionEnded,
     SessionExists,
@@ -76,6 +78,8 @@ from holdfast.core.errors.session_errors import (
     TurnExists,
     TurnNotFound,
     TurnNotRunning,
+    WrongScheduleState,
+    WrongScope,
 )
 from holdfast.core.errors.store_errors import (
     RECOVER_A_FILE,
@@ -162,7 +166,9 @@ __all__ = [
     "ResultDoesNotFit",
     "ResultTypeInvalid",
     "Retryable",
+    "ScheduleNotFound",
     "SchemaTooNew",
+    "ScopeNotKept",
     "SessionBusy",
     "SessionElsewhere",
     "SessionEnded",
@@ -190,4 +196,6 @@ __all__ = [
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
+    "WrongScheduleState",
+    "WrongScope",
 ]

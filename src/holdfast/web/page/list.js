@@ -9,6 +9,13 @@ const LIST_DELAY_MS = 500;
 const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
+// Whose conversation it is stands before its name; the owner's own say nothing.
+export function nameWithScope(session) {
+  if (!session.scope) return nameOf(session);
+  const [place] = session.chats ?? [];
+  const whose = place && (place.is_direct ? place.person : place.title);
+  return `${whose || session.scope}: ${nameOf(session)}`;
+}
 
 /** The name of a chat platform, with that of the account where it has one of its own. */
 export function platformOf({ platform, account }) {
