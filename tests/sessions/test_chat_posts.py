@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.errors import LeaseLost, NotWaiting
+from holdfast.core.errors import ChatPostNotFound, ChatPostSettled, LeaseLost, NotWaiting
 from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_events import account_lease
 from holdfast.sessions.chat_posts import NewPost
@@ -123,15 +123,17 @@ def test_posts_of_a_room_are_sent_in_order_and_rooms_do_not_wait_for_each_other(
 def test_what_failed_waits_for_a_person(db: SessionDB) -> None:
     lease = received_chat(db, "1")
     db.chat_posts.put(NewPost("n", 1, {"text": "hello"}))
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ChatPostSettled):
         db.chat_posts.retry(1)
+    with pytest.raises(ChatPostNotFound):
+        db.chat_posts.retry(2)
     db.chat_posts.settle(1, "failed", "the chat is gone", lease=lease)
     assert [post.error for post in db.chat_posts.failed(ACCOUNT)] == ["the chat is gone"]
     db.chat_posts.retry(1)
     assert len(db.chat_posts.due(ACCOUNT)) == 1
     db.chat_posts.drop(1)
     assert db.chat_posts.counts(ACCOUNT) == {"dropped": 1}
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ChatPostSettled):
         db.chat_posts.drop(1)
 
 
