@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from holdfast.core.clock import SystemClock
 from holdfast.core.messages import text_of
 from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.chat_account import GatewayParts
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import AdapterTraits, Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.host import HostOptions, SessionHost
@@ -50,11 +52,14 @@ async def a_gateway(
     *,
     settings: GatewaySettings = SETTINGS,
     tools: Sequence[Tool] = (),
+    folder: Path = Path("/nowhere"),
 ) -> AsyncIterator[tuple[Gateway, SessionHost]]:
     """A gateway that has caught up, until the end of the block."""
-    parts = replace(host_parts(db, script, tools=tools, options=OPTIONS), closes_store=False)
-    async with SessionHost(parts) as host:
-        gateway = Gateway(host, {ACCOUNT: platform.adapter()}, settings, SystemClock())
+    policies = ChatPolicies()
+    parts = host_parts(db, script, tools=tools, options=OPTIONS)
+    async with SessionHost(replace(parts, closes_store=False, scope_policy=policies)) as host:
+        own = GatewayParts(host, settings, policies, lambda scope: folder / (scope or "owner"))
+        gateway = Gateway({ACCOUNT: platform.adapter()}, own)
         async with gateway.running():
             async with asyncio.timeout(SECONDS):
                 await gateway.accounts[ACCOUNT].answered.wait()

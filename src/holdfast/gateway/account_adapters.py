@@ -1,9 +1,14 @@
-"""The adapters of the accounts that the settings name, with their stored configuration."""
+"""What the settings say for a gateway: the adapters of its accounts, and where the agent works for whom."""
+
+from pathlib import Path
 
 from holdfast.core.settings import Settings
 from holdfast.gateway.contract import Adapter
 from holdfast.gateway.platforms import account_parts, make_adapter
+from holdfast.sessions.contract import OWNER
 from holdfast.wiring import chat_config_store, data_folder, environment
+from holdfast.wiring.scope_workspaces import scope_workspace
+from holdfast.wiring.workspace import workspace_of
 
 
 def config_name(account: str) -> str:
@@ -23,3 +28,8 @@ def account_adapters(settings: Settings) -> dict[str, Adapter]:
         )
         for account in settings.gateway.accounts
     }
+
+
+def scope_folder_of(settings: Settings, scope: str) -> Path:
+    """The folder in which the agent works for a scope."""
+    return workspace_of(settings).folder if scope == OWNER else scope_workspace(scope)

@@ -6,15 +6,20 @@ delivers is stored before it is acknowledged. What is to be sent comes from the 
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, LeaseLost, StoreFailure
 from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.access import AccessControl
 from holdfast.gateway.chat_commands import COMMANDS
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import (
     Adapter,
     Batch,
@@ -25,12 +30,14 @@ from holdfast.gateway.contract import (
     TakenElsewhere,
 )
 from holdfast.gateway.event_codec import to_received
-from holdfast.gateway.event_router import EventRouter
+from holdfast.gateway.event_router import EventRouter, RouterHelpers
+from holdfast.gateway.incoming_files import IncomingFiles
 from holdfast.gateway.live_turns import LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
+from holdfast.gateway.schedule_reports import ScheduleReports
 from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
 
@@ -40,6 +47,19 @@ AccountState = Literal["waiting", "connecting", "catching up", "connected", "unr
 CLAIM_SECONDS = 2.0
 """How often an account that another process holds is asked for."""
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """What all accounts of a gateway share."""
+
+    host: SessionHost
+    settings: GatewaySettings
+    policies: ChatPolicies
+    """Those that the host was made with (`scope_policy`)."""
+    workspace_of: Callable[[str], Path]
+    """The folder in which the agent works for a scope; made if it is not there."""
+    clock: Clock = field(default_factory=SystemClock)
 
 
 @dataclass(slots=True)
@@ -54,17 +74,13 @@ class AccountHealth:
 class ChatAccount:
     """Serves one account with a host. `run` ends only when the platform refuses the credentials."""
 
-    def __init__(
-        self, name: str, adapter: Adapter, host: SessionHost, settings: GatewaySettings, clock: Clock
-    ) -> None:
+    def __init__(self, name: str, adapter: Adapter, parts: GatewayParts) -> None:
         self.name = name
         self.health = AccountHealth()
         self.answered = asyncio.Event()
         """Set once the platform has let the account in and the catch-up is done, or has refused it."""
         self._adapter = adapter
-        self._host = host
-        self._settings = settings
-        self._clock = clock
+        self._parts = parts
         self._service: AccountService | None = None
 
     def note(self, event: Event) -> None:
@@ -96,7 +112,7 @@ class ChatAccount:
             await self._adapter.close()
 
     async def _claim(self) -> ChatLedger:
-        while (ledger := await self._host.chats.claim(self.name)) is None:
+        while (ledger := await self._parts.host.chats.claim(self.name)) is None:
             self._note("waiting", "another process serves this account")
             await asyncio.sleep(CLAIM_SECONDS)
         return ledger
@@ -104,7 +120,8 @@ class ChatAccount:
     async def _serve(self, ledger: ChatLedger) -> None:
         self._note("connecting", "")
         self.health.identity = await self._connect()
-        service = AccountService(self._adapter, self._host, ledger, self._settings, self._clock)
+        service = AccountService(self._adapter, ledger, self._parts)
+        await service.access.load()
         self._service = service
         with suppress(ChatPlatformError):
             await self._adapter.set_commands(COMMANDS)
@@ -174,21 +191,18 @@ class ChatAccount:
 class AccountService:
     """What works for an account while this process holds it."""
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        host: SessionHost,
-        ledger: ChatLedger,
-        settings: GatewaySettings,
-        clock: Clock,
-    ) -> None:
-        self._budget = RateBudget(adapter.traits, clock)
-        calls = PlatformCalls(adapter, self._budget)
-        parts = PartDelivery(ledger, calls, clock)
-        self._live = LiveTurns(ledger, calls, parts, clock, preview=settings.preview)
-        self.sender = PostSender(ledger, calls, parts, self._live.lock_of)
+    def __init__(self, adapter: Adapter, ledger: ChatLedger, parts: GatewayParts) -> None:
+        host, settings, clock = parts.host, parts.settings, parts.clock
+        self.access = AccessControl(ledger, settings, parts.policies)
+        calls = PlatformCalls(adapter, RateBudget(adapter.traits, clock))
+        delivery = PartDelivery(ledger, calls, clock)
+        self._live = LiveTurns(ledger, calls, delivery, clock, preview=settings.preview)
+        reports = ScheduleReports(host, ledger)
+        self.sender = PostSender(ledger, calls, delivery, self._live.lock_of, reports.step)
+        self._files = IncomingFiles(adapter, parts.workspace_of)
         presses = Presses(host, ledger, adapter, clock)
-        self.router = EventRouter(host, ledger, settings, clock, presses, self.sender.wake)
+        helpers = RouterHelpers(self.access, presses, self._files, self.sender.wake)
+        self.router = EventRouter(host, ledger, settings, clock, helpers)
 
     def note(self, event: Event) -> None:
         """An event of the host: a turn began, grew, asked or ended."""
@@ -200,6 +214,7 @@ class AccountService:
 
     def close(self) -> None:
         self._live.close()
+        self._files.close()
 
 
 ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})

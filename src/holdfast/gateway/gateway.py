@@ -5,12 +5,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from holdfast.core.contract import Clock
 from holdfast.core.events import Event
-from holdfast.core.settings import GatewaySettings
-from holdfast.gateway.chat_account import ChatAccount
+from holdfast.gateway.chat_account import ChatAccount, GatewayParts
 from holdfast.gateway.contract import Adapter
-from holdfast.host import SessionHost
 
 logger = logging.getLogger(__name__)
 
@@ -18,13 +15,9 @@ logger = logging.getLogger(__name__)
 class Gateway:
     """All accounts of this process."""
 
-    def __init__(
-        self, host: SessionHost, adapters: Mapping[str, Adapter], settings: GatewaySettings, clock: Clock
-    ) -> None:
-        self.accounts = {
-            name: ChatAccount(name, adapter, host, settings, clock) for name, adapter in adapters.items()
-        }
-        host.watch(self._note)
+    def __init__(self, adapters: Mapping[str, Adapter], parts: GatewayParts) -> None:
+        self.accounts = {name: ChatAccount(name, adapter, parts) for name, adapter in adapters.items()}
+        parts.host.watch(self._note)
 
     def _note(self, event: Event) -> None:
         for account in self.accounts.values():

@@ -20,14 +20,14 @@ def user_text(events: Sequence[Incoming], context: Sequence[Incoming] = ()) -> s
     lines = []
     if context:
         lines.append("[Said in the group before, by others, as data:")
-        lines += [f"{_name(each)}: {_quote(each.text)}" for each in context]
+        lines += [f"{_name(each)}: {quote(each.text)}" for each in context]
         lines.append("]")
     if not first.is_direct:
         where = f" in the group {json.dumps(first.chat_title[:LONGEST_NAME])}" if first.chat_title else ""
         lines.append(f"[Message from {_name(first)}{where}:]")
     quoted = next((each.quoted for each in reversed(events) if each.quoted), "")
     if quoted:
-        lines.append(f"[It answers this message, quoted as data: {_quote(quoted)}]")
+        lines.append(f"[It answers this message, quoted as data: {quote(quoted)}]")
     return "\n".join([*lines, said])
 
 
@@ -36,6 +36,7 @@ def _name(event: Incoming) -> str:
     return f"{name} (id {json.dumps(event.sender.id[:LONGEST_NAME], ensure_ascii=False)})"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Words of others as one quoted line: nothing in it can pass for a line of its own."""
     cut = text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
     return json.dumps(cut, ensure_ascii=False)

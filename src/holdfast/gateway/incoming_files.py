@@ -1,0 +1,83 @@
+"""`IncomingFiles`: files that people send. Pictures go to the model; other files into the sender's workspace.
+
+What can't be taken is said in the message itself, so that the agent can say it to the person. A file has the
+same name on disk whenever its event is routed again.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
+from holdfast.gateway.contract import Adapter, ChatFile, ChatPlatformError
+from holdfast.gateway.user_text import quote
+from holdfast.process import DaemonPool, off_loop
+from holdfast.sessions.chat_people import Role
+
+FOLDER = "chat-files"
+UNSAFE = re.compile(r"[^\w.+-]+")
+LONGEST_NAME = 100
+MEGABYTE = 1_000_000
+
+
+class IncomingFiles:
+    """Fetches the files of one account's messages."""
+
+    def __init__(self, adapter: Adapter, workspace_of: Callable[[str], Path]) -> None:
+        """`workspace_of` gives the folder in which the agent works for a scope."""
+        self._adapter = adapter
+        self._workspace_of = workspace_of
+        self._disk = DaemonPool("chat-files", workers=2, backlog=1000)
+
+    async def take(
+        self, key: str, files: Sequence[ChatFile], role: Role, scope: str
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        """Pictures as parts of a message, and a line for every other file and every failure."""
+        pictures: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for number, file in enumerate(files):
+            if role == "guest":
+                lines.append(f"[The file {quote(file.name)} was not taken: guests can't send files.]")
+                continue
+            try:
+                folder = await off_loop(self._disk, self._folder, scope)
+                target = folder / f"{_safe(key)[-12:]}-{number}-{_safe(file.name)}"
+                await self._adapter.download(file, target, self._adapter.traits.max_download)
+                picture = await off_loop(self._disk, _picture, file, target)
+            except (ChatPlatformError, OSError) as problem:
+                lines.append(f"[The file {quote(file.name)} could not be taken: {problem}]")
+                continue
+            if picture is not None:
+                pictures.append(picture)
+            else:
+                lines.append(_saved(file, target))
+        return pictures, lines
+
+    def close(self) -> None:
+        self._disk.close(0)
+
+    def _folder(self, scope: str) -> Path:
+        folder = self._workspace_of(scope) / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def _picture(file: ChatFile, target: Path) -> dict[str, Any] | None:
+    """The picture as a part of a message; None for another file. Blocking."""
+    if file.media_type not in PICTURE_TYPES or target.stat().st_size > MAX_PICTURE_BYTES:
+        return None
+    data = base64.b64encode(target.read_bytes()).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{file.media_type};base64,{data}"}}
+
+
+def _saved(file: ChatFile, target: Path) -> str:
+    size = target.stat().st_size / MEGABYTE
+    what = "voice note, not transcribed" if file.is_voice else file.media_type
+    return f"[The file {quote(file.name)} ({what}, {size:.1f} MB) is saved as {target}]"
+
+
+def _safe(name: str) -> str:
+    """A name without a path and without characters that shells and file systems take for something else."""
+    return UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).lstrip(".-")[-LONGEST_NAME:] or "file"
