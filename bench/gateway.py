@@ -69,7 +69,9 @@ class _Measure:
 
 def _many_rows(platform: str, load: Load, control: Load, chats: int) -> Iterator[Row]:
     made = sum(load.calls.values())
-    yield Row("answered", f"{len(control.whole)}", f"{len(load.whole)}", "", "", "all", len(load.whole) == chats)
+    yield Row(
+        "answered", f"{len(control.whole)}", f"{len(load.whole)}", "", "", "all", len(load.whole) == chats
+    )
     yield Row(
         "calls that the platform refused as too fast",
         "",

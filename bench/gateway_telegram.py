@@ -1,4 +1,4 @@
-"""The small Telegram server of the tests with Telegram's limits, as a process: `python -m bench.gateway_telegram`.
+"""`python -m bench.gateway_telegram`: the small Telegram server of the tests, with Telegram's limits.
 
 It prints its address, the bot's token and the id of the first person. A line `say FIRST LAST` lets these
 people write to the bot, each in a chat of their own.
