@@ -59,8 +59,9 @@ class Server:
 
     pid: int
     port: int
-    healthy: float
+    healthy: float = 0.0
     """Seconds from its start to its first sign of life."""
+    other_children: tuple[int, ...] = ()
 
     def cpu(self) -> float:
         return cpu_seconds(self.pid)
@@ -73,7 +74,7 @@ class Server:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         threads = children.parent.parent.iterdir()
         found = " ".join((each / "children").read_text(encoding="ascii") for each in threads)
-        return next(map(int, found.split()), None)
+        return next((child for child in map(int, found.split()) if child not in self.other_children), None)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -107,7 +108,7 @@ def web_rows(folder: Path, scale: Scale) -> Iterator[Row]:
 def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[Row]:
     load("api", server.port, 1)  # what is imported at the first request is imported now
     directs, throughs, compatibles = list[Seen](), list[Seen](), list[Seen]()
-    _await_worker(server)
+    await_worker(server)
     spent, memory = 0.0, server.memory()
     worker = server.worker()
     beside = cpu_seconds(worker) if worker is not None else 0.0
@@ -118,7 +119,7 @@ def _load_rows(server: Server, model: int, chats: int, rounds: int) -> Iterator[
         throughs.append(load("api", server.port, chats))
         spent += server.cpu() - before
         compatibles.append(load("v1", server.port, chats))
-        largest = [max(pair) for pair in zip(largest, _sizes(server), strict=True)]
+        largest = [max(pair) for pair in zip(largest, sizes(server), strict=True)]
     direct, through, compatible = map(_together, (directs, throughs, compatibles))
     # Each round leaves its chats behind, those by /v1 too.
     cpu, grown = spent / rounds, (server.memory() - memory) / rounds / 2
@@ -190,7 +191,7 @@ def _recall_row(store: Path, chats: int) -> Row:
     return Row(f"{chats} chats at once: recalls of all rounds", "", said, "")
 
 
-def _sizes(server: Server) -> tuple[int, int, int]:
+def sizes(server: Server) -> tuple[int, int, int]:
     """The serving process alone, with its worker, and the same by shares, in KiB."""
     worker = server.worker()
     alone = server.memory()
@@ -203,7 +204,7 @@ def _sizes(server: Server) -> tuple[int, int, int]:
     )
 
 
-def _await_worker(server: Server) -> None:
+def await_worker(server: Server) -> None:
     """Give the worker of the first chat the time to load its model."""
     before, quiet = -1.0, 0
     while quiet < QUIET_LOOKS:
@@ -270,11 +271,10 @@ def paced_model(seconds: float = SECONDS) -> Iterator[int]:
             process.kill()
 
 
-@contextmanager
-def holdfast_web(home: Path, model: int, providers: str = "") -> Iterator[Server]:
-    """`holdfast web` with the defaults, but for its memory providers."""
+def environment_of(home: Path, model: int, providers: str) -> dict[str, str]:
+    """The environment of a program that has nothing but this new folder and this model."""
     home.mkdir()
-    environment = {
+    return {
         **os.environ,
         "HOME": str(home),
         "XDG_DATA_HOME": str(home),
@@ -287,6 +287,12 @@ def holdfast_web(home: Path, model: int, providers: str = "") -> Iterator[Server
         "HOLDFAST_MEMORY_PROVIDERS": providers,
         "HOLDFAST_WEB_TOKEN": TOKEN,
     }
+
+
+@contextmanager
+def holdfast_web(home: Path, model: int, providers: str = "") -> Iterator[Server]:
+    """`holdfast web` with the defaults, but for its memory providers."""
+    environment = environment_of(home, model, providers)
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-c", MAIN, "web", "--port", "0"],

@@ -214,6 +214,7 @@ class AccountService:
         self._live.note(event)
         if type(event).__name__ in WAKES:
             self.sender.wake()
+        if type(event).__name__ in ASKS:
             self.router.wake()
 
     def close(self) -> None:
@@ -221,9 +222,9 @@ class AccountService:
         self._files.close()
 
 
-WAKES = frozenset(
-    {"TurnCompleted", "TurnFailed", "TurnInterrupted", "ApprovalAsked", "QuestionAsked", "AskClosed"}
-)
+ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})
+"""A press that came before its question was asked again can be answered now."""
+WAKES = ASKS | {"TurnCompleted", "TurnFailed", "TurnInterrupted", "AskClosed"}
 
 
 def _wait(cause: ChatPlatformError, delay: float) -> float:

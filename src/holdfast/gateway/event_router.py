@@ -119,18 +119,26 @@ class EventRouter:
     async def route_new(self) -> float:
         """Route what can be routed now; returns when to look again at the latest."""
         events = await self._ledger.of_account(self._ledger.events.new, limit=AT_ONCE)
-        held: set[int] = set()
-        pause = LOOK_SECONDS
+        rooms: dict[int, list[ChatEvent]] = {}
+        for event in events:
+            rooms.setdefault(event.room_id, []).append(event)
+        # The rooms go side by side: nobody waits for another room's place in the store.
+        async with asyncio.TaskGroup() as tasks:
+            waits = [tasks.create_task(self._route_room(each)) for each in rooms.values()]
+        pauses = [wait for task in waits if (wait := task.result())]
+        if len(events) == AT_ONCE and not pauses:
+            self.wake()
+        return min(pauses, default=LOOK_SECONDS)
+
+    async def _route_room(self, events: Sequence[ChatEvent]) -> float:
+        """Route the events of one room in order; returns when to look again, 0 when all are routed."""
+        pause = 0.0
         for index, event in enumerate(events):
-            if event.room_id in held:
-                continue
             wait = await self._route(event, events[index + 1 :])
-            pause = min(pause, wait or pause)
+            pause = min(wait, pause or wait) or pause
             # Nothing overtakes a message; a press that waits for its question keeps nobody up.
             if wait and event.kind == "message":
-                held.add(event.room_id)
-        if len(events) == AT_ONCE and not held:
-            self.wake()
+                break
         return pause
 
     async def _route(self, event: ChatEvent, later: Sequence[ChatEvent]) -> float:
@@ -232,8 +240,6 @@ class EventRouter:
         debounce = self._settings.debounce_s
         burst = [routed.event]
         for each in later:
-            if each.room_id != routed.event.room_id:
-                continue
             said = to_incoming(each.body)
             if not self._belongs(routed, burst[-1], each) or command_of(said.text) is not None:
                 return burst, 0.0

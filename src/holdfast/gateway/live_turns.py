@@ -24,7 +24,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.gateway.contract import ChatPlatformError, Outgoing, Place, Route
-from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
+from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls, part_key
 from holdfast.gateway.post_text import PLACEHOLDER, part_body
 from holdfast.gateway.rate_budget import TurnReplaced
 from holdfast.gateway.splitter import split
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
 TYPING_SHARE = 0.8
 """The sign is renewed before it fades."""
+QUICK_SECONDS = 0.3
+"""Words that come so soon need no sign before them, whose call they would have to wait for."""
 
 
 class LiveTurn:
@@ -44,12 +46,13 @@ class LiveTurn:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.room_id = 0
+        self.route = Route(Place(""))
         self.lock = asyncio.Lock()
         """Held by the one who changes the turn's messages."""
         self.text = ""
         self.tool = ""
         self.changed = asyncio.Event()
-        self.has_ended = False
+        self.ended = asyncio.Event()
         self.post: ChatPost | None = None
         self.message_id = ""
 
@@ -69,6 +72,10 @@ class LiveTurn:
             self.text = ""
         self.changed.set()
 
+    def waits_about(self) -> str:
+        """What a call for its preview is about, as the rate budget knows it."""
+        return self.message_id or ("" if self.post is None else part_key(self.post.key, 0))
+
 
 class LiveTurns:
     """The turns that run for one account."""
@@ -82,6 +89,8 @@ class LiveTurns:
         self._clock = clock
         self._traits = calls.adapter.traits
         self._has_preview = preview and self._traits.can_edit
+        self._begins_empty = self._has_preview and self._traits.repeat == "placeholder"
+        """A placeholder is sent at once, so that the first words need one call only."""
         self._turns: dict[str, LiveTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -90,8 +99,7 @@ class LiveTurns:
         turn = self._turns.get(post.turn_id or "")
         if turn is None or post.kind != "answer":
             return asyncio.Lock()
-        turn.has_ended = True
-        turn.changed.set()
+        self._end(turn)
         return turn.lock
 
     def note(self, event: Event) -> None:
@@ -104,87 +112,97 @@ class LiveTurns:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif (turn := self._turns.get(event.turn_id)) is not None:
-            turn.has_ended = turn.has_ended or isinstance(event, ENDS)
             turn.note(event)
+            if isinstance(event, ENDS):
+                self._end(turn)
 
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
 
+    def _end(self, turn: LiveTurn) -> None:
+        """Show no more of it; its answer does not wait for a preview that has yet to be sent."""
+        turn.ended.set()
+        turn.changed.set()
+        self._calls.withdraw(turn.route, turn.waits_about())
+
     async def _follow(self, turn_id: str, turn: LiveTurn) -> None:
         try:
             room = await self._ledger(self._ledger.events.of_turn, turn_id)
             if room is not None and room.account == self._ledger.account:
-                turn.room_id = room.id
-                await self._show(turn_id, turn, Place(room.chat, room.thread))
-        except HoldfastError:
+                turn.room_id, turn.route = room.id, Route(Place(room.chat, room.thread))
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._show_typing(turn))
+                    tasks.create_task(self._show_growing(turn_id, turn))
+        except* HoldfastError:
             logger.info("chat.preview_failed", exc_info=True)
         finally:
             del self._turns[turn_id]
 
-    async def _show(self, turn_id: str, turn: LiveTurn, place: Place) -> None:
-        route = Route(place)
-        typed = shown_at = -1e9
-        shown = ""
-        while not turn.has_ended:
-            turn.changed.clear()
-            now = self._clock.monotonic()
-            if self._traits.typing_seconds and now - typed >= self._traits.typing_seconds * TYPING_SHARE:
-                typed = now
+    async def _show_typing(self, turn: LiveTurn) -> None:
+        """Show "typing" until the turn ends, except while the words themselves can be seen to grow."""
+        seconds = self._traits.typing_seconds * TYPING_SHARE
+        if not seconds:
+            return
+        await _until(turn.ended, seconds if self._begins_empty else QUICK_SECONDS)
+        while not turn.ended.is_set():
+            if not (turn.text and self._has_preview):
                 with suppress(ChatPlatformError, TurnReplaced):
-                    await self._calls.show_typing(route)
-            text = turn.shown()
-            if text != shown and self._has_preview and now - shown_at >= self._traits.edit_seconds:
-                shown_at = now
-                if await self._preview(turn_id, turn, place, text):
-                    shown = text
-            await self._pause(turn, shown != turn.shown())
+                    await self._calls.show_typing(turn.route)
+            await _until(turn.ended, seconds)
         with suppress(ChatPlatformError):
-            await self._calls.adapter.stop_typing(route)
+            await self._calls.adapter.stop_typing(turn.route)
 
-    async def _pause(self, turn: LiveTurn, has_more: bool) -> None:
-        """Until there is more to show, but not more often than the platform allows."""
-        most = self._traits.typing_seconds * TYPING_SHARE or self._traits.edit_seconds
-        with suppress(TimeoutError):
-            if has_more and self._has_preview:
-                async with asyncio.timeout(self._traits.edit_seconds):
-                    while not turn.has_ended:
-                        turn.changed.clear()
-                        await turn.changed.wait()
-            else:
-                async with asyncio.timeout(most):
-                    await turn.changed.wait()
+    async def _show_growing(self, turn_id: str, turn: LiveTurn) -> None:
+        """Show the answer as it grows, not more often than the platform allows."""
+        shown = ""
+        while self._has_preview and not turn.ended.is_set():
+            turn.changed.clear()
+            text = turn.shown() or (PLACEHOLDER if self._begins_empty else "")
+            if text in ("", shown):
+                await turn.changed.wait()
+                continue
+            next_at = self._clock.monotonic() + self._traits.edit_seconds
+            async with turn.lock:
+                if not turn.ended.is_set():
+                    shown = await self._show_text(turn_id, turn, text)
+            await _until(turn.ended, next_at - self._clock.monotonic())
 
-    async def _preview(self, turn_id: str, turn: LiveTurn, place: Place, text: str) -> bool:
-        """Show how far the answer has come; False when that has to wait."""
-        async with turn.lock:
-            return turn.has_ended or await self._show_text(turn_id, turn, place, text)
-
-    async def _show_text(self, turn_id: str, turn: LiveTurn, place: Place, text: str) -> bool:
+    async def _show_text(self, turn_id: str, turn: LiveTurn, text: str) -> str:
+        """Show how far the answer has come; returns what is shown now, empty when that has to wait."""
         first = (split(text, self._calls.adapter.measure, self._traits.max_size) or [PLACEHOLDER])[0]
         try:
             if turn.post is None:
-                return await self._begin_preview(turn_id, turn, place, first)
+                return await self._begin_preview(turn_id, turn, first)
             if turn.message_id:
-                route = Route(place, turn.post.reply_to)
+                route = Route(turn.route.place, turn.post.reply_to)
                 await self._calls.edit_preview(route, turn.message_id, Outgoing(first))
         except (ChatPlatformError, TurnReplaced, NotWaiting) as cause:
             logger.info("chat.preview_skipped", extra={"cause": repr(cause)})
-        return True
+        return text
 
-    async def _begin_preview(self, turn_id: str, turn: LiveTurn, place: Place, text: str) -> bool:
+    async def _begin_preview(self, turn_id: str, turn: LiveTurn, text: str) -> str:
         if await self._ledger(self._ledger.posts.is_due, turn.room_id):
-            return False  # what was said before is shown before
+            return ""  # what was said before is shown before
         turn.post = await self._ledger(self._ledger.posts.open, turn_id, turn.session_id)
         if turn.post is None:
             # It has begun before a restart; its message is on record.
             turn.post = await self._ledger(self._ledger.posts.by_key, f"answer:{turn_id}")
             if turn.post is None or turn.post.state != "open":
-                return True
-        route = Route(place, turn.post.reply_to)
+                return text
+        route = Route(turn.route.place, turn.post.reply_to)
         (part, *_) = await self._ledger.under_lease(self._ledger.posts.plan, turn.post.id, [part_body(text)])
+        if turn.ended.is_set():
+            return text
         if part.state in ("new", "sending"):
             turn.message_id = await self._parts.place(turn.post, route, part, Outgoing(text), preview=True)
         else:
             turn.message_id = part.message_id
-        return True
+        return PLACEHOLDER if self._begins_empty else text
+
+
+async def _until(ended: asyncio.Event, seconds: float) -> None:
+    """Wait for the end, but no longer than this."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, seconds)):
+            await ended.wait()

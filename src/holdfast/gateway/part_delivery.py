@@ -14,7 +14,7 @@ from typing import TypeVar
 from holdfast.core.contract import Clock
 from holdfast.gateway.contract import Adapter, NotTaken, Outgoing, Route, SendRefused, SlowDown
 from holdfast.gateway.post_text import PLACEHOLDER, to_outgoing
-from holdfast.gateway.rate_budget import RateBudget, TurnKind
+from holdfast.gateway.rate_budget import RateBudget, TurnKind, TurnReplaced
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_posts import ChatPart, ChatPost, PartState
 from holdfast.sessions.contract import SECOND
@@ -37,6 +37,10 @@ class PlatformCalls:
     async def send(self, route: Route, message: Outgoing, key: str) -> str:
         return await self._call(route, "send", lambda: self.adapter.send(route, message, key))
 
+    async def send_preview(self, route: Route, message: Outgoing, key: str) -> str:
+        """Begin to show a text that still grows; what others have to say goes before it."""
+        return await self._call(route, "edit", lambda: self.adapter.send(route, message, key), key)
+
     async def edit(self, route: Route, message_id: str, message: Outgoing) -> None:
         """Put a text into a message for good; an edit of its preview that still waits is dropped."""
         await self._call(route, "send", lambda: self.adapter.edit(route, message_id, message), message_id)
@@ -53,6 +57,10 @@ class PlatformCalls:
 
     async def show_typing(self, route: Route) -> None:
         await self._call(route, "typing", lambda: self.adapter.show_typing(route))
+
+    def withdraw(self, route: Route, about: str) -> None:
+        """Drop what waits of a preview (its message's id, or the key of one to be sent) and "typing"."""
+        self.budget.withdraw(route.place.chat, about)
 
     async def _call(
         self, route: Route, kind: TurnKind, call: Callable[[], Awaitable[T]], about: str = ""
@@ -101,9 +109,10 @@ class PartDelivery:
         placeholder = self._traits.repeat == "placeholder" and message.file is None
         if is_new:
             await self._move(post, part, ("new", "sending"))
+        send = self._calls.send_preview if preview else self._calls.send
         try:
-            message_id = await self._calls.send(route, Outgoing(PLACEHOLDER) if placeholder else message, key)
-        except (SlowDown, NotTaken, SendRefused):
+            message_id = await send(route, Outgoing(PLACEHOLDER) if placeholder else message, key)
+        except (SlowDown, NotTaken, SendRefused, TurnReplaced):
             # Not taken this time; of an earlier time nothing is known.
             if is_new:
                 await self._move(post, part, ("sending", "new"))

@@ -25,7 +25,7 @@ MOST_WAITING = 10_000
 SWEEP_AT = 1_000
 """With so many chats those that are idle are forgotten."""
 ROUNDING = 1e-6
-"""Seconds that are too few to wait for: a clock of large numbers can't even move by them."""
+"""A wait in seconds that is no more than the error of adding times."""
 Pause = Callable[[float], Awaitable[None]]
 
 
@@ -76,7 +76,10 @@ class RateBudget:
         self._chat_seconds = traits.chat_seconds
         # Less than one call a second is one call in a longer time.
         self._window = max(1.0, 1.0 / traits.account_per_second)
-        self._starts: deque[float] = deque(maxlen=max(1, int(traits.account_per_second)))
+        self._most_in_window = max(1, int(traits.account_per_second))
+        self._ends: deque[float] = deque(maxlen=self._most_in_window)
+        """When the last calls ended. The platform counted each at some moment before its end."""
+        self._running = 0
         self._clock = clock
         self._pause = pause
         self._most_waiting = most_waiting
@@ -118,6 +121,14 @@ class RateBudget:
             raise
         finally:
             self._release(chat)
+
+    def withdraw(self, chat: str, about: str = "") -> None:
+        """Let no edit of this message and no "typing" wait any more: they get `TurnReplaced`."""
+        state = self._chats.get(chat)
+        if state is not None:
+            for waiting in (state.queues["edit"].get(about), state.queues["typing"].get("")):
+                if waiting is not None:
+                    self._refuse(waiting, TurnReplaced("it is not wanted any more"))
 
     async def close(self) -> None:
         """Let nothing wait any more: those that do get `NotTaken`. Idempotent."""
@@ -210,14 +221,17 @@ class RateBudget:
                 continue  # it was cancelled, and its task does not know yet
             chat = self._chats[waiter.chat]
             chat.is_busy = True
-            chat.ready_at = now + self._chat_seconds
-            self._starts.append(now)
+            self._running += 1
             waiter.granted.set_result(None)
         self._stop_timer()
 
     def _account_due(self) -> float:
-        is_full = len(self._starts) == self._starts.maxlen
-        return max(self._account_ready_at, self._starts[0] + self._window if is_full else -math.inf)
+        """When the account may make its next call; infinity while only the end of a call can tell."""
+        free = self._most_in_window - self._running
+        if free <= 0:
+            return math.inf
+        ended = self._ends[-free] + self._window if len(self._ends) >= free else -math.inf
+        return max(self._account_ready_at, ended)
 
     def _next(self, now: float) -> tuple[_Waiter | None, float]:
         """Whose turn it is; if it is nobody's, when it will be somebody's."""
@@ -236,7 +250,12 @@ class RateBudget:
         return None, due
 
     def _release(self, chat: str) -> None:
-        self._chats[chat].is_busy = False
+        now = self._clock.monotonic()
+        state = self._chats[chat]
+        state.is_busy = False
+        state.ready_at = max(state.ready_at, now + self._chat_seconds)
+        self._running -= 1
+        self._ends.append(now)
         self._grant()
 
     def _slow_down(self, chat: str, asked: SlowDown) -> None:

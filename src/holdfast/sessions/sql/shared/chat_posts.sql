@@ -60,9 +60,9 @@ select id, key, room_id, kind, reply_to, session_id, turn_id, body, state, attem
 -- In each room the oldest, and only when its time has come: what is said first is shown first.
 select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.body, p.state, p.attempts, p.due,
        p.error, p.created
-  from chat_rooms r
-  join chat_posts p on p.id = (select min(q.id) from chat_posts q where q.room_id = r.id and q.state = 'due')
- where r.account = :account and p.due <= store_now()
+  from chat_posts p join chat_rooms r on r.id = p.room_id and r.account = :account
+ where p.state = 'due' and p.due <= store_now()
+   and not exists (select 1 from chat_posts q where q.room_id = p.room_id and q.state = 'due' and q.id < p.id)
  order by p.id
 
 -- name: is_chat_post_due(room_id)$
