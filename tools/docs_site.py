@@ -45,6 +45,7 @@ NAV: dict[str, list[str]] = {
     "Guides": [
         "tools.md",
         "sessions.md",
+        "schedules.md",
         "library.md",
         "testing-your-agent.md",
         "providers.md",
@@ -52,6 +53,7 @@ NAV: dict[str, list[str]] = {
         "holographic.md",
         "memory-backends.md",
         "writing-a-provider.md",
+        "chat-platforms.md",
         "writing-an-adapter.md",
         "web-page.md",
         "deploy.md",

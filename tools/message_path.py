@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 
 import holdfast
 from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import TurnCompleted
 from holdfast.host import HostOptions, HostParts, SessionHost
@@ -177,8 +178,9 @@ async def _turn(folder: Path, recording: Recording) -> None:
         provider, memory = RecordingProvider("notes"), MemoryManager(db)
         memory.add_provider(provider)
 
-        def make_agent(session_id: str, _: OpenQuestions) -> Agent:
-            return Agent(model, db, session_id, memory, options=AgentOptions(workspace=folder, pools=pools))
+        def make_agent(session_id: str, _: OpenQuestions, scope: AgentScope) -> Agent:
+            own = AgentOptions(workspace=folder, pools=pools, scope=scope)
+            return Agent(model, db, session_id, memory, options=own)
 
         # Nobody looks for what other processes do while the turn runs: that would come by chance.
         options = HostOptions(poll_seconds=DEADLINE)

@@ -12,7 +12,18 @@ from tests.cli.real_terminal import COMMAND, PATIENCE, Home
 
 pytestmark = pytest.mark.slow
 
-ALL = ["config", "doctor", "sessions", "memory", "model", "check", "ask hello", "chat", "web --port 0"]
+ALL = [
+    "config",
+    "doctor",
+    "sessions",
+    "schedule",
+    "memory",
+    "model",
+    "check",
+    "ask hello",
+    "chat",
+    "web --port 0",
+]
 
 
 def in_a_shell(home: Home, command: str, streams: str, given: str = "hello\n") -> tuple[int, str, str]:

@@ -23,6 +23,9 @@ WRONG = [
     ("MEMORY_PLUGINS", "a\x1bb", "control characters"),
     ("MEMORY_PROVIDERS", "local, some thing", "module:Class"),
     ("MEMORY_PROVIDERS", "hermes:", "hermes:FOLDER"),
+    ("HOST_TIME_ZONE", "Mars Base", "such as Europe/Berlin"),
+    ("HOST_TIME_ZONE", "/etc/localtime", "such as Europe/Berlin"),
+    ("HOST_TIME_ZONE", "+01:00", "such as Europe/Berlin"),
     ("MODEL_NAME", "gpt\n5", "control characters"),
     ("MODEL_BASE_URL", "localhost:1234", "http://HOST:PORT"),
     ("STORE_URL", "mysql://host/db", "sqlite:///PATH"),
@@ -57,6 +60,8 @@ RIGHT = [
     ("STORE_URL", "sqlite:////var/lib/holdfast.db"),
     ("STORE_URL", "postgresql://me:secret@host/db"),
     ("STORE_URL", "postgresql:///db"),
+    ("HOST_TIME_ZONE", "America/Argentina/Buenos_Aires"),
+    ("HOST_TIME_ZONE", "Etc/GMT+5"),
     ("WEB_HOST", "::1"),
     ("WEB_HOST", "localhost"),
     (

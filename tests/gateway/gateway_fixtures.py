@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.core.clock import SystemClock
 from holdfast.core.messages import text_of
 from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import AdapterTraits, Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.host import HostOptions, SessionHost
@@ -52,9 +53,10 @@ async def a_gateway(
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[tuple[Gateway, SessionHost]]:
     """A gateway that has caught up, until the end of the block."""
-    parts = replace(host_parts(db, script, tools=tools, options=OPTIONS), closes_store=False)
-    async with SessionHost(parts) as host:
-        gateway = Gateway(host, {ACCOUNT: platform.adapter()}, settings, SystemClock())
+    policies = ChatPolicies()
+    parts = host_parts(db, script, tools=tools, options=OPTIONS)
+    async with SessionHost(replace(parts, closes_store=False, scope_policy=policies)) as host:
+        gateway = Gateway(host, {ACCOUNT: platform.adapter()}, settings, SystemClock(), policies)
         async with gateway.running():
             async with asyncio.timeout(SECONDS):
                 await gateway.accounts[ACCOUNT].answered.wait()

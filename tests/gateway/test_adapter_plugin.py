@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.adapter_suite import CHECKS
+from holdfast.testing.adapter_suite import ADAPTER_CHECKS
 from holdfast.testing.report_card import Mark, ReportCard
 
 PLUGINS = (
@@ -50,8 +50,8 @@ def run_suite(spec: str, folder: Path, *arguments: str) -> tuple[ReportCard | No
 def test_an_adapter_that_keeps_every_promise_has_nothing_but_ticks(tmp_path: Path) -> None:
     card, printed = run_suite("platforms:MemoryPlatform", tmp_path)
     assert card is not None, printed
-    assert [each.outcome for each in card.marks] == ["yes"] * len(CHECKS), printed
-    assert f"platforms:MemoryPlatform: {len(CHECKS)} yes" in printed
+    assert [each.outcome for each in card.marks] == ["yes"] * len(ADAPTER_CHECKS), printed
+    assert f"platforms:MemoryPlatform: {len(ADAPTER_CHECKS)} yes" in printed
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_a_broken_promise_and_a_gap_are_on_the_card_with_their_reasons(tmp_path:
     assert card.marks[0].outcome == "no"
     assert card.marks[0].reason == "a mention of the bot is not marked"
     card, printed = run_suite("platforms:Gap", tmp_path, "-k", "adapter and edit")
-    title = next(each.title for each in CHECKS if each.name == "edit")
+    title = next(each.title for each in ADAPTER_CHECKS if each.name == "edit")
     assert card is not None, printed
     assert Mark("edit", title, "gap", "the API has no word for it") in card.marks
 
@@ -84,7 +84,7 @@ def test_a_plain_run_of_pytest_imports_none_of_it() -> None:
     assert said.stdout.strip() == str(plugins)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=str)
+@pytest.mark.parametrize("check", ADAPTER_CHECKS, ids=str)
 def test_every_check_has_a_title_that_fits_a_line(check: object) -> None:
     assert len(str(check)) < 30
     assert len(getattr(check, "title", "")) in range(10, 100)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.gateway.contract import AdapterTraits, Repeat
-from holdfast.testing.adapter_suite import CHECKS, AdapterCheck, run_check
+from holdfast.testing.adapter_suite import ADAPTER_CHECKS, AdapterCheck, run_adapter_check
 from holdfast.testing.memory_chats import MemoryOptions
 from holdfast.testing.memory_platform import MemoryPlatform
 from holdfast.testing.provider_case import NotOffered
 from tests.gateway import broken_adapters
 
-NAMES = {check.name: check for check in CHECKS}
+NAMES = {check.name: check for check in ADAPTER_CHECKS}
 NOT_TRIED = {"placeholder": {"repeat after a restart", "history"}, "key": set[str](), "look": set[str]()}
 
 
@@ -32,12 +32,12 @@ def platform_of(repeat: Repeat) -> MemoryPlatform:
 
 
 @pytest.mark.parametrize("repeat", ["key", "look", "placeholder"])
-@pytest.mark.parametrize("check", CHECKS, ids=str)
+@pytest.mark.parametrize("check", ADAPTER_CHECKS, ids=str)
 def test_the_platform_in_memory_keeps_the_contract(
     check: AdapterCheck, repeat: Repeat, tmp_path: Path
 ) -> None:
     try:
-        run_check(check, lambda: platform_of(repeat), tmp_path)
+        run_adapter_check(check, lambda: platform_of(repeat), tmp_path)
     except NotOffered:
         assert check.name in NOT_TRIED[repeat]
     else:
@@ -47,7 +47,7 @@ def test_the_platform_in_memory_keeps_the_contract(
 def test_it_keeps_the_contract_also_where_limits_are_enforced(tmp_path: Path) -> None:
     traits = AdapterTraits(max_size=300, repeat="key", chat_seconds=0.05, account_per_second=1_000)
     for check in (NAMES["send"], NAMES["edit"], NAMES["buttons"]):
-        run_check(
+        run_adapter_check(
             check, lambda: MemoryPlatform(traits, options=MemoryOptions(enforces_limits=True)), tmp_path
         )
 
@@ -61,7 +61,7 @@ def test_a_broken_promise_is_noticed(
 ) -> None:
     make: Callable[[], MemoryPlatform] = lambda: broken_adapters.BrokenPlatform(adapter)  # noqa: E731
     with pytest.raises(AssertionError, match=said):
-        run_check(NAMES[check], make, tmp_path, patience=0.3)
+        run_adapter_check(NAMES[check], make, tmp_path, patience=0.3)
 
 
 def test_every_check_is_tried_by_a_broken_adapter() -> None:
@@ -73,4 +73,4 @@ def test_a_check_that_needs_what_the_platform_lacks_is_not_tried(tmp_path: Path)
         thread = None  # type: ignore[assignment]
 
     with pytest.raises(NotOffered, match="thread"):
-        run_check(NAMES["threads"], Plain, tmp_path)
+        run_adapter_check(NAMES["threads"], Plain, tmp_path)

@@ -124,13 +124,14 @@ def test_a_guest_can_not_approve(db: SessionDB) -> None:
         let_in(db, "ada")
         db.chat_people.put(ACCOUNT, "person-bob", "guest")
         place = await platform.group(["ada", "bob"])
+        db.chat_people.put(ACCOUNT, place.chat, "user")
         async with a_gateway(db, platform, asking, tools=[dangerous(ran)]) as (_, host):
             await platform.say(place, "ada", "clean up", mention=True)
             question = await the_question(platform, place)
             await platform.press(place, "bob", question.id, question.buttons[0])
             await platform.say(place, "bob", "/approve", mention=True)
             await platform.say(place, "bob", "yes", mention=True)
-            await until_status(host, lambda now: now.events == {"accepted": 2, "done": 2})
+            await until_status(host, lambda now: now.events == {"accepted": 1, "refused": 3})
             assert ran == []
             await platform.press(place, "ada", question.id, question.buttons[-1])
             await platform.until(lambda: "All done." in [each.text for each in platform.seen(place)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.adapter_suite import CHECKS, AdapterCheck, run_check
+from holdfast.testing.adapter_suite import ADAPTER_CHECKS, AdapterCheck, run_adapter_check
 from holdfast.testing.chat_platform import ChatPlatform
 from holdfast.testing.provider_case import NotOffered
 from tests.gateway.discord_server import DiscordPlatform
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("platform_name", NOT_TRIED)
-@pytest.mark.parametrize("check", CHECKS, ids=str)
+@pytest.mark.parametrize("check", ADAPTER_CHECKS, ids=str)
 def test_an_adapter_of_ours_keeps_the_contract(
     check: AdapterCheck, platform_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -41,7 +41,7 @@ def test_an_adapter_of_ours_keeps_the_contract(
     else:
         make = PLATFORMS[platform_name]
     try:
-        run_check(check, make, tmp_path)
+        run_adapter_check(check, make, tmp_path)
     except NotOffered:
         assert check.name in NOT_TRIED[platform_name]
     else:

@@ -1,8 +1,14 @@
 """Who is answered: nobody by default, people by their id, and in groups only what is meant for the bot."""
 
+from typing import Any
+
+from holdfast.models.contract import Model, ModelRequest
 from holdfast.process import run
 from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
 from holdfast.testing.memory_platform import MemoryPlatform
+from holdfast.tools.contract import ToolContext
+from tests.agent.agent_fixtures import a_tool
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
 
 
@@ -109,5 +115,60 @@ def test_each_thread_has_its_own_conversation(db: SessionDB) -> None:
                 await platform.say(thread, "ada", "hello", mention=True)
             await until_status(host, lambda now: now.posts == {"sent": 2})
         assert len({room.session_id for room in db.chat_events.rooms(ACCOUNT)}) == 2
+
+    run(scenario())
+
+
+def test_a_group_without_a_role_has_no_tools_that_guests_may_not_have(db: SessionDB) -> None:
+    offered: list[set[str]] = []
+
+    def script(_: str) -> Model:
+        def answer(request: ModelRequest) -> str:
+            offered.append({each.name for each in request.tools})
+            return "ok"
+
+        return ScriptedModel([answer] * 9)
+
+    async def harmless(_: ToolContext, __: dict[str, Any]) -> str:
+        return "done"
+
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        direct, group = await platform.direct("ada"), await platform.group(["ada"])
+        tools = [a_tool("terminal", harmless)]
+        async with a_gateway(db, platform, script, tools=tools) as (_, host):
+            await platform.say(group, "ada", "hello", mention=True)
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+            await platform.say(direct, "ada", "hello")
+            await until_status(host, lambda now: now.posts == {"sent": 2})
+            db.chat_people.put(ACCOUNT, group.chat, "user")
+            await platform.say(group, "ada", "and now?", mention=True)
+            await until_status(host, lambda now: now.posts == {"sent": 3})
+
+    run(scenario())
+    assert [each & {"terminal"} for each in offered] == [set(), {"terminal"}, {"terminal"}]
+
+
+def test_the_owner_alone_is_the_owner_and_everybody_else_is_apart(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        db.chat_people.put(ACCOUNT, "person-ada", "owner")
+        let_in(db, "bob")
+        places = [await platform.direct("ada"), await platform.direct("bob"), await platform.group(["ada"])]
+        async with a_gateway(db, platform) as (_, host):
+            for place, person in zip(places, ("ada", "bob", "ada"), strict=True):
+                await platform.say(place, person, "hello", mention=True)
+            await until_status(host, lambda now: now.posts == {"sent": 3})
+            sessions = [room.session_id or "" for room in db.chat_events.rooms(ACCOUNT)]
+            scopes = [host.chats.scope_of(each) for each in sessions]
+            assert scopes == ["", f"{ACCOUNT}/person-bob", f"{ACCOUNT}/{places[2].chat}"]
+            # A role that is taken back takes the owner's conversation along.
+            db.chat_people.put(ACCOUNT, "person-ada", "user")
+            await platform.say(places[0], "ada", "/resume 1")
+            await platform.say(places[0], "ada", "what did I say?")
+            await until_status(host, lambda now: now.posts == {"sent": 5})
+            room = db.chat_events.rooms(ACCOUNT)[0]
+            assert host.chats.scope_of(room.session_id or "") == f"{ACCOUNT}/person-ada"
 
     run(scenario())

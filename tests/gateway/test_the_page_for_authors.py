@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.errors import InvalidInput
 from holdfast.gateway.platforms import GROUP, find_platform, make_adapter
-from holdfast.testing.adapter_suite import CHECKS
+from holdfast.testing.adapter_suite import ADAPTER_CHECKS
 from tests.gateway.test_adapter_plugin import run_suite
 
 FILES = ("corkboard.py", "corkboard_platform.py", "test_corkboard.py")
@@ -36,7 +36,7 @@ def test_the_examples_of_the_page_pass_the_suite(examples: Path) -> None:
     assert card is not None, printed
     not_kept = {each.check: each.outcome for each in card.marks if each.outcome != "yes"}
     assert not_kept == {"history": "not tried"}, printed
-    assert len(card.marks) == len(CHECKS)
+    assert len(card.marks) == len(ADAPTER_CHECKS)
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_the_test_file_of_the_page_passes(examples: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert f"{len(CHECKS) - 1} passed" in done.stdout, done.stdout + done.stderr
+    assert f"{len(ADAPTER_CHECKS) - 1} passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_files_are_named_and_the_adapter_is_made_as_its_entry_point_says(
@@ -74,4 +74,4 @@ def test_the_files_are_named_and_the_adapter_is_made_as_its_entry_point_says(
 def test_every_check_is_explained_on_the_page(page: str) -> None:
     rows = re.findall(r"^\| ([a-z, -]+) \|", page, re.MULTILINE)
     explained = [name for row in rows for name in row.split(", ")]
-    assert sorted(explained) == sorted(["check", *(each.name for each in CHECKS)])
+    assert sorted(explained) == sorted(["check", *(each.name for each in ADAPTER_CHECKS)])

@@ -11,23 +11,27 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from inspect import isawaitable
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError
 from holdfast.host import HostOptions, SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelRequest
-from holdfast.sessions import SessionDB
+from holdfast.sessions import Engine, SessionDB, Transaction
 from holdfast.testing import Call, ScriptedModel
+from holdfast.testing.faults import EngineProxy, name_of
 from holdfast.testing.providers import RecordingProvider
 from holdfast.tools.contract import ToolContext
 from tests.agent.agent_fixtures import a_tool, until
 from tests.host.host_fixtures import a_host
 from tests.sessions.store_fixtures import until as wait_for
+
+T = TypeVar("T")
 
 ANSWERS = 1_000
 
@@ -52,6 +56,18 @@ class FileProvider(RecordingProvider):
     def _append(self, name: str, lines: list[Any]) -> None:
         with (self._folder / name).open("a") as file:
             file.write("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+class KillingEngine(EngineProxy):
+    """The process dies by SIGKILL right after an operation of this name is committed."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine)
+        self._name = name
+
+    def done(self, work: Callable[[Transaction], T]) -> None:
+        if name_of(work) == self._name:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def answer(request: ModelRequest) -> Any:  # noqa: ANN401
@@ -81,7 +97,11 @@ async def ask_person(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 
 def build(url: str, folder: Path, options: Mapping[str, Any]) -> SessionHost:
-    db = SessionDB.open(url, lease_seconds=options.get("lease", 15.0), patience=options.get("patience", 30.0))
+    lease = options.get("lease", 15.0)
+    db = SessionDB.open(url, lease_seconds=lease, patience=options.get("patience", 30.0))
+    if options.get("kill_after"):
+        engine = KillingEngine(db._engine, options["kill_after"])  # noqa: SLF001 - a store is built on an engine
+        db = SessionDB.on(engine, lease_seconds=lease)
     memory = MemoryManager(db, drain_seconds=1.0)
     if options.get("memory"):
         memory.add_provider(FileProvider(folder, options.get("commit_gate", "")))
@@ -125,7 +145,8 @@ class Node:
                 self._follow(given["session_id"])
                 result: Any = None
             else:
-                result = await attrgetter(do)(self._host)(**given)
+                result = attrgetter(do)(self._host)(**given)
+                result = await result if isawaitable(result) else result
         except HoldfastError as problem:
             self.tell(answer=number, error=type(problem).__name__, said=str(problem))
         else:

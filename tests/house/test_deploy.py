@@ -69,7 +69,7 @@ def test_the_unit_runs_a_command_and_writes_nothing_but_its_own_folder(deploy: P
     assert command in app
     strict = {"ProtectSystem": "strict", "ProtectHome": "yes", "DynamicUser": "yes", "NoNewPrivileges": "yes"}
     assert {name: service[name] for name in strict} == strict
-    assert service["StateDirectory"] == "holdfast"
+    assert service["StateDirectory"] == "holdfast holdfast-scopes"
 
 
 def test_who_stops_it_waits_longer_than_the_exit_watchdog(deploy: Path) -> None:

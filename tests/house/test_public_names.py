@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+import holdfast.gateway
 import holdfast.testing
 from tests.house.test_repository import fenced_blocks
 
@@ -65,7 +66,7 @@ SIGNATURES = {
     "Host": "(settings=None, *, model=None, tools=(), memory=None, store=None, options=None, **how)",
     "Host.ask": "(self, session_id, text, options=…, *, key=None)",
     "Host.follow": "(self, session_id, *, after=None)",
-    "Host.send": "(self, session_id, text, mode='queue', *, key=None, create=True)",
+    "Host.send": "(self, session_id, text, mode='queue', *, key=None, create=True, scope=None)",
     "Host.interrupt": "(self, session_id, text='', *, key=None, turn_id=None)",
     "Host.approve": "(self, session_id, ask_id, decision)",
     "Host.answer": "(self, session_id, ask_id, text, *, key=None)",
@@ -161,7 +162,11 @@ def names_of_ours(code: str) -> Iterator[tuple[str, str]]:
 
 
 def test_the_documents_and_examples_use_no_name_that_is_not_promised(checkout: Path) -> None:
-    promised = {"holdfast": {"", *holdfast.__all__}, "holdfast.testing": {*holdfast.testing.__all__}}
+    promised = {
+        "holdfast": {"", *holdfast.__all__},
+        "holdfast.gateway": {*holdfast.gateway.__all__},
+        "holdfast.testing": {*holdfast.testing.__all__},
+    }
     used = [(where, *each) for where, code in programs(checkout) for each in names_of_ours(code)]
     assert len(used) > 20
     assert [each for each in used if each[2] not in promised.get(each[1], set())] == []

@@ -215,12 +215,13 @@ def test_a_conversation_is_run_by_one_holder_across_its_rotations(db: SessionDB)
     assert db.hold_session("s", "two") is not None
 
 
-def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scope", [None, "matrix/room"])
+def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path, scope: str | None) -> None:
     """However many conversations there are: no scan of them, and no sorting of more than the page."""
     path = tmp_path / "holdfast.db"
     SessionDB(path).close()
     reader = sqlite3.connect(path)
-    bound = {"source": None, "archived": 0, "pinned": None, "limit": 50, "offset": 0}
+    bound = {"source": None, "scope": scope, "archived": 0, "pinned": None, "limit": 50, "offset": 0}
     query = load_queries("sqlite", "sqlite3").list_sessions.sql
     plan = [row[3] for row in reader.execute(f"explain query plan {query}", bound)]
     reader.close()

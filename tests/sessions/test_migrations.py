@@ -6,10 +6,21 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import HoldfastError, SchemaTooNew
-from holdfast.core.states import ASK, DELIVERY, INBOX, STORED, TURN, StateMachine
+from holdfast.core.states import (
+    ASK,
+    DELIVERY,
+    INBOX,
+    RUN_DELIVERY,
+    SCHEDULE,
+    SCHEDULED_RUN,
+    STORED,
+    TURN,
+    StateMachine,
+)
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import MODES
 from holdfast.sessions.migrations import all_steps, parse_step, pending_steps
+from holdfast.sessions.schedules import NewSchedule
 from holdfast.sessions.sqlite.schema import split_statements
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import completed_turn, user
@@ -108,6 +119,12 @@ STATEMENTS = {
         update outbox set state = 'STATE', lease = case when 'STATE' = 'claimed' then 'l' end,
                           settled = case when 'STATE' in ('delivered', 'dropped') then 1 end
     """,
+    SCHEDULE.name: "update schedules set state = 'STATE'",
+    SCHEDULED_RUN.name: """
+        update schedule_runs set state = 'STATE', claimed_until = 1,
+                                 ended = case when 'STATE' in ('due', 'running') then null else 1 end
+    """,
+    RUN_DELIVERY.name: "update schedule_runs set state = 'done', ended = 1, delivery = 'STATE'",
 }
 
 
@@ -121,6 +138,7 @@ def test_the_schema_takes_every_state_of_the_table_and_no_other(db: SessionDB, m
     assert lease is not None
     db.asks.put("a", "t", {"kind": "QuestionAsked"}, lease=lease)
     db.turns.complete(turn.id, providers=["p"])
+    db.schedules.run_now(db.schedules.add(NewSchedule("look", "every hour", "UTC", room="lobby")).id)
     for state in machine.states:
         assert execute(db, setter.replace("STATE", state)) == 1, state
     for state in ("", "unknown", machine.start.upper(), f"{machine.start} "):

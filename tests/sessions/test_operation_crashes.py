@@ -25,6 +25,7 @@ from holdfast.sessions.conversation_operations import (
 from holdfast.sessions.forgettings import ForgettingTask
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import OPERATIONS
+from holdfast.sessions.schedules import NewSchedule, Schedule, ScheduledRun
 from holdfast.sessions.transcripts import create_session
 from holdfast.sessions.turn_operations import (
     TurnCompletion,
@@ -51,6 +52,7 @@ Ask = Callable[[SessionDB], object]
 TABLES = (
     *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
+    *("schedules", "schedule_runs"),
     *(
         "chat_rooms",
         "chat_cursors",
@@ -306,6 +308,79 @@ def forgetting_task(prepared: Prepared) -> ForgettingTask:
     return task
 
 
+def scheduled(prepared: Prepared, **how: Any) -> Schedule:  # noqa: ANN401
+    return prepared.db.schedules.add(NewSchedule("look", "every 2 hours", "UTC", "s", **how))
+
+
+def add_schedule(_: Prepared) -> Ask:
+    return lambda db: db.schedules.add(NewSchedule("look", "every weekday at 8", "Europe/Berlin", "s"))
+
+
+def pause_schedule(prepared: Prepared) -> Ask:
+    schedule = scheduled(prepared)
+    prepared.db.schedules.run_now(schedule.id)
+    return lambda db: db.schedules.pause(schedule.id)
+
+
+def resume_schedule(prepared: Prepared) -> Ask:
+    schedule = scheduled(prepared)
+    prepared.db.schedules.pause(schedule.id)
+    return lambda db: db.schedules.resume(schedule.id)
+
+
+def remove_schedule(prepared: Prepared) -> Ask:
+    schedule = scheduled(prepared)
+    prepared.db.schedules.run_now(schedule.id)
+    return lambda db: db.schedules.remove(schedule.id)
+
+
+def run_schedule(prepared: Prepared) -> Ask:
+    schedule = scheduled(prepared)
+    return lambda db: db.schedules.run_now(schedule.id)
+
+
+def plan_runs(prepared: Prepared) -> Ask:
+    schedule = scheduled(prepared)
+    assert schedule.next_due is not None
+    planned = schedule.times.plan(schedule.next_due, schedule.next_due, "once")
+    return lambda db: db.schedules.plan(schedule, planned)
+
+
+def claim_scheduled_run(prepared: Prepared) -> Ask:
+    prepared.db.schedules.run_now(scheduled(prepared).id)
+    return lambda db: db.schedules.claim(lease_seconds=10)
+
+
+def claimed_run(prepared: Prepared, **how: Any) -> ScheduledRun:  # noqa: ANN401
+    prepared.db.schedules.run_now(scheduled(prepared, **how).id)
+    claimed = prepared.db.schedules.claim(lease_seconds=10)
+    assert claimed is not None
+    return claimed[1]
+
+
+def mark_run_sent(prepared: Prepared) -> Ask:
+    run, inbox_id = claimed_run(prepared), prepared.waits()
+    return lambda db: db.schedules.mark_sent(run, inbox_id)
+
+
+def fail_run(prepared: Prepared) -> Ask:
+    run = claimed_run(prepared, room="lobby")
+    return lambda db: db.schedules.fail(run, "no such session")
+
+
+def settle_runs(prepared: Prepared) -> Ask:
+    run, inbox_id = claimed_run(prepared, room="lobby"), prepared.waits()
+    prepared.db.schedules.mark_sent(run, inbox_id)
+    prepared.db.inbox.withdraw(inbox_id)
+    return lambda db: db.schedules.settle()
+
+
+def settle_run_delivery(prepared: Prepared) -> Ask:
+    run = claimed_run(prepared, room="lobby")
+    prepared.db.schedules.fail(run, "no such session")
+    return lambda db: db.schedules.settle_delivery(run.id, "sent")
+
+
 def receive_chat(prepared: Prepared) -> Ask:
     lease = prepared.held(account_lease("a"))
     return lambda db: db.chat_events.receive("a", [chat_message("1")], {"": "7"}, lease=lease)
@@ -445,6 +520,17 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "defer_forgetting": defer_forgetting,
     "settle_forgetting": settle_forgetting,
     "retry_forgetting": retry_forgetting,
+    "add_schedule": add_schedule,
+    "pause_schedule": pause_schedule,
+    "resume_schedule": resume_schedule,
+    "remove_schedule": remove_schedule,
+    "run_schedule": run_schedule,
+    "plan_runs": plan_runs,
+    "claim_scheduled_run": claim_scheduled_run,
+    "mark_run_sent": mark_run_sent,
+    "fail_run": fail_run,
+    "settle_runs": settle_runs,
+    "settle_run_delivery": settle_run_delivery,
     "receive_chat_events": receive_chat,
     "join_chat_events": join_chat,
     "settle_chat_event": settle_chat,

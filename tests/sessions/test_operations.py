@@ -51,7 +51,7 @@ def begin(session_id: str, *said: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
         known = tx.queries.get_session(id=session_id) is not None
         if not known:
-            create_session_row(tx, session_id, "cli", None, None, None)
+            create_session_row(tx, SessionStart(session_id, "cli"), None, None)
         for text in said:
             insert_message(tx, session_id, None, encode(user(text)))
         if known:

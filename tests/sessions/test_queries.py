@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,9 @@ def test_every_query_has_its_text(engine: str, adapter: str) -> None:
     queries = {name: query for name, query in vars(load_queries(engine, adapter)).items() if callable(query)}
     assert len(queries) > 100
     assert all(query.sql and query.__name__ == name for name, query in queries.items())
+
+
+def test_no_query_has_a_percent_sign_which_the_driver_of_postgresql_reads_as_a_parameter() -> None:
+    folder = files("holdfast.sessions").joinpath("sql")
+    named = [each for part in ("shared", "postgres") for each in folder.joinpath(part).iterdir()]
+    assert [each.name for each in named if "%" in each.read_text(encoding="utf-8")] == []

@@ -45,6 +45,7 @@ class Calls:
     person: ScriptedPerson = field(default_factory=ScriptedPerson)
     events: list[Event] = field(default_factory=list)
     session_id: str = "s1"
+    scope: str = ""
 
     def context(self, person: Person | None = None) -> ToolContext:
         async def run(fn: Callable[..., T], *args: Any) -> T:  # noqa: ANN401 - any function's
@@ -58,6 +59,7 @@ class Calls:
             person=person or self.person,
             emit=self.events.append,
             off_loop=run,
+            scope=self.scope,
         )
 
     def sandbox(self, kind: str = "off", own: SandboxOptions = OWN_NOTHING, **more: object) -> CommandSandbox:

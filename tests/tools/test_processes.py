@@ -48,7 +48,7 @@ def test_a_process_goes_on_and_its_end_is_delivered(calls: Calls, desk: Desk) ->
         assert started.text == "started as p1"
         assert calls.person.asked[0].kind == "command"
         assert "p1: running: echo begun" in (await calls.call(desk.tools["list_processes"])).text
-        await until(lambda: desk.processes.get("p1").spool.size > 0)
+        await until(lambda: desk.processes.get("p1", "").spool.size > 0)
         assert "p1 running\nbegun\n" in (await calls.call(desk.tools["read_process"], id="p1")).text
         (calls.workspace / "gate").write_text("last words\n")
         await until(lambda: desk.delivered != [])

@@ -212,7 +212,7 @@ def test_background_processes_are_read_stopped_and_ended_with_their_agent(
         await until(lambda: delivered != [])
         assert "exit code 4" in delivered[0]
         assert "bad" in delivered[0]
-        await until(lambda: processes.get("p1").spool.size > 0)
+        await until(lambda: processes.get("p1", "").spool.size > 0)
         assert "up" in (await calls.call(tools["read_process"], id="p1")).text
         assert (await calls.call(tools["stop_process"], id="p1")).text.startswith("p1: ended by SIGTERM")
         assert carrying(tag) == []

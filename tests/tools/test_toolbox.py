@@ -19,8 +19,11 @@ OWN = {
     *("run_command", "start_process", "list_processes", "read_process", "stop_process"),
     *("read_file", "write_file", "edit_file", "list_folder", "find_files", "search_files"),
     *("read_output", "fetch_page", "search_sessions", "read_session"),
+    *("add_schedule", "list_schedules", "remove_schedule"),
     *("read_skill", "save_skill", "todo", "ask_user"),
 }
+
+OF_THE_STORE = {"search_sessions", "read_session", "add_schedule", "list_schedules", "remove_schedule"}
 
 
 async def nowhere(session_id: str, message: str) -> None:
@@ -62,7 +65,7 @@ def test_all_tools_are_there_each_with_a_schema_that_a_model_can_read(calls: Cal
 def test_without_a_store_past_conversations_are_not_offered(calls: Calls) -> None:
     async def main() -> None:
         box = await toolbox(ToolSettings(), around(calls))
-        assert names(box) == OWN - {"search_sessions", "read_session"}
+        assert names(box) == OWN - OF_THE_STORE
         await box.close()
         await box.close()
 

@@ -29,12 +29,13 @@ from holdfast.agent.recovery import (
 )
 from holdfast.agent.result_form import ResultForm
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
+from holdfast.agent.scope_policy import DAY_SECONDS, AgentScope
 from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import SummaryCompressor
 from holdfast.agent.system_text import combined
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
-from holdfast.agent.turn_context import TurnContextBuilder
+from holdfast.agent.turn_context import TurnContext, TurnContextBuilder
 from holdfast.agent.turn_lease import MEMORY, TurnLease
 from holdfast.agent.turn_store import TurnStore
 from holdfast.core.content import Checked, check_fits, is_large
@@ -78,7 +79,11 @@ class Agent:
         self._pools = self._options.pools or Pools()
         self._model = model
         self._session = CachedSession(
-            self._db, self._pools.store, session_id or new_id(), self._options.source
+            self._db,
+            self._pools.store,
+            session_id or new_id(),
+            source=self._options.source,
+            scope=self.scope.name,
         )
         self._turn_lease = TurnLease(self._db, self._pools.store, self._session)
         self._boundary = Boundary(self._db, memory)
@@ -86,7 +91,8 @@ class Agent:
             memory,
             self._pools.work,
             seconds=self._options.recall_seconds,
-            ephemeral=self._options.ephemeral,
+            ephemeral=self._options.ephemeral or not self.scope.policy.remembers,
+            scope=self.scope.name,
             tokens=self._options.recall_tokens,
         )
         self._store_retry = StoreRetry(self._options.store_seconds)
@@ -116,6 +122,11 @@ class Agent:
         """The session this agent is in; a compaction of its own moves it to the child."""
         running = self._running
         return running.store.session_id or self._session.id if running else self._session.id
+
+    @property
+    def scope(self) -> AgentScope:
+        """For whom it works."""
+        return self._options.scope
 
     @property
     def compressor(self) -> Compressor:
@@ -277,7 +288,7 @@ class Agent:
     async def _begin_again(self, emit: Emit, undecided: Collection[str] = ()) -> RunningTurn:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
-        context = await self._context_builder.build(self._session.transcript)
+        context = await self._within_budget(await self._context_builder.build(self._session.transcript))
         await store.resume()
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         calls = calls_to_run(self._session.transcript, streamed, undecided)
@@ -435,10 +446,18 @@ class Agent:
         return oldest
 
     async def _begin(self, first: Message | int, emit: Emit, form: ResultForm | None = None) -> RunningTurn:
-        context = await self._context_builder.build(self._session.transcript, form)
+        context = await self._within_budget(await self._context_builder.build(self._session.transcript, form))
         store = self._turn_store(new_id())
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
+
+    async def _within_budget(self, context: TurnContext) -> TurnContext:
+        """The context with what is left of the scope's tokens for one day."""
+        daily = self.scope.policy.daily_tokens
+        if daily is None:
+            return context
+        used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)
+        return replace(context, tokens_left=max(0, daily - used))
 
     def _turn_store(self, turn_id: str) -> TurnStore:
         return TurnStore(

@@ -51,7 +51,7 @@ class Boundary:
     def _hand_over(self, memory: MemoryManager, session: Session) -> None:
         # Through the generation that was read: a turn completed meanwhile is the next commit's.
         messages = self._db.sessions.uncommitted_messages(session.id, through=session.generation)
-        memory.on_session_end(messages, session_id=session.id)
+        memory.on_session_end(messages, session_id=session.id, scope=session.scope)
         self._handed_over[session.id] = session.generation
         # Under the lease: the process that has it next finds nothing of this left.
         self._db.sessions.mark_committed(session.id, session.generation)

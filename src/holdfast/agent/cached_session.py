@@ -9,7 +9,7 @@ from contextlib import suppress
 from holdfast.agent.running_turn import RunningTurn
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
-from holdfast.core.errors import LeaseLost, Refused, SessionExists
+from holdfast.core.errors import LeaseLost, Refused, SessionExists, WrongScope
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import ConversationState
@@ -21,10 +21,11 @@ UNREAD = -1
 class CachedSession:
     """The session that the agent is in, with the transcript as far as it is known."""
 
-    def __init__(self, db: SessionDB, pool: DaemonPool, session_id: str, source: str) -> None:
+    def __init__(self, db: SessionDB, pool: DaemonPool, session_id: str, *, source: str, scope: str) -> None:
         self._db = db
         self._pool = pool
         self._source = source
+        self._scope = scope
         self.id = session_id
         self.transcript = Transcript()
         self._known = UNREAD  # stored messages that the transcript holds
@@ -79,7 +80,7 @@ class CachedSession:
         """Create the session unless it is stored; on a thread."""
         if not self.is_read and self._db.get_session(self.id) is None:
             with suppress(SessionExists):
-                self._db.create_session(self.id, source=self._source)
+                self._db.create_session(self.id, source=self._source, scope=self._scope)
 
     def messages(self) -> list[Message]:
         """What is stored of it now; on a thread."""
@@ -87,6 +88,8 @@ class CachedSession:
 
     async def _reread(self, seen: ConversationState | None = None) -> int | None:
         look = await off_loop(self._pool, self._look) if seen is None else seen
+        if look.scope != self._scope:
+            raise WrongScope(self.id)
         if (look.live, look.messages) != (self.id, self._known):
             messages = await off_loop(self._pool, self._db.get_messages, look.live) if look.messages else []
             self.id, self._known = look.live, len(messages)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from holdfast.agent.result_form import ResultForm
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.agent.system_text_loader import SystemTextLoader
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
@@ -135,6 +136,8 @@ class AgentOptions:
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
     person_for: PersonFor = nobody
+    scope: AgentScope = field(default_factory=AgentScope)
+    """For whom it works. A session of another scope is refused (`WrongScope`)."""
     pools: Pools | None = None
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)

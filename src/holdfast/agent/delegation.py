@@ -151,7 +151,11 @@ class _Delegation:
             context.emit(DelegateFinished(**here, ok=outcome.ok))
             if self._offer.memory is not None:
                 self._offer.memory.on_delegation(
-                    task.task, outcome.text, session_id=context.session_id, child_session_id=child_id
+                    task.task,
+                    outcome.text,
+                    session_id=context.session_id,
+                    child_session_id=child_id,
+                    scope=context.scope,
                 )
             answer = fenced("answer", both_ends(outcome.text, room))
             state = "done" if outcome.ok else "not done"

@@ -97,7 +97,13 @@ class Review:
             person_for=review.unattended,
             pools=self._pools,
         )
-        self._memory = AgentMemory(memory, self._pools.work, seconds=options.recall_seconds, ephemeral=True)
+        self._memory = AgentMemory(
+            memory,
+            self._pools.work,
+            seconds=options.recall_seconds,
+            ephemeral=True,
+            scope=options.scope.name,
+        )
         self._turns = 0
         self._closed = False
         self._task: asyncio.Task[None] | None = None
@@ -172,7 +178,7 @@ class Review:
             off_loop(self._pools.store, SessionDB, MEMORY, clock=self._options.clock)
         )
         with db:
-            await off_loop(self._pools.store, _fill, db, session_id, messages)
+            await off_loop(self._pools.store, _fill, db, session_id, self._options.scope.name, messages)
             agent = Agent(self._model, db, session_id, tools=tools, options=self._options)
             try:
                 yield agent
@@ -180,6 +186,6 @@ class Review:
                 await agent.close()
 
 
-def _fill(db: SessionDB, session_id: str, messages: Sequence[Message]) -> None:
-    db.create_session(session_id, source=REVIEW)
+def _fill(db: SessionDB, session_id: str, scope: str, messages: Sequence[Message]) -> None:
+    db.create_session(session_id, source=REVIEW, scope=scope)
     db.sessions.append_messages(session_id, messages)

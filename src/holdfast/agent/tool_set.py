@@ -62,6 +62,7 @@ class ToolSet:
                 off_loop=partial(off_loop, self._pool),
                 own_files=self._options.own_files,
                 trusted_workspace=self._options.trusted_workspace,
+                scope=self._options.scope.name,
             )
 
         return ToolBatch(calls, self._tools, context, store.keep, emit, self._hooks)

@@ -16,7 +16,7 @@ from holdfast.agent.result_form import ResultForm
 from holdfast.agent.transcript import has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
-from holdfast.agent.turn_limits import explanation, limit_reached
+from holdfast.agent.turn_limits import NO_TOKENS, explanation, limit_reached
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import SECOND, TurnTimeline
 from holdfast.core.contract import Message, ToolCall
@@ -155,6 +155,9 @@ class Turn:
                 self._emit(MessageJoined(**self._store.ids, inbox_id=steer.id, text=text_of(joined)))
 
     def _limit_reached(self) -> str | None:
+        left, used = self._context.tokens_left, self.usage.input + self.usage.output
+        if left is not None and used >= left:
+            return NO_TOKENS
         seconds = self._context.clock.monotonic() - self._began
         return limit_reached(self._context.limits, self.steps, seconds, self.cost)
 

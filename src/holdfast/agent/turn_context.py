@@ -35,6 +35,8 @@ class TurnContext:
     clock: Clock
     form: ResultForm | None = None
     """The form that the answer must have; None: any text."""
+    tokens_left: int | None = None
+    """What was left of the scope's tokens for one day when the turn began; None: no limit."""
 
     @property
     def schemas(self) -> Sequence[ToolSchema]:
@@ -96,7 +98,9 @@ class TurnContextBuilder:
         if self._tools is None or self._tools_are_late:
             window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
             offered, self._tools_are_late = await self._memory.tools(window, taken)
-            self._tools = ToolSet([*self._own_tools, *offered], self._pools.work, self._options)
+            allows = self._options.scope.policy.allows
+            allowed = [tool for tool in (*self._own_tools, *offered) if allows(tool.name)]
+            self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 
     async def system(self) -> str:

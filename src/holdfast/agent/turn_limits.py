@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from holdfast.agent.contract import Limits
 from holdfast.core.contract import Message
 
+NO_TOKENS = "the tokens for one day are used up"
+
 
 def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None) -> str | None:
     """The limit that a turn has reached, in words; None while it may go on."""
@@ -20,8 +22,8 @@ def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None
 def explanation(limit: str, done: Sequence[str]) -> Message:
     """The last message of a turn that a limit ends."""
     listed = "\n".join(f"- {each}" for each in done) or "- nothing that used a tool"
+    later = "Ask me again later." if limit == NO_TOKENS else 'Say "go on" and I continue from here.'
     return {
         "role": "assistant",
-        "content": f"I stopped here: {limit}.\n\nDone so far in this turn:\n{listed}\n\n"
-        'Say "go on" and I continue from here.',
+        "content": f"I stopped here: {limit}.\n\nDone so far in this turn:\n{listed}\n\n{later}",
     }

@@ -15,6 +15,7 @@ app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for
 app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
 app.command("holdfast.gateway.command:gateway", name="gateway", help="Serve and set up chat platforms.")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
+app.command("holdfast.cli.schedule:schedule", name="schedule", help="Messages at certain times.")
 app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
 app.command("holdfast.cli.model:model", name="model", help="Show, list, choose and test the model.")
 app.command("holdfast.cli.config:config", name="config", help="Show and change the settings.")

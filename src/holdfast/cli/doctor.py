@@ -174,6 +174,7 @@ def _embedded(_: Settings) -> Iterator[Finding]:
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
+    from holdfast.memory.contract import KeepsScopes
     from holdfast.memory.provider_check import shut_down_provider
     from holdfast.wiring import load_providers_of
 
@@ -182,6 +183,9 @@ def _memory(settings: Settings) -> Iterator[Finding]:
         yield Finding("memory", "wrong", problem)
     for ready in loaded.ready:
         yield _provider(ready.gated)
+        if not isinstance(ready.gated.provider, KeepsScopes):
+            alone = "it can't keep people apart, so it is used in the owner's conversations alone"
+            yield Finding(f"memory {ready.gated.name}", "note", alone)
         if problem := shut_down_provider(ready.gated):
             yield Finding(f"memory {ready.gated.name}", "wrong", problem)
     if not loaded.ready and not loaded.left_out:

@@ -64,6 +64,8 @@ def listed_line(number: int, each: ListedConversation, width: int) -> str:
     """The line of one conversation in a list."""
     head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
     about = each.session.title or each.opening or "(nothing was said)"
+    if each.session.scope:
+        about = f"[{each.session.scope}] {about}"
     if each.pinned:
         about = f"[pinned] {about}"
     if width < len(head) + 16:

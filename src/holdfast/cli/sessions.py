@@ -41,6 +41,7 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
                 {
                     "id": each.session.id,
                     "title": each.session.title,
+                    "scope": each.session.scope,
                     "opening": each.opening,
                     "messages": each.messages,
                     "last_active": each.last_active,

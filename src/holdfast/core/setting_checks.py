@@ -27,6 +27,7 @@ OWN_PATHS = ("/api", "/v1")
 MIN_PREFIX_BITS = {4: 8, 6: 7}
 """The widest private networks, 10.0.0.0/8 and fc00::/7, in bits."""
 PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 CHAT_ACCOUNT = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[a-z][a-z0-9_-]{0,39}")
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -154,3 +155,10 @@ def store_url(text: str) -> str:
 def _is_name(text: str) -> bool:
     # A text of digits and dots was meant as an address.
     return bool(HOST_NAME.fullmatch(text)) and len(text) <= 254 and not re.fullmatch(r"[\d.]+", text)  # noqa: PLR2004
+
+
+def zone_name(name: str) -> str:
+    """The name of a time zone, as the database of time zones has it; empty for none."""
+    if name and not ZONE_NAME.fullmatch(name):
+        raise ValueError(f"must be the name of a time zone, such as Europe/Berlin, not {name!r}")
+    return name

@@ -32,6 +32,7 @@ from holdfast.core.setting_checks import (
     provider_name,
     split_list,
     store_url,
+    zone_name,
 )
 
 Provider = Literal[
@@ -357,6 +358,10 @@ class HostSettings(Slice):
     after_crash: Literal["", "resume", "close", "ask"] = Field(
         default="",
         description="what to do with a turn that a crash ended; empty: resume in a server, ask elsewhere",
+    )
+    time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
+        default="",
+        description="the time zone of schedules that name none, such as Europe/Berlin; empty: the machine's",
     )
     agents: int = Field(
         default=64, ge=1, le=100_000, description="how many agents stay in memory between their turns"

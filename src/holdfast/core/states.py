@@ -95,6 +95,41 @@ ASK = StateMachine(
     },
 )
 
+SCHEDULE = StateMachine(
+    name="schedule",
+    start="active",
+    transitions={
+        ("active", "pause"): "paused",
+        ("paused", "resume"): "active",
+        ("active", "remove"): "removed",
+        ("paused", "remove"): "removed",
+    },
+)
+
+SCHEDULED_RUN = StateMachine(
+    name="scheduled run",
+    start="due",
+    transitions={
+        ("due", "claim"): "running",
+        ("due", "skip"): "skipped",
+        ("running", "claim again after its claim ran out"): "running",
+        ("running", "complete"): "done",
+        ("running", "fail"): "failed",
+    },
+)
+"""From the moment it is due to the end of its turn, whether or not it is told to a chat."""
+
+RUN_DELIVERY = StateMachine(
+    name="delivery of a run",
+    start="none",
+    transitions={
+        ("none", "the run ends"): "due",
+        ("due", "send"): "sent",
+        ("due", "fail"): "failed",
+    },
+)
+"""From the end of a run to the message in the chat that its schedule names."""
+
 RUNNER = StateMachine(
     name="runner",
     start="idle",
@@ -149,7 +184,7 @@ and releases the lease if not; a call in that moment is not forgotten (called ag
 that another process holds; following shows what other processes do to readers here.
 """
 
-STORED = (TURN, INBOX, ASK, DELIVERY)
+STORED = (TURN, INBOX, ASK, DELIVERY, SCHEDULE, SCHEDULED_RUN, RUN_DELIVERY)
 """Those whose states are columns of the store."""
 
 MACHINES = (*STORED, RUNNER)

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Incoming
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatRoom
@@ -15,6 +16,7 @@ from holdfast.sessions.chat_people import PAIRING_SECONDS, Role
 
 CODE_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 CODE_LENGTH = 8
+GUESTS_ALONE = "Guests can talk with me in a direct chat, not in this group."
 NOT_ADDRESSED = "not addressed to the bot"
 
 
@@ -29,9 +31,15 @@ class Refusal:
 class AccessControl:
     """Decides about the events of one account."""
 
-    def __init__(self, ledger: ChatLedger, settings: GatewaySettings) -> None:
+    def __init__(self, ledger: ChatLedger, settings: GatewaySettings, policies: ChatPolicies) -> None:
         self._ledger = ledger
         self._settings = settings
+        self._policies = policies
+
+    async def load(self) -> None:
+        """Know everybody's role, for turns that go on after a restart."""
+        for each in await self._ledger.of_account(self._ledger.people.list):
+            self._policies.set_role(each.account, each.person, each.role)
 
     async def admit(self, event: Incoming, room: ChatRoom) -> Role | Refusal:
         """The role in which the sender talks, or why not."""
@@ -44,7 +52,20 @@ class AccessControl:
             return Refusal("the sender is blocked")
         if event.kind == "message" and not self._is_addressed(event, room):
             return Refusal(NOT_ADDRESSED)
+        group_role = await self._group_role(event)
+        if person.role == "guest" and group_role != "guest":
+            return Refusal("a guest in a group that is no guest", GUESTS_ALONE)
+        self._policies.set_role(self._ledger.account, event.sender.id, person.role)
         return person.role
+
+    async def _group_role(self, event: Incoming) -> Role:
+        """What the group may do; a direct chat is no group."""
+        if event.is_direct:
+            return "guest"
+        group = await self._ledger.of_account(self._ledger.people.get, event.place.chat)
+        role: Role = "guest" if group is None else group.role
+        self._policies.set_role(self._ledger.account, event.place.chat, role)
+        return role
 
     def _is_addressed(self, event: Incoming, room: ChatRoom) -> bool:
         if event.is_direct or event.is_mention or self._settings.groups == "always":

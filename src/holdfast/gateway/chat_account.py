@@ -14,7 +14,9 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, LeaseLost, StoreFailure
 from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
+from holdfast.gateway.access import AccessControl
 from holdfast.gateway.chat_commands import COMMANDS
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import (
     Adapter,
     Batch,
@@ -25,12 +27,13 @@ from holdfast.gateway.contract import (
     TakenElsewhere,
 )
 from holdfast.gateway.event_codec import to_received
-from holdfast.gateway.event_router import EventRouter
+from holdfast.gateway.event_router import EventRouter, RouterHelpers
 from holdfast.gateway.live_turns import LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
+from holdfast.gateway.schedule_reports import ScheduleReports
 from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
 
@@ -55,7 +58,13 @@ class ChatAccount:
     """Serves one account with a host. `run` ends only when the platform refuses the credentials."""
 
     def __init__(
-        self, name: str, adapter: Adapter, host: SessionHost, settings: GatewaySettings, clock: Clock
+        self,
+        name: str,
+        adapter: Adapter,
+        host: SessionHost,
+        settings: GatewaySettings,
+        clock: Clock,
+        policies: ChatPolicies,
     ) -> None:
         self.name = name
         self.health = AccountHealth()
@@ -65,6 +74,7 @@ class ChatAccount:
         self._host = host
         self._settings = settings
         self._clock = clock
+        self._policies = policies
         self._service: AccountService | None = None
 
     def note(self, event: Event) -> None:
@@ -104,7 +114,10 @@ class ChatAccount:
     async def _serve(self, ledger: ChatLedger) -> None:
         self._note("connecting", "")
         self.health.identity = await self._connect()
-        service = AccountService(self._adapter, self._host, ledger, self._settings, self._clock)
+        service = AccountService(
+            self._adapter, self._host, ledger, self._settings, self._clock, self._policies
+        )
+        await service.access.load()
         self._service = service
         with suppress(ChatPlatformError):
             await self._adapter.set_commands(COMMANDS)
@@ -181,14 +194,18 @@ class AccountService:
         ledger: ChatLedger,
         settings: GatewaySettings,
         clock: Clock,
+        policies: ChatPolicies,
     ) -> None:
         self._budget = RateBudget(adapter.traits, clock)
+        self.access = AccessControl(ledger, settings, policies)
         calls = PlatformCalls(adapter, self._budget)
         parts = PartDelivery(ledger, calls, clock)
         self._live = LiveTurns(ledger, calls, parts, clock, preview=settings.preview)
-        self.sender = PostSender(ledger, calls, parts, self._live.lock_of)
+        reports = ScheduleReports(host, ledger)
+        self.sender = PostSender(ledger, calls, parts, self._live.lock_of, reports.step)
         presses = Presses(host, ledger, adapter, clock)
-        self.router = EventRouter(host, ledger, settings, clock, presses, self.sender.wake)
+        helpers = RouterHelpers(self.access, presses, self.sender.wake)
+        self.router = EventRouter(host, ledger, settings, clock, helpers)
 
     def note(self, event: Event) -> None:
         """An event of the host: a turn began, grew, asked or ended."""

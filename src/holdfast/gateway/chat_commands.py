@@ -1,7 +1,7 @@
 """The commands of a chat (/new, /stop, …): each makes one call on the host and says what came of it."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -30,6 +30,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("deny", "refuse what I asked for"),
     Command("usage", "how much of the model's window this conversation uses"),
 )
+NAMES = frozenset(each.name for each in COMMANDS)
 FOR_GUESTS = ("help", "new", "stop", "status")
 NOTHING_SAID = "Nothing was said here yet."
 SHOWN = 10
@@ -40,9 +41,11 @@ def command_of(text: str) -> tuple[str, str] | None:
     word, _, argument = text.strip().partition(" ")
     # Telegram adds the bot's name in groups: /new@my_bot.
     name = word[1:].partition("@")[0].lower()
-    if not word.startswith("/") or not name.isalpha() or "\n" in text.strip():
+    if not name.isalpha() or "\n" in text.strip():
         return None
-    return name, argument.strip()
+    # Some clients keep words with a slash for themselves, so that "!new" is the same.
+    is_command = word.startswith("/") or (word.startswith("!") and name in NAMES)
+    return (name, argument.strip()) if is_command else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class ChatCommand:
     event: ChatEvent
     room: ChatRoom
     role: Role
+    scope: str
+    """For whom it is given."""
     name: str
     argument: str
 
@@ -139,7 +144,9 @@ class ChatCommands:
         return "The conversation is summarised; the whole of it stays on record."
 
     async def _resume(self, command: ChatCommand) -> str:
-        earlier = await self._ledger(self._ledger.events.conversations, command.room.id)
+        found = await self._ledger(self._ledger.events.conversations, command.room.id)
+        scopes = {each: await self._ledger(self._host.chats.scope_of, each) for each in found}
+        earlier = [each for each in found if scopes[each] == command.scope]
         if not earlier:
             return NOTHING_SAID
         if not command.argument:
@@ -181,8 +188,3 @@ def _session(room: ChatRoom) -> str:
     if room.session_id is None:
         raise InvalidInput(NOTHING_SAID)
     return room.session_id
-
-
-def names(commands: Sequence[Command] = COMMANDS) -> frozenset[str]:
-    """The names of the commands."""
-    return frozenset(each.name for each in commands)

@@ -44,13 +44,23 @@ def serve(*, workspace: Annotated[str, Parameter(name="--workspace")] = "") -> N
 async def _serve(settings: Settings) -> None:
     from holdfast.core.clock import SystemClock
     from holdfast.gateway.account_adapters import account_adapters
+    from holdfast.gateway.chat_scopes import ChatPolicies
     from holdfast.gateway.gateway import Gateway
     from holdfast.wiring.graceful_stop import open_host
 
     adapters = account_adapters(settings)
-    opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
+    policies = ChatPolicies()
+    opened = open_host(
+        settings,
+        source=SOURCE,
+        say=_say,
+        after_crash="resume",
+        model_required=False,
+        scope_policy=policies,
+    )
     async with opened as (host, leaving):
-        serving = Gateway(host, adapters, settings.gateway, SystemClock())
+        host.serve_schedules()
+        serving = Gateway(host, adapters, settings.gateway, SystemClock(), policies)
         async with serving.running() as running:
             for problem in host.overview.problems:
                 _say(f"! {problem}")

@@ -9,14 +9,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import HoldfastError, Retryable, SessionEnded, StoreFailure
+from holdfast.core.errors import HoldfastError, InvalidInput, Retryable, SessionEnded, StoreFailure
 from holdfast.core.ids import IdFactory
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import NOT_ADDRESSED, AccessControl, Refusal
 from holdfast.gateway.chat_commands import ChatCommand, ChatCommands, command_of
+from holdfast.gateway.chat_scopes import scope_of
 from holdfast.gateway.contract import Incoming
 from holdfast.gateway.event_codec import to_incoming
 from holdfast.gateway.presses import Presses
@@ -48,6 +49,16 @@ class RoutedEvent:
     room: ChatRoom
 
 
+@dataclass(frozen=True, slots=True)
+class RouterHelpers:
+    """What an event router asks beside the host and the ledger."""
+
+    access: AccessControl
+    presses: Presses
+    wake_sender: Callable[[], None]
+    """Has the sender look at once."""
+
+
 class EventRouter:
     """Routes the events of one account."""
 
@@ -57,17 +68,16 @@ class EventRouter:
         ledger: ChatLedger,
         settings: GatewaySettings,
         clock: Clock,
-        presses: Presses,
-        wake_sender: Callable[[], None],
+        helpers: RouterHelpers,
     ) -> None:
         self._host = host
         self._ledger = ledger
         self._settings = settings
         self._clock = clock
-        self._access = AccessControl(ledger, settings)
+        self._access = helpers.access
         self._commands = ChatCommands(host, ledger)
-        self._presses = presses
-        self._wake_sender = wake_sender
+        self._presses = helpers.presses
+        self._wake_sender = helpers.wake_sender
         self._new_id = IdFactory(clock)
         self._live: set[tuple[str, str]] = set()
         self._accepting = asyncio.Event()
@@ -144,16 +154,29 @@ class EventRouter:
         if isinstance(role, Refusal):
             await self._refuse(routed, role)
             return 0.0
+        scope = scope_of(self._ledger.account, incoming, role)
+        routed = replace(routed, room=await self._room_of(routed.room, scope))
         if incoming.kind == "press":
             return await self._presses.answer(routed.event, incoming, role)
+        if not incoming.text.strip() and not incoming.files:
+            raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
-            await self._command(ChatCommand(routed.event, routed.room, role, *command), incoming)
+            await self._command(ChatCommand(routed.event, routed.room, role, scope, *command), incoming)
             return 0.0
-        return await self._message(routed, later, role)
+        return await self._message(routed, later, role, scope)
+
+    async def _room_of(self, room: ChatRoom, scope: str) -> ChatRoom:
+        """The room, without its conversation when that is another's: a role may have changed."""
+        if room.session_id is None:
+            return room
+        held_for = await self._ledger(self._host.chats.scope_of, room.session_id)
+        return room if held_for in (None, scope) else replace(room, session_id=None)
 
     # messages
 
-    async def _message(self, routed: RoutedEvent, later: Sequence[ChatEvent], role: Role) -> float:
+    async def _message(
+        self, routed: RoutedEvent, later: Sequence[ChatEvent], role: Role, scope: str
+    ) -> float:
         burst, wait = self._burst(routed, later)
         if wait:
             return wait
@@ -170,10 +193,12 @@ class EventRouter:
             session_id = await self._begin(routed.room)
         text = user_text(parts, await self._context(routed))
         try:
-            accepted = await self._host.send(session_id, text, self._settings.busy, key=event.key)
+            accepted = await self._host.send(
+                session_id, text, self._settings.busy, key=event.key, scope=scope
+            )
         except SessionEnded:
             session_id = await self._begin(routed.room)
-            accepted = await self._host.send(session_id, text, key=event.key)
+            accepted = await self._host.send(session_id, text, key=event.key, scope=scope)
         await self._settle(routed, "accepted", session_id=session_id)
         logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
         return 0.0

@@ -9,6 +9,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.chat_account import ChatAccount
+from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Adapter
 from holdfast.host import SessionHost
 
@@ -19,10 +20,17 @@ class Gateway:
     """All accounts of this process."""
 
     def __init__(
-        self, host: SessionHost, adapters: Mapping[str, Adapter], settings: GatewaySettings, clock: Clock
+        self,
+        host: SessionHost,
+        adapters: Mapping[str, Adapter],
+        settings: GatewaySettings,
+        clock: Clock,
+        policies: ChatPolicies,
     ) -> None:
+        """`policies` are those that the host was made with (`scope_policy`)."""
         self.accounts = {
-            name: ChatAccount(name, adapter, host, settings, clock) for name, adapter in adapters.items()
+            name: ChatAccount(name, adapter, host, settings, clock, policies)
+            for name, adapter in adapters.items()
         }
         host.watch(self._note)
 

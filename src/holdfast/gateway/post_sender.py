@@ -6,7 +6,7 @@ often, is set aside for a person. `part_delivery.py` sends each message once.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
 
@@ -44,11 +44,13 @@ class PostSender:
         calls: PlatformCalls,
         parts: PartDelivery,
         lock_of: Callable[[ChatPost], asyncio.Lock],
+        report_runs: Callable[[], Awaitable[None]],
     ) -> None:
         self._ledger = ledger
         self._calls = calls
         self._parts = parts
         self._lock_of = lock_of
+        self._report_runs = report_runs
         self._woken = asyncio.Event()
         self._busy: dict[int, asyncio.Task[None]] = {}
 
@@ -61,6 +63,7 @@ class PostSender:
         try:
             while True:
                 self._woken.clear()
+                await self._report_runs()
                 await self._start_due()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):

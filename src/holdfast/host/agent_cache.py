@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.agent import Agent, Pools
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.host.contract import HostOptions
@@ -63,10 +64,13 @@ class AgentCache:
         kept = self._kept.get(root_id)
         return kept.agent if kept else None
 
-    def take(self, root_id: str, make: Callable[[], Agent]) -> Agent:
-        """The conversation's agent, made if there is none; in use until it is given back."""
+    def take(self, root_id: str, make: Callable[[], Agent], scope: AgentScope) -> Agent:
+        """The conversation's agent, made if there is none for this scope; in use until it is given back.
+
+        One that was made when the scope's policy was another is not used any more.
+        """
         kept = self._kept.get(root_id)
-        if kept is None:
+        if kept is None or kept.agent.scope != scope:
             kept = self._kept[root_id] = WarmAgent(make(), self._clock.monotonic(), in_use=True)
         kept.in_use = True
         return kept.agent

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from holdfast.core.messages import text_of
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import is_provably_gone
 from holdfast.sessions import SessionDB
@@ -46,6 +47,17 @@ class Chats:
         self._call = call
         self._holder = holder
         self.events, self.posts, self.people = db.chat_events, db.chat_posts, db.chat_people
+        self.schedules = db.schedules
+
+    def answer_of(self, turn_id: str) -> str:
+        """What a turn answered, as it is on record. Blocking."""
+        said = [text_of(each) for each in self._db.turns.messages(turn_id) if each["role"] == "assistant"]
+        return said[-1] if said else ""
+
+    def scope_of(self, session_id: str) -> str | None:
+        """For whom a conversation is held; None when it has yet to begin. Blocking."""
+        session = self._db.get_session(session_id)
+        return None if session is None else session.scope
 
     async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a method of `events`, `posts` or `people` off the loop."""

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, get_args
 from holdfast.agent import Agent, Pools
 from holdfast.agent.context_use import ContextPart
 from holdfast.agent.review import Review
+from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, PolicyFor, ScopePolicy
 from holdfast.core.clock import SystemClock
 from holdfast.core.content import Checked
 from holdfast.core.contract import Clock, Message
@@ -20,6 +21,7 @@ from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import OWNER
 from holdfast.tools.open_questions import OpenQuestions
 from holdfast.tools.sandbox_choice import SandboxState
 
@@ -101,6 +103,11 @@ async def no_sandbox() -> SandboxState:
     return SandboxState("off", "none: no tool here runs commands")
 
 
+def default_policy(scope: str) -> ScopePolicy:
+    """Everything for the owner, and for everybody else what a guest may do."""
+    return EVERYTHING if scope == OWNER else GUEST
+
+
 @dataclass(frozen=True, slots=True)
 class HostParts:
     """The concrete objects, built in `wiring/settings_host.py`."""
@@ -108,11 +115,14 @@ class HostParts:
     db: SessionDB
     memory: MemoryManager
     lifecycle: SessionLifecycle
-    make_agent: Callable[[str, OpenQuestions], Agent]
+    make_agent: Callable[[str, OpenQuestions, AgentScope], Agent]
+    """Makes the agent of a session, with the questions it may ask, for the scope of the session."""
     pools: Pools
     options: HostOptions = HostOptions()
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
+    scope_policy: PolicyFor = default_policy
+    """What an agent may do for a scope; asked before each turn."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
@@ -135,6 +145,10 @@ class HostParts:
     """False: the store was given by a program, which goes on using it."""
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
+
+    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> Agent:
+        """The agent of a session of this scope, with what the policy lets it do now."""
+        return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +187,8 @@ class Beginning:
     """The session left behind, which reaches a boundary, as with `SessionHost.new_session`."""
     key: str | None = None
     """Used before, it begins nothing: the answer names the session that was begun with it."""
+    scope: str = OWNER
+    """Whose conversation it is."""
 
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]

@@ -14,6 +14,7 @@ from functools import partial
 
 from holdfast.agent import Agent
 from holdfast.agent.contract import INTERRUPTED
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -38,7 +39,7 @@ from holdfast.host.session_commands import SessionCommand
 from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_watcher import StoreWatcher, WatchedTurn
 from holdfast.host.turn_publisher import TurnPublisher
-from holdfast.sessions.contract import ConversationState, InboxMessage
+from holdfast.sessions.contract import OWNER, ConversationState, InboxMessage
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.open_questions import OpenQuestions
 
@@ -73,6 +74,8 @@ class Conversation:
         watcher: StoreWatcher,
     ) -> None:
         self.root_id = root_id
+        self.scope = OWNER
+        """Whose conversation it is; set when it is opened. An agent of another scope can't run it."""
         self.state = RUNNER.start
         """What the runner does: a state of the table `RUNNER`."""
         self._asks = AskRecord(parts.db, parts.pools.store)
@@ -378,13 +381,8 @@ class Conversation:
                 # Readers see what another process stored before they see what this one does.
                 await self._remote_turns.look(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
-            agent = self._agents.take(
-                self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions)
-            )
-            agent.lease = self._asks.lease = lease
-            self._running = agent
-            self._parts.lifecycle.register_agent(agent.session_id, agent)
-            end = await self._until_idle(agent, look)
+            self._asks.lease = lease
+            end = await self._until_idle(lease, look)
         finally:
             self._last_token = lease.token
             self._running = self._asks.lease = None
@@ -392,8 +390,21 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    async def _until_idle(self, agent: Agent, look: ConversationState | None) -> ConversationState | None:
+    def _agent(self, lease: HeldLease) -> Agent:
+        """The agent that works here now; another one when what it may do for this scope has changed."""
+        scope = AgentScope(self.scope, self._parts.scope_policy(self.scope))
+        agent = self._agents.take(
+            self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
+        )
+        if self._running is not agent:
+            agent.lease = lease
+            self._running = agent
+            self._parts.lifecycle.register_agent(agent.session_id, agent)
+        return agent
+
+    async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""
+        agent = self._agent(lease)
         while self.state not in ENDING:
             if await self._work.run_before_messages(agent):
                 look = None  # it may stand otherwise now
@@ -403,6 +414,7 @@ class Conversation:
                     return look
             else:
                 self._update_from(look)
+                agent = self._agent(lease)
                 await self._work.run_turn(agent, look)
                 look = None
         return None

@@ -9,7 +9,13 @@ from types import MappingProxyType
 from weakref import WeakValueDictionary
 
 from holdfast.agent import Agent
-from holdfast.core.errors import HoldfastError, SessionElsewhere, SessionExists, TurnAlreadyRunning
+from holdfast.core.errors import (
+    HoldfastError,
+    SessionElsewhere,
+    SessionExists,
+    TurnAlreadyRunning,
+    WrongScope,
+)
 from holdfast.host.agent_cache import AgentCache
 from holdfast.host.contract import ConversationStatus, HostParts
 from holdfast.host.conversation import Conversation
@@ -20,6 +26,7 @@ from holdfast.host.store_calls import StoreCalls
 from holdfast.host.store_watcher import StoreWatcher
 from holdfast.process import holder_name, off_loop
 from holdfast.sessions import StoredStatus
+from holdfast.sessions.contract import OWNER
 
 logger = logging.getLogger(__name__)
 
@@ -54,24 +61,28 @@ class Conversations:
         """By their roots, to be looked at."""
         return MappingProxyType(self._opened)
 
-    async def open(self, session_id: str, *, create: bool = False) -> Conversation:
-        """The conversation a session belongs to."""
-        root_id, live, last = await self._call(self._place, session_id, create)
+    async def open(self, session_id: str, *, create: bool = False, scope: str | None = None) -> Conversation:
+        """The conversation a session belongs to; with a scope, `WrongScope` when it is another's."""
+        root_id, live, last, found_scope = await self._call(self._place, session_id, create, scope or OWNER)
         self._call.require_open()
+        if scope is not None and found_scope != scope:
+            raise WrongScope(session_id)
         if (found := self._find(root_id)) is not None:
             return found
-        opened = self._add(root_id, live)
+        opened = self._add(root_id, live, found_scope)
         if not self._parts.options.recovers:
             # Messages that waited before anybody spoke here were left behind by an earlier process.
             opened.park(last)
         return opened
 
-    async def opened_or_open(self, session_id: str, *, create: bool = False) -> Conversation:
+    async def opened_or_open(
+        self, session_id: str, *, create: bool = False, scope: str | None = None
+    ) -> Conversation:
         """The same, but one that is open here is not looked up: a write to it fails if it is gone."""
         found = self._find(session_id)
-        if found is not None and not self._call.closed:
+        if found is not None and not self._call.closed and scope in (None, found.scope):
             return found
-        return await self.open(session_id, create=create)
+        return await self.open(session_id, create=create, scope=scope)
 
     async def readable(self, session_id: str) -> Conversation:
         """The same, and not looked up either while it runs here or is about to: then it is there."""
@@ -98,10 +109,10 @@ class Conversations:
         for changed in self._awaited:
             changed.set()
 
-    def begun(self, session_id: str) -> Conversation:
+    def begun(self, session_id: str, scope: str) -> Conversation:
         """A session has just been made here: it is its own conversation."""
         self._call.require_open()
-        return self._find(session_id) or self._add(session_id, session_id)
+        return self._find(session_id) or self._add(session_id, session_id, scope)
 
     def _find(self, root_id: str) -> Conversation | None:
         """The conversation, if it is open here; it is kept from now on."""
@@ -110,10 +121,11 @@ class Conversations:
             self._kept[root_id] = found
         return found
 
-    def _add(self, root_id: str, live: str) -> Conversation:
+    def _add(self, root_id: str, live: str, scope: str) -> Conversation:
         opened = self._opened[root_id] = self._kept[root_id] = Conversation(
             root_id, self._parts, self.agents, self.holder, self.changes, self._watcher
         )
+        opened.scope = scope
         opened.stream.session_id = live
         self.wake_waiting()
         if len(self._kept) >= self._crowded_at:
@@ -127,14 +139,15 @@ class Conversations:
             self._let_go(conversation.root_id)
             self.agents.drop(conversation.root_id)
 
-    def _place(self, session_id: str, create: bool) -> tuple[str, str, int]:
-        """Its conversation's first session, the one it goes on in, and the last message that waits there."""
+    def _place(self, session_id: str, create: bool, scope: str) -> tuple[str, str, int, str]:
+        """Its conversation's first session, the one it goes on in, the last message there, and its scope."""
         if create and self._db.get_session(session_id) is None:
             with suppress(SessionExists):
-                self._db.create_session(session_id, source=self._parts.options.source)
-        lineage = self._db.sessions.lineage(session_id)
-        waiting = self._db.inbox.waiting(lineage[-1])
-        return lineage[0], lineage[-1], waiting[-1].id if waiting else 0
+                self._db.create_session(session_id, source=self._parts.options.source, scope=scope)
+        lineage = self._db.sessions.conversation(session_id)
+        live = lineage[-1]
+        waiting = self._db.inbox.waiting(live.id)
+        return lineage[0].id, live.id, waiting[-1].id if waiting else 0, live.scope
 
     async def idle(self, session_id: str) -> Conversation:
         """The conversation, while no turn of it runs anywhere."""
@@ -174,8 +187,8 @@ class Conversations:
 
     def agent_of(self, conversation: Conversation) -> Agent:
         """The agent that is warm, or a fresh one that nobody keeps."""
-        return self.agents.get(conversation.root_id) or self._parts.make_agent(
-            conversation.session_id, conversation.questions
+        return self.agents.get(conversation.root_id) or self._parts.agent_for(
+            conversation.session_id, conversation.questions, conversation.scope
         )
 
     async def commit(self, conversation: Conversation) -> None:

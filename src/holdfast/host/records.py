@@ -33,15 +33,17 @@ class Records:
         self,
         *,
         source: str | None = None,
+        scope: str | None = None,
         archived: bool | None = False,
         pinned: bool | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """The conversations, the one last active first; `archived` and `pinned` None: any."""
+        """The conversations, the one last active first; None: any source, scope, and so on."""
         return await self._call(
             self._db.conversations.list,
             source=source,
+            scope=scope,
             archived=archived,
             pinned=pinned,
             limit=limit,

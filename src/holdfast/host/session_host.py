@@ -34,8 +34,9 @@ from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.runner_store import begin
+from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import shut_down
-from holdfast.host.store_calls import StoreCalls
+from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.user_message import checked_history, user_message
@@ -43,7 +44,7 @@ from holdfast.models.contract import ModelTraits
 from holdfast.process import BackgroundTasks, ShutdownBudget
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
-from holdfast.sessions.contract import Mode, SessionStart
+from holdfast.sessions.contract import OWNER, Mode, SessionStart
 from holdfast.sessions.conversation_operations import send_message
 from holdfast.sessions.leases import session_lease
 from holdfast.sessions.transcripts import create_session
@@ -167,20 +168,28 @@ class SessionHost:
         *,
         key: str | None = None,
         create: bool = True,
+        scope: str | None = None,
     ) -> Accepted:
         """Store a message, then let it wait, steer the running turn or interrupt it.
 
         Once this returns the message is not lost. A `key` makes the call idempotent. A session that is not
-        there begins with this message or, without `create`, is refused (`SessionNotFound`).
+        there begins with this message or, without `create`, is refused (`SessionNotFound`). With a `scope`
+        it begins there, and a session of another one is refused (`WrongScope`); without, any is taken.
         """
         message = await user_message(text, self.model, self._call)
         # A message that is stored here runs here, even if its sender leaves in the meantime.
-        return await finish_despite_cancel(self._send(session_id, message, mode, key, create))
+        return await finish_despite_cancel(self._send(session_id, message, mode, key, create, scope))
 
     async def _send(
-        self, session_id: str, message: Checked, mode: Mode, key: str | None, create: bool
+        self,
+        session_id: str,
+        message: Checked,
+        mode: Mode,
+        key: str | None,
+        create: bool,
+        scope: str | None,
     ) -> Accepted:
-        conversation = await self._conversations.opened_or_open(session_id, create=create)
+        conversation = await self._conversations.opened_or_open(session_id, create=create, scope=scope)
         # Taken down before it is stored: what runs later may be this very message's turn.
         running = conversation.running_turn
         try:
@@ -188,7 +197,7 @@ class SessionHost:
         except SessionNotFound:
             # Deleted through another process.
             self._conversations.forget(conversation)
-            conversation = await self._conversations.open(session_id, create=create)
+            conversation = await self._conversations.open(session_id, create=create, scope=scope)
             running = None
             stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
         return accepted(conversation, stored, running)
@@ -209,12 +218,12 @@ class SessionHost:
     async def _begin(
         self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
-        session = SessionStart(session_id, how.source or self.source, how.title)
+        session = SessionStart(session_id, how.source or self.source, how.title, how.scope)
         stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
-            conversation = self._conversations.begun(session_id)
+            conversation = self._conversations.begun(session_id, how.scope)
             if held[0] is not None:
                 conversation.held(held)
             self._notify(session_id)
@@ -252,6 +261,15 @@ class SessionHost:
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
         self._conversations.changes.observe(watcher)
+
+    def serve_schedules(self) -> None:
+        """Run the schedules of the store here from now on, until the host closes: for servers."""
+        look = LOOK_POLLS * self._parts.options.poll_seconds
+        runner = ScheduleRunner(
+            self._db, self._call, self.send, self._conversations.holder, look_seconds=look
+        )
+        self.watch(runner.on_event)
+        self._background.spawn(runner.run())
 
     async def interrupt(
         self, session_id: str, text: str = "", *, key: str | None = None, turn_id: str | None = None
@@ -300,6 +318,7 @@ class SessionHost:
         session_id: str | None = None,
         title: str | None = None,
         key: str | None = None,
+        scope: str = OWNER,
     ) -> str:
         """Begin a session. The one before it reaches a boundary: its memory is committed, in background.
 
@@ -308,10 +327,11 @@ class SessionHost:
         before = await self._conversations.open(prev_session_id) if prev_session_id else None
         made_id, made = await self.records.made_by("new_session", "", key)
         if made is not None:
+            await self._call(require_scope_of, self._db, made, scope)
             return made
         fresh = session_id or made_id
-        await self._call.run(create_session, fresh, source=self.source, title=title)
-        self._conversations.begun(fresh)
+        await self._call.run(create_session, fresh, source=self.source, title=title, scope=scope)
+        self._conversations.begun(fresh, scope)
         self._notify(fresh)
         if before is not None:
             self._background.spawn(self._conversations.commit(before))
@@ -331,7 +351,7 @@ class SessionHost:
 
         await conversation.run_command(end)
         self._notify(conversation.root_id)
-        fresh = await self.new_session(session_id=fresh_id)
+        fresh = await self.new_session(session_id=fresh_id, scope=conversation.scope)
         self._background.spawn(self._conversations.part_with(conversation))
         return fresh
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from holdfast.core.errors import HostClosed, OtherLoop
+from holdfast.core.errors import HostClosed, OtherLoop, WrongScope
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Operation
+from holdfast.sessions.contract import OWNER, Operation
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -37,3 +37,9 @@ class StoreCalls:
         """For a named operation: `SessionDB.run`."""
         self.require_open()
         return await self._db.run(self._pool, operation, *args, **kwargs)
+
+
+def require_scope_of(db: SessionDB, session_id: str, scope: str) -> None:
+    """Raises `WrongScope` when the session is of another scope; blocks on the store."""
+    if db.sessions.scopes([session_id]).get(session_id, OWNER) != scope:
+        raise WrongScope(session_id)

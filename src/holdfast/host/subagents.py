@@ -18,7 +18,9 @@ logger = logging.getLogger(__name__)
 async def close_subagent(parts: HostParts, session_id: str) -> None:
     """End a subagent's turn on record; somebody else may have done it meanwhile."""
     try:
-        await parts.make_agent(session_id, OpenQuestions()).drop()
+        session = await off_loop(parts.pools.store, parts.db.get_session, session_id)
+        if session is not None:
+            await parts.agent_for(session_id, OpenQuestions(), session.scope).drop()
     except Refused:
         logger.debug("host.subagent_closed", extra={"session": session_id}, exc_info=True)
 

@@ -44,7 +44,7 @@ from holdfast.core.events import (
 )
 from holdfast.host.contract import Accepted, Beginning, Numbered
 from holdfast.models.contract import Usage
-from holdfast.sessions.contract import Mode
+from holdfast.sessions.contract import OWNER, Mode
 from holdfast.tools.open_questions import NOBODY
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class AskOptions:
     """What was said elsewhere before the message. Only a session that begins now takes it."""
     source: str | None = None
     """Recorded with a session that begins now; None: the host's own."""
+    scope: str | None = None
+    """Whose conversation it is: a session begins there, and one of another scope is refused (`WrongScope`).
+
+    None: any session is taken, and one that begins is the owner's.
+    """
     new: bool = False
     """The session's id was just made, so no session of that name is looked for."""
     when_asked: Literal["wait", "refuse", "refuse-here"] = "refuse"
@@ -326,13 +331,14 @@ async def _send(
     if following is None:
         # Another request may begin the session of this name first.
         with suppress(SessionExists):
-            how = Beginning(options.history, options.source, key=options.key)
+            how = Beginning(options.history, options.source, key=options.key, scope=options.scope or OWNER)
             accepted, following = await host.begin(session_id, text, how)
             if accepted.session_id != session_id:
                 following = await host.event_batches(accepted.session_id)
             return accepted, following
         following = await host.event_batches(session_id, from_now=from_now)
-    return await host.send(session_id, text, options.mode, key=options.key), following
+    accepted = await host.send(session_id, text, options.mode, key=options.key, scope=options.scope)
+    return accepted, following
 
 
 def turn_error(event: TurnFailed) -> TurnError:

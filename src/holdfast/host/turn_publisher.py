@@ -168,5 +168,5 @@ class TurnPublisher:
     def _completed(self, event: TurnCompleted, agent: Agent) -> None:
         """A completed turn is to be marked, and may start a review, for which nobody waits."""
         self._unmarked.append((event.session_id, agent))
-        if self._review is not None and self._review.turn_completed():
+        if self._review is not None and agent.scope.is_owner and self._review.turn_completed():
             self._review.start(agent.messages)

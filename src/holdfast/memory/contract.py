@@ -161,6 +161,23 @@ class ConcurrentRecall(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsScopes(Protocol):
+    """A provider that keeps scopes apart: what it learns in one is never found in another.
+
+    A scope is a name for whose conversation it is: "" for the owner of this installation, any other for a
+    person or a room. A provider without this method is used for the owner's conversations alone.
+    """
+
+    def for_scope(self, scope: str) -> "MemoryProvider":
+        """The provider for one scope that is not the owner's: it stores and finds what belongs to it alone.
+
+        Called after `initialize`, for every single call, on any of the provider's threads. So it is cheap:
+        it shares what this provider has opened, and nothing of it is initialised or shut down by itself.
+        """
+        ...
+
+
 class MemoryCommitter(Protocol):
     """The part of an agent that the lifecycle uses.
 
@@ -180,7 +197,8 @@ class MemoryProvider(ABC):
     batches, in order within a session, each with its stable key; raising means that none of the batch
     counts as delivered, and all of it comes again. With `begin_prefetch` (`ConcurrentRecall`) it answers
     several recalls at once, and can say how an answer is limited. With `forget_selected` (`forgetting.py`) it
-    can delete turns or whole conversations; without it, a person is told that it can't.
+    can delete turns or whole conversations; without it, a person is told that it can't. With `for_scope`
+    (`KeepsScopes`) it also serves people other than the owner, each with a memory of their own.
     """
 
     @property

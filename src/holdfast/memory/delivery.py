@@ -6,6 +6,9 @@ The turns are read from the store when they are delivered, so the outbox holds n
 import inspect
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from holdfast.core.errors import LeaseLost, TurnNotFound
 from holdfast.core.messages import text_of
@@ -22,38 +25,45 @@ class TurnDelivery:
     def __init__(self, gated: GatedProvider, store: SessionDB) -> None:
         provider = gated.provider
         self._gate = gated.gate
-        self._provider = provider
+        self._gated = gated
         self._journal = store.turns
         self._outbox = store.outbox
-        self._sync_turns = getattr(provider, "sync_turns", None)
+        self._takes_batches = getattr(provider, "sync_turns", None) is not None
         self._takes_messages = accepts_argument(provider.sync_turn, "messages")
 
     @property
     def takes_batches(self) -> bool:
-        return self._sync_turns is not None
+        return self._takes_batches
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
         """Deliver in order; yields each group of deliveries as soon as the provider has accepted it."""
-        if self._sync_turns is not None:
+        if self._takes_batches:
             turns = [self.turn(delivery) for delivery in deliveries]
-            self._gate.run("sync_turns", WRITE_SECONDS, partial(self._sync_turns, turns))
-            yield deliveries
+            place = 0
+            for scope, group in groupby(turns, key=itemgetter(0)):
+                if place and not self._outbox.is_held(deliveries[place]):
+                    raise LeaseLost(f"delivery {deliveries[place].id}", str(deliveries[place].lease))
+                batch = [turn for _, turn in group]
+                self._gate.run("sync_turns", WRITE_SECONDS, partial(self._sync_turns, scope, batch))
+                yield deliveries[place : place + len(batch)]
+                place += len(batch)
             return
         for delivery in deliveries:
             # During the delivery before it, another process may have delivered this one.
             if delivery is not deliveries[0] and not self._outbox.is_held(delivery):
                 raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease))
-            turn = self.turn(delivery)
-            self._gate.run("sync_turn", WRITE_SECONDS, partial(self._sync_turn, turn))
+            scope, turn = self.turn(delivery)
+            self._gate.run("sync_turn", WRITE_SECONDS, partial(self._sync_turn, scope, turn))
             yield [delivery]
 
-    def turn(self, delivery: Delivery) -> CompletedTurn:
-        """The turn of a delivery; `LeaseLost` when its conversation was deleted, and the delivery with it."""
+    def turn(self, delivery: Delivery) -> tuple[str, CompletedTurn]:
+        """The turn of a delivery and its scope; `LeaseLost` when its conversation was deleted, and it too."""
         try:
-            own, handed, ended = self._journal.for_providers(delivery.turn_id)
+            stored = self._journal.for_providers(delivery.turn_id)
         except TurnNotFound as gone:
             raise LeaseLost(f"delivery {delivery.id}", str(delivery.lease)) from gone
-        return CompletedTurn(
+        own = stored.own
+        return stored.scope, CompletedTurn(
             key=turn_key(delivery.session_id, delivery.turn_id, delivery.provider),
             session_id=delivery.session_id,
             turn_id=delivery.turn_id,
@@ -61,13 +71,17 @@ class TurnDelivery:
             assistant_content=next(
                 (text_of(each) for each in reversed(own) if each["role"] == "assistant"), ""
             ),
-            messages=handed,
-            completed=ended / SECOND,
+            messages=stored.handed,
+            completed=stored.ended / SECOND,
         )
 
-    def _sync_turn(self, turn: CompletedTurn) -> None:
+    def _sync_turns(self, scope: str, turns: Sequence[CompletedTurn]) -> None:
+        provider: Any = self._gated.of(scope)
+        provider.sync_turns(turns)
+
+    def _sync_turn(self, scope: str, turn: CompletedTurn) -> None:
         extra = {"messages": list(turn.messages)} if self._takes_messages else {}
-        self._provider.sync_turn(
+        self._gated.of(scope).sync_turn(
             turn.user_content, turn.assistant_content, session_id=turn.session_id, **extra
         )
 

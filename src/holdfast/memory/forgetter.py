@@ -36,6 +36,7 @@ class Forgetter:
         request = {
             "sessions": forgettings.whole_sessions(selection.turns),
             "memory_ids": selection.memory_ids(),
+            "scopes": self._store.sessions.scopes({session_id for session_id, _ in selection.turns}),
             "period": None if selection.period is None else list(selection.period),
         }
         number = forgettings.accept(

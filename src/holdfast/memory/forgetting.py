@@ -4,11 +4,12 @@ A person's selection is resolved into turns and ids of memories (`forget_selecti
 out on the provider's write lane (`forgetting_task.py`). Nothing here holds the words of a memory.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.memory.contract import MemoryItem
+from holdfast.sessions.contract import OWNER
 from holdfast.sessions.forgettings import TurnRef
 
 
@@ -29,6 +30,18 @@ class ForgetRequest:
 
     In seconds since the epoch.
     """
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    """The scope of each session among `turns` that is not the owner's."""
+
+    def by_scope(self) -> "dict[str, ForgetRequest]":
+        """The same in parts, one for each scope; single memories and the period are in the owner's."""
+        parts = {OWNER: replace(self, turns=(), sessions=(), scopes={})}
+        for scope in dict.fromkeys((OWNER, *self.scopes.values())):
+            mine = [each for each in self.turns if self.scopes.get(each[0], OWNER) == scope]
+            whole = [each for each in self.sessions if self.scopes.get(each, OWNER) == scope]
+            empty = parts.get(scope, ForgetRequest(self.key))
+            parts[scope] = replace(empty, turns=tuple(mine), sessions=tuple(whole))
+        return parts
 
     def turn_keys(self, provider: str) -> list[str]:
         """The keys under which the turns were delivered to a provider."""
@@ -49,6 +62,7 @@ class ForgetRequest:
             tuple(stored.get("sessions", ())),
             tuple(stored.get("memory_ids", {}).get(provider, ())),
             None if period is None else (float(period[0]), float(period[1])),
+            stored.get("scopes", {}),
         )
 
 

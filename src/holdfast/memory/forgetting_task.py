@@ -75,7 +75,7 @@ class ForgettingTasks:
         request = ForgetRequest.of(task.key, task.request, name)
         try:
             report = self._gated.gate.run(
-                "forget_selected", WRITE_SECONDS, lambda: forget_in(self._gated.provider, request)
+                "forget_selected", WRITE_SECONDS, lambda: forget_in(self._gated, request)
             )
         except CLOSED:
             # The provider was shut down before the lane; the next start goes on.
@@ -100,8 +100,18 @@ class ForgettingTasks:
         self._forgettings.defer(task, name, delay_seconds=delay, note=text)
 
 
-def forget_in(provider: MemoryProvider, request: ForgetRequest) -> ForgetReport:
-    """Have a provider forget as much as it can."""
+def forget_in(gated: GatedProvider, request: ForgetRequest) -> ForgetReport:
+    """Have a provider forget as much as it can, in each scope what belongs to it."""
+    reports = [
+        _forget_in(gated.of(scope), part)
+        for scope, part in request.by_scope().items()
+        if gated.serves(scope)  # else it was never told of it
+    ]
+    kept = "; ".join(dict.fromkeys(each.kept for each in reports if each.kept))
+    return ForgetReport(sum(each.forgotten for each in reports), kept)
+
+
+def _forget_in(provider: MemoryProvider, request: ForgetRequest) -> ForgetReport:
     if isinstance(provider, ForgetsSelected):
         return provider.forget_selected(request)
     forgotten = 0

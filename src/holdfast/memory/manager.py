@@ -43,7 +43,7 @@ from holdfast.memory.retry import RetryPolicy
 from holdfast.process import ShutdownBudget
 from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import checked_name
-from holdfast.sessions.contract import Backlog
+from holdfast.sessions.contract import OWNER, Backlog
 
 logger = logging.getLogger(__name__)
 
@@ -79,12 +79,14 @@ class MemoryManager:
         self._policy = policy or RetryPolicy()
         self._drain_seconds = drain_seconds
         self._recall_seconds = recall_seconds
-        self._lock = threading.Lock()  # guards _lanes, _names, _pending, _store and _closed
+        self._lock = threading.Lock()  # guards _lanes, _names, _pending, _store, _left_out and _closed
         self._lanes: dict[str, ProviderLanes] = {}
         self._names: tuple[str, ...] = ()
         self._pending = PendingProviders()
         self._closed = False
         self._stop = threading.Event()
+        self._left_out: set[str] = set()
+        """Providers that were left out of a conversation, because they can't keep scopes apart."""
         self._late_turn = False
         """A turn was recorded after the shutdown."""
         self._unnamed = new_id()
@@ -93,6 +95,28 @@ class MemoryManager:
     def provider_names(self) -> tuple[str, ...]:
         """The providers that receive a completed turn."""
         return self._names
+
+    def names_for(self, scope: str) -> tuple[str, ...]:
+        """The providers that receive a completed turn of a scope: those that can keep scopes apart.
+
+        Of one that has not loaded yet this is not known: what it is owed is set aside if it can't.
+        """
+        served = {lanes.name for lanes in self._serving(scope)}
+        return tuple(name for name in self._names if name in served or name not in self._lanes)
+
+    def _serving(self, scope: str) -> list[ProviderLanes]:
+        lanes = self._lanes
+        serving = [each for each in lanes.values() if each.gated.serves(scope)]
+        if len(serving) < len(lanes):
+            self._note_left_out(set(lanes) - {each.name for each in serving})
+        return serving
+
+    def _note_left_out(self, names: set[str]) -> None:
+        with self._lock:
+            fresh = names - self._left_out
+            self._left_out |= fresh
+        for name in sorted(fresh):
+            logger.warning("memory.scopes_not_kept", extra={"provider": name})
 
     def add_provider(self, provider: MemoryProvider, *, session_id: str = "", **kwargs: Any) -> None:  # noqa: ANN401
         """Start the lanes of a provider, which also deliver its backlog in the store."""
@@ -198,10 +222,10 @@ class MemoryManager:
         for lanes in self._lanes.values():
             lanes.writes.wake()
 
-    def queue_prefetch_all(self, query: str, *, session_id: str | None = None) -> None:
+    def queue_prefetch_all(self, query: str, *, session_id: str | None = None, scope: str = OWNER) -> None:
         """Let every provider recall in advance for the next turn of the session."""
-        for lanes in self._lanes.values():
-            lanes.recalls.hint(query, session_id or self._unnamed, self._recall_seconds)
+        for lanes in self._serving(scope):
+            lanes.recalls.hint(query, session_id or self._unnamed, self._recall_seconds, scope)
 
     # queries
 
@@ -222,42 +246,47 @@ class MemoryManager:
         session_id: str | None = None,
         timeout: float | None = None,
         tokens: int = RECALL_TOKENS,
+        scope: str = OWNER,
     ) -> ProviderRequest[tuple[RecalledFrom, ...]]:
         """Start a recall on every provider without waiting; the providers share `tokens` fairly."""
         seconds = self._recall_seconds if timeout is None else timeout
         return provider_requests.ask_recall(
-            self._lanes.values(), query, session_id or self._unnamed, seconds, tokens
+            self._serving(scope), scope, query, session_id or self._unnamed, seconds, tokens
         )
 
     def system_prompt_block(self, timeout: float = ANSWER_SECONDS) -> str:
         """The text that the providers add to the system prompt."""
         return self.ask_prompt_blocks(timeout).wait().text
 
-    def ask_prompt_blocks(self, timeout: float, tokens: int = BLOCK_TOKENS) -> ProviderRequest[PromptBlocks]:
+    def ask_prompt_blocks(
+        self, timeout: float, tokens: int = BLOCK_TOKENS, *, scope: str = OWNER
+    ) -> ProviderRequest[PromptBlocks]:
         """Request each provider's part of the system prompt without waiting."""
-        return provider_requests.ask_blocks(self._lanes.values(), timeout, tokens)
+        return provider_requests.ask_blocks(self._serving(scope), scope, timeout, tokens)
 
     def get_tool_schemas(self, timeout: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
         """The tools of every provider."""
         return list(self.ask_tool_schemas(timeout).wait().functions)
 
-    def ask_tool_schemas(self, timeout: float, tokens: int = TOOL_TOKENS) -> ProviderRequest[OfferedTools]:
+    def ask_tool_schemas(
+        self, timeout: float, tokens: int = TOOL_TOKENS, *, scope: str = OWNER
+    ) -> ProviderRequest[OfferedTools]:
         """Request the tools of every provider without waiting."""
-        return provider_requests.ask_schemas(self._lanes.values(), timeout, tokens)
+        return provider_requests.ask_schemas(self._serving(scope), scope, timeout, tokens)
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], *, timeout: float = TOOL_SECONDS) -> str:
         """Run a tool of a provider and wait for its result."""
-        if not any(tool_name in each.tool_names() for each in self._lanes.values()):
+        if not any(tool_name in each.tool_names(OWNER) for each in self._lanes.values()):
             self.get_tool_schemas()
         return self.ask_tool(tool_name, args, timeout=timeout).wait()
 
     def ask_tool(
-        self, tool_name: str, args: dict[str, Any], *, timeout: float = TOOL_SECONDS
+        self, tool_name: str, args: dict[str, Any], *, timeout: float = TOOL_SECONDS, scope: str = OWNER
     ) -> ProviderRequest[str]:
         """Start a tool of a provider without waiting."""
-        for lanes in self._lanes.values():
-            if tool_name in lanes.tool_names():
-                return provider_requests.ask_tool(lanes, tool_name, args, timeout)
+        for lanes in self._serving(scope):
+            if tool_name in lanes.tool_names(scope):
+                return provider_requests.ask_tool(lanes, scope, tool_name, args, timeout)
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
     def search(
@@ -295,6 +324,7 @@ class MemoryManager:
         *,
         session_id: str | None = None,
         timeout: float = BOUNDARY_SECONDS,
+        scope: str = OWNER,
     ) -> None:
         """Let every provider extract from the uncommitted messages; blocks the caller.
 
@@ -302,7 +332,8 @@ class MemoryManager:
         """
         if messages:
             copy, session = deepcopy(list(messages)), session_id or self._unnamed
-            failures = provider_requests.ask_session_end(self._lanes.values(), session, copy, timeout).wait()
+            lanes = self._serving(scope)
+            failures = provider_requests.ask_session_end(lanes, scope, session, copy, timeout).wait()
             if failures:
                 raise BoundaryFailed(failures)
 
@@ -311,24 +342,33 @@ class MemoryManager:
         new_session_id: str,
         *,
         parent_session_id: str | None = None,
+        scope: str = OWNER,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         """The conversation continues in another session; the recalls of the old one are dropped."""
         left = parent_session_id or self._unnamed
-        for lanes in self._lanes.values():
+        for lanes in self._serving(scope):
             lanes.recalls.forget(left)
             lanes.hook(
+                scope,
                 left,
                 "on_session_switch",
                 lambda provider: provider.on_session_switch(new_session_id, parent_session_id=left, **kwargs),
             )
 
     def on_delegation(
-        self, task: str, result: str, *, child_session_id: str = "", session_id: str | None = None
+        self,
+        task: str,
+        result: str,
+        *,
+        child_session_id: str = "",
+        session_id: str | None = None,
+        scope: str = OWNER,
     ) -> None:
         """A subagent of the session has finished; every provider is notified after its deliveries."""
-        for lanes in self._lanes.values():
+        for lanes in self._serving(scope):
             lanes.hook(
+                scope,
                 session_id or self._unnamed,
                 "on_delegation",
                 lambda provider: provider.on_delegation(task, result, child_session_id=child_session_id),
@@ -351,10 +391,11 @@ class MemoryManager:
         session_id: str | None = None,
         timeout: float,
         tokens: int = BLOCK_TOKENS,
+        scope: str = OWNER,
     ) -> ProviderRequest[str]:
         """Request the same without waiting. Do not change the messages afterwards."""
         session = session_id or self._unnamed
-        return provider_requests.ask_notes(self._lanes.values(), session, messages, timeout, tokens)
+        return provider_requests.ask_notes(self._serving(scope), scope, session, messages, timeout, tokens)
 
     # status and shutdown
 
@@ -367,7 +408,11 @@ class MemoryManager:
         """The current problems of providers, as messages for the user."""
         late = {name: lanes.gate.late_call() for name, lanes in self._lanes.items()}
         out = [f"{name}: {what}; going on without it" for name, what in late.items() if what]
-        return [*self._pending.problems(), *out]
+        alone = [
+            f"{name}: it can't keep people apart, so it is used in the owner's conversations alone"
+            for name in sorted(self._left_out)
+        ]
+        return [*self._pending.problems(), *out, *alone]
 
     def flush_pending(self, timeout: float = 10.0) -> bool:
         """Wait until all earlier turns, hooks and recalls are done; False after the timeout."""

@@ -17,8 +17,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import HoldfastError, ProviderLate, ProviderUnavailable
-from holdfast.memory.contract import MemoryProvider
+from holdfast.core.errors import HoldfastError, ProviderLate, ProviderUnavailable, ScopeNotKept
+from holdfast.memory.contract import KeepsScopes, MemoryProvider
+from holdfast.sessions.contract import OWNER
 
 logger = logging.getLogger(__name__)
 
@@ -182,6 +183,18 @@ class GatedProvider:
     name: str
     provider: MemoryProvider
     gate: ProviderGate
+
+    def serves(self, scope: str) -> bool:
+        """Whether the provider may be used for a scope: any but the owner's needs `KeepsScopes`."""
+        return scope == OWNER or isinstance(self.provider, KeepsScopes)
+
+    def of(self, scope: str) -> MemoryProvider:
+        """The provider for one scope; on a thread of the provider's. `ScopeNotKept` when it has none."""
+        if scope == OWNER:
+            return self.provider
+        if isinstance(self.provider, KeepsScopes):
+            return self.provider.for_scope(scope)
+        raise ScopeNotKept(self.name)
 
     def answer(self, what: str, call: Callable[[], T], seconds: float = ANSWER_SECONDS) -> T:
         """Run a call and wait for its answer; raises `ProviderLate` after the deadline."""

@@ -1,9 +1,12 @@
 """One provider with its write lane, its recall lane and its gate, as the manager uses them."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
@@ -21,12 +24,24 @@ from holdfast.sessions.contract import SECOND, Backlog
 
 T = TypeVar("T")
 
+MAX_SCOPES = 256
+"""Of so many scopes the answers about the provider itself are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class AboutScope:
+    """What a provider adds to the prompts of one scope: a block of text, and its tools."""
+
+    block: CachedAnswer[BoundedText]
+    schemas: CachedAnswer[ToolSchemas]
+
 
 class ProviderLanes:
     """A write lane and a recall lane that never wait for each other (M7)."""
 
     def __init__(self, gated: GatedProvider, store: SessionDB, clock: Clock, policy: RetryPolicy) -> None:
         self.name = gated.name
+        self.gated = gated
         self.provider = gated.provider
         self.gate = gated.gate
         self._store = store
@@ -40,9 +55,8 @@ class ProviderLanes:
         self.writes = WriteLane(
             gated, store, clock, policy, self._initialize, after_forgetting=self.recalls.forget_all
         )
-        nothing = BoundedText("")
-        self.block = CachedAnswer(self.gate, "system_prompt_block", self._block, nothing)
-        self.schemas = CachedAnswer(self.gate, "get_tool_schemas", self._schemas, ToolSchemas())
+        self._lock = threading.Lock()  # guards _about
+        self._about: OrderedDict[str, AboutScope] = OrderedDict()
 
     def start(self, session_id: str, kwargs: dict[str, Any]) -> None:
         """Start the threads; the write lane initialises the provider first."""
@@ -58,19 +72,38 @@ class ProviderLanes:
         self.provider.initialize(session_id, **kwargs)
         self._ready.set()
 
-    def _block(self) -> BoundedText:
-        return bound_text(self.provider.system_prompt_block() or "", BLOCK_CHARACTERS, "system_prompt_block")
+    def about(self, scope: str) -> AboutScope:
+        """What the provider adds to the prompts of a scope; kept for the scopes that were used last."""
+        with self._lock:
+            about = self._about.get(scope)
+            if about is None:
+                about = self._about[scope] = AboutScope(
+                    CachedAnswer(
+                        self.gate, "system_prompt_block", partial(self._block, scope), BoundedText("")
+                    ),
+                    CachedAnswer(self.gate, "get_tool_schemas", partial(self._schemas, scope), ToolSchemas()),
+                )
+            self._about.move_to_end(scope)
+            while len(self._about) > MAX_SCOPES:
+                self._about.popitem(last=False)
+            return about
 
-    def _schemas(self) -> ToolSchemas:
-        return check_schemas(self.provider.get_tool_schemas())
+    def _block(self, scope: str) -> BoundedText:
+        block = self.gated.of(scope).system_prompt_block()
+        return bound_text(block or "", BLOCK_CHARACTERS, "system_prompt_block")
 
-    def hook(self, session_id: str, what: str, call: Callable[[MemoryProvider], T]) -> "Future[T]":
+    def _schemas(self, scope: str) -> ToolSchemas:
+        return check_schemas(self.gated.of(scope).get_tool_schemas())
+
+    def hook(
+        self, scope: str, session_id: str, what: str, call: Callable[[MemoryProvider], T]
+    ) -> "Future[T]":
         """Queue a hook behind the deliveries of its session."""
-        return self.writes.call(session_id, what, lambda: call(self.provider))
+        return self.writes.call(session_id, what, lambda: call(self.gated.of(scope)))
 
-    def tool_names(self) -> set[str]:
+    def tool_names(self, scope: str) -> set[str]:
         """The tools from the provider's newest schemas."""
-        return {str(each["name"]) for each in self.schemas.last.functions}
+        return {str(each["name"]) for each in self.about(scope).schemas.last.functions}
 
     def fence(self) -> int:
         """The id of the last delivery that is open now."""

@@ -26,6 +26,7 @@ from holdfast.memory.bounds import (
 )
 from holdfast.memory.contract import MemoryProvider
 from holdfast.memory.delivery import accepts_argument
+from holdfast.memory.provider_gate import GatedProvider
 from holdfast.memory.provider_lanes import ProviderLanes
 from holdfast.process import all_done
 
@@ -78,10 +79,10 @@ def late_message(name: str, seconds: float) -> str:
 
 
 def ask_recall(
-    lanes: Collection[ProviderLanes], query: str, session_id: str, seconds: float, tokens: int
+    lanes: Collection[ProviderLanes], scope: str, query: str, session_id: str, seconds: float, tokens: int
 ) -> ProviderRequest[tuple[RecalledFrom, ...]]:
     """Recall memories for the query from each provider, within one token budget."""
-    asked = [(each, each.recalls.ask(query, session_id, seconds)) for each in lanes]
+    asked = [(each, each.recalls.ask(query, session_id, seconds, scope)) for each in lanes]
 
     def collect() -> tuple[RecalledFrom, ...]:
         found = [(each.name, *_recalled(each, answer, session_id)) for each, answer in asked]
@@ -95,13 +96,14 @@ def ask_recall(
 
 
 def ask_blocks(
-    lanes: Collection[ProviderLanes], seconds: float, tokens: int
+    lanes: Collection[ProviderLanes], scope: str, seconds: float, tokens: int
 ) -> ProviderRequest[PromptBlocks]:
     """Get each provider's part of the system prompt, within one token budget."""
-    asked = [(each, each.block.ask(seconds)) for each in lanes]
+    blocks = {each.name: each.about(scope).block for each in lanes}
+    asked = {name: block.ask(seconds) for name, block in blocks.items()}
 
     def collect() -> PromptBlocks:
-        answered = {each.name: each.block.latest(answer) for each, answer in asked}
+        answered = {name: blocks[name].latest(answer) for name, answer in asked.items()}
         shares = share_budget({name: text for name, (text, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds) for name, (text, late) in answered.items() if late and not text.text
@@ -109,17 +111,18 @@ def ask_blocks(
         texts = [text.text for text in shares.values() if text.text]
         return PromptBlocks("\n\n".join(texts), tuple(notes), any(late for _, late in answered.values()))
 
-    return ProviderRequest([answer for _, answer in asked], seconds, collect)
+    return ProviderRequest(list(asked.values()), seconds, collect)
 
 
 def ask_schemas(
-    lanes: Collection[ProviderLanes], seconds: float, tokens: int
+    lanes: Collection[ProviderLanes], scope: str, seconds: float, tokens: int
 ) -> ProviderRequest[OfferedTools]:
     """Get the tools of the providers, within one token budget."""
-    asked = [(each, each.schemas.ask(seconds)) for each in lanes]
+    schemas = {each.name: each.about(scope).schemas for each in lanes}
+    asked = {name: each.ask(seconds) for name, each in schemas.items()}
 
     def collect() -> OfferedTools:
-        answered = {each.name: each.schemas.latest(answer) for each, answer in asked}
+        answered = {name: schemas[name].latest(answer) for name, answer in asked.items()}
         fitting = fit_schemas({name: offered for name, (offered, _) in answered.items()}, tokens)
         notes = [
             late_message(name, seconds)
@@ -131,11 +134,12 @@ def ask_schemas(
         functions = [function for offered in fitting.values() for function in offered.functions]
         return OfferedTools(tuple(functions), tuple(notes), any(late for _, late in answered.values()))
 
-    return ProviderRequest([answer for _, answer in asked], seconds, collect)
+    return ProviderRequest(list(asked.values()), seconds, collect)
 
 
 def ask_notes(
     lanes: Collection[ProviderLanes],
+    scope: str,
     session_id: str,
     messages: Sequence[Message],
     seconds: float,
@@ -148,7 +152,7 @@ def ask_notes(
         return bound_text(answered or "", NOTES_CHARACTERS, "on_pre_compress")
 
     calls = {
-        each.name: each.hook(session_id, "on_pre_compress", notes)
+        each.name: each.hook(scope, session_id, "on_pre_compress", notes)
         for each in lanes
         if each.writes.late_call is None
     }
@@ -163,7 +167,7 @@ def ask_notes(
 
 
 def ask_session_end(
-    lanes: Collection[ProviderLanes], session_id: str, messages: Sequence[Message], seconds: float
+    lanes: Collection[ProviderLanes], scope: str, session_id: str, messages: Sequence[Message], seconds: float
 ) -> ProviderRequest[dict[str, str]]:
     """Let every provider extract from these messages; returns the error of each provider that failed.
 
@@ -179,7 +183,9 @@ def ask_session_end(
 
     stuck = {each.name: why for each in lanes if (why := each.writes.late_call)}
     calls = {
-        each.name: each.hook(session_id, "on_session_end", end) for each in lanes if each.name not in stuck
+        each.name: each.hook(scope, session_id, "on_session_end", end)
+        for each in lanes
+        if each.name not in stuck
     }
 
     def collect() -> dict[str, str]:
@@ -199,10 +205,10 @@ def _problem(call: "Future[Any]") -> str | None:
 
 
 def ask_tool(
-    lanes: ProviderLanes, tool_name: str, args: dict[str, Any], seconds: float
+    lanes: ProviderLanes, scope: str, tool_name: str, args: dict[str, Any], seconds: float
 ) -> ProviderRequest[str]:
     """Run a tool of a provider. `collect` raises the tool's error, or `ProviderLate`."""
-    call = partial(_tool_result, lanes.provider, tool_name, args)
+    call = partial(_tool_result, lanes.gated, scope, tool_name, args)
     answer = lanes.recalls.call(f"the tool {tool_name}", call, seconds)
 
     def collect() -> str:
@@ -214,10 +220,9 @@ def ask_tool(
     return ProviderRequest([answer], seconds, collect)
 
 
-def _tool_result(provider: MemoryProvider, tool_name: str, args: dict[str, Any]) -> str:
-    return with_cut_note(
-        bound_text(str(provider.handle_tool_call(tool_name, args)), RESULT_CHARACTERS, tool_name)
-    )
+def _tool_result(gated: GatedProvider, scope: str, tool_name: str, args: dict[str, Any]) -> str:
+    result = str(gated.of(scope).handle_tool_call(tool_name, args))
+    return with_cut_note(bound_text(result, RESULT_CHARACTERS, tool_name))
 
 
 def _recalled(lanes: ProviderLanes, answer: "Future[Any] | None", session_id: str) -> tuple[str, BoundedText]:

@@ -18,6 +18,7 @@ from holdfast.core.errors import MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import NOTE_CHARACTERS, RECALL_CHARACTERS, BoundedText, bound_text
 from holdfast.memory.contract import CLOSED, ConcurrentRecall, RecallAnswer
 from holdfast.memory.provider_gate import GatedProvider, refused_answer
+from holdfast.sessions.contract import OWNER
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class _RecallCall:
     session_id: str = ""
     """The session of a recall, whose answer is kept for it; other answers go to the caller only."""
     query: str = ""
+    scope: str = OWNER
     for_next_turn: bool = False
     generation: int = 0
     """How often something was forgotten before the call."""
@@ -48,7 +50,7 @@ class RecallLane:
         self.name = gated.name
         self.last_error: str | None = None
         self._gate = gated.gate
-        self._provider = gated.provider
+        self._gated = gated
         self._clock = clock
         self._ready = ready
         self._changed = threading.Condition()  # guards the fields below
@@ -70,19 +72,21 @@ class RecallLane:
         with self._changed:
             return self._is_stuck()
 
-    def hint(self, query: str, session_id: str, timeout: float) -> None:
+    def hint(self, query: str, session_id: str, timeout: float, scope: str) -> None:
         """Recall in advance for the next turn of the session, unless the provider is quick anyway."""
 
         def call() -> BoundedText:
-            self._provider.queue_prefetch(query, session_id=session_id)
-            return self._prefetched(query, session_id)
+            self._gated.of(scope).queue_prefetch(query, session_id=session_id)
+            return self._prefetched(query, session_id, scope)
 
-        if isinstance(self._provider, ConcurrentRecall):
+        if isinstance(self._gated.provider, ConcurrentRecall):
             return
         deadline = self._clock.monotonic() + timeout
-        self._enqueue(_RecallCall("queue_prefetch", call, deadline, session_id, query, for_next_turn=True))
+        self._enqueue(
+            _RecallCall("queue_prefetch", call, deadline, session_id, query, scope, for_next_turn=True)
+        )
 
-    def ask(self, query: str, session_id: str, timeout: float) -> "Future[Any] | None":
+    def ask(self, query: str, session_id: str, timeout: float, scope: str) -> "Future[Any] | None":
         """Start a recall; None when the provider is stuck or the queue is full."""
         with self._changed:
             known = self._answers.pop((session_id, query), None)
@@ -93,14 +97,13 @@ class RecallLane:
             if self._is_stuck():
                 return None
         deadline = self._clock.monotonic() + timeout
-        call = functools.partial(self._prefetched, query, session_id)
-        question = _RecallCall("prefetch", call, deadline, session_id, query)
+        call = functools.partial(self._prefetched, query, session_id, scope)
+        question = _RecallCall("prefetch", call, deadline, session_id, query, scope)
         return question.answer if self._enqueue(question) else None
 
-    def _prefetched(self, query: str, session_id: str) -> BoundedText:
-        return bound_text(
-            self._provider.prefetch(query, session_id=session_id), RECALL_CHARACTERS, "prefetch"
-        )
+    def _prefetched(self, query: str, session_id: str, scope: str) -> BoundedText:
+        found = self._gated.of(scope).prefetch(query, session_id=session_id)
+        return bound_text(found, RECALL_CHARACTERS, "prefetch")
 
     def late_answer(self, session_id: str) -> BoundedText:
         """The answer that came too late for the last turn of the session; returned once."""
@@ -190,10 +193,8 @@ class RecallLane:
             return
         try:
             left = question.deadline - self._clock.monotonic()
-            if question.what == "prefetch" and isinstance(self._provider, ConcurrentRecall):
-                begin = functools.partial(
-                    self._provider.begin_prefetch, question.query, session_id=question.session_id
-                )
+            if question.what == "prefetch" and isinstance(self._gated.provider, ConcurrentRecall):
+                begin = functools.partial(self._begin, question)
                 begun = self._gate.run(question.what, left, begin)
                 with self._changed:
                     self._begun[question] = None
@@ -204,6 +205,14 @@ class RecallLane:
             self._failed(question, error)
             return
         self._give(question, result)
+
+    def _begin(self, question: _RecallCall) -> "Future[RecallAnswer]":
+        provider = self._gated.of(question.scope)
+        if isinstance(provider, ConcurrentRecall):
+            return provider.begin_prefetch(question.query, session_id=question.session_id)
+        found: Future[RecallAnswer] = Future()
+        found.set_result(RecallAnswer(provider.prefetch(question.query, session_id=question.session_id)))
+        return found
 
     def _answered(self, question: _RecallCall, answer: "Future[RecallAnswer]") -> None:
         """The provider has answered, on a thread of its own."""

@@ -36,6 +36,15 @@ class KeylessProvider(BatchProvider):
         self._keys = DeliveredKeys(folder / f"{self.name}.sent.db")
         self._loading = ExitBarrier()
 
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def keys(self) -> DeliveredKeys:
+        """The turns that were sent."""
+        return self._keys
+
     @abstractmethod
     def load_library(self) -> None:
         """Import everything that the client needs. The exit of the interpreter waits for this import only."""

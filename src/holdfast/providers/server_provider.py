@@ -75,6 +75,10 @@ class ServerProvider(BatchProvider, Generic[SettingsT, ClientT]):
         """Create the client; called on the loop, to which the client then belongs."""
 
     @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
     def closed(self) -> bool:
         return self._loop.closing.is_set()
 

@@ -6,6 +6,8 @@ transaction with a name (`operations.py` lists them). An `Engine` runs them on S
 are microseconds since the epoch.
 """
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -19,8 +21,16 @@ Relation = Literal["continuation", "branch", "delegate"]
 Mode = Literal["queue", "steer", "interrupt"]
 MODES: tuple[Mode, ...] = ("queue", "steer", "interrupt")
 
+OWNER = ""
+"""The scope of the owner of this installation; every other name is a person or a room."""
 SECOND = 1_000_000
 """One second in the store's unit of time."""
+
+
+def scope_folder(scope: str) -> str:
+    """A name for a folder of a scope; different scopes have different ones."""
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "-", scope)[:40].strip("-")
+    return f"{readable}-{hashlib.sha256(scope.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
 class Dialect(Protocol):
@@ -133,6 +143,8 @@ class Session:
     end_reason: str | None
     generation: int
     committed_generation: int
+    scope: str = ""
+    """Whose conversation it is; empty: that of the owner of this installation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +154,7 @@ class SessionStart:
     id: str
     source: str
     title: str | None = None
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +206,7 @@ class ConversationState:
     open_turn: str | None
     messages: int
     """How many the live session has."""
+    scope: str = ""
 
     def first(self, parked: int = 0) -> InboxMessage | None:
         """The message whose turn it is; those up to the inbox id `parked` wait for a person's word."""
@@ -252,6 +266,16 @@ class TurnHistory:
     deliveries: tuple[Delivery, ...]
     timeline: dict[str, Any] | None
     """How it spent its time; None while it runs, and for one that ran elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTurn:
+    """A completed turn for memory: its own messages, those for providers, when it ended, and its scope."""
+
+    own: list[Message]
+    handed: list[Message]
+    ended: int
+    scope: str
 
 
 @dataclass(frozen=True, slots=True)

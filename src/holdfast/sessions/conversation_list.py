@@ -5,7 +5,14 @@ from typing import Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
-from holdfast.sessions.contract import ConversationState, Engine, Operation, Session, Transaction
+from holdfast.sessions.contract import (
+    ConversationState,
+    Engine,
+    Operation,
+    Session,
+    SessionStart,
+    Transaction,
+)
 from holdfast.sessions.conversation_operations import conversation_state
 from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.transcripts import (
@@ -43,6 +50,7 @@ class ConversationList:
         self,
         *,
         source: str | None = None,
+        scope: str | None = None,
         archived: bool | None = None,
         pinned: bool | None = None,
         limit: int | None = 50,
@@ -57,6 +65,7 @@ class ConversationList:
         def work(tx: Transaction) -> list[ListedConversation]:
             rows = tx.queries.list_sessions(
                 source=source,
+                scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
                 limit=most,
@@ -104,7 +113,9 @@ class ConversationList:
             place = count if before is None else before
             if not 0 <= place <= count:
                 raise InvalidInput(f"a branch leaves between 0 and {count}, not at {before!r}")
-            branch = create_session_row(tx, branch_id, origin.source, origin.title, session_id, "branch")
+            branch = create_session_row(
+                tx, SessionStart(branch_id, origin.source, origin.title), session_id, "branch"
+            )
             tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             return branch
 
@@ -117,8 +128,8 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, last_active, messages, opening = row[10:]
+    root, pinned, archived, last_active, messages, opening = row[11:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     return ListedConversation(
-        Session(*row[:10]), root, bool(pinned), bool(archived), last_active, messages, preview
+        Session(*row[:11]), root, bool(pinned), bool(archived), last_active, messages, preview
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
+from holdfast.core.errors import SessionNotFound
 from holdfast.sessions.codec import checked_name, checked_seconds
 from holdfast.sessions.contract import (
     ClaimedConversation,
@@ -24,11 +25,11 @@ from holdfast.sessions.inbox import EncodedMessage, checked_columns, message_by_
 from holdfast.sessions.leases import acquired_lease, session_lease
 from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
-    checked_title,
+    check_start,
     create_session_row,
     find_session,
     insert_message,
-    live_end,
+    require_scope,
 )
 
 
@@ -54,9 +55,7 @@ def begin_conversation(
 
     With a `key` that was used before nothing is begun, and that message is returned.
     """
-    checked_name("a session id", session.id)
-    checked_name("a session's source", session.source)
-    checked_title(session.title)
+    check_start(session)
     posted = EncodedMessage.checked(message, key=key)
     said = [checked_columns(each) for each in history]
     ttl_us = checked_seconds("a lease", lease_seconds)
@@ -64,8 +63,9 @@ def begin_conversation(
     def work(tx: Transaction) -> BegunConversation:
         earlier = None if key is None else message_by_key(tx, key)
         if earlier is not None:
+            require_scope(tx, earlier.session_id, session.scope)
             return BegunConversation(earlier, None)
-        create_session_row(tx, session.id, session.source, session.title, None, None)
+        create_session_row(tx, session, None, None)
         for columns in said:
             insert_message(tx, session.id, None, columns)
         return BegunConversation(posted.put(tx, session.id), _claim(tx, session.id, holder, ttl_us))
@@ -124,11 +124,14 @@ def release_conversation(
 
 def conversation_state(tx: Transaction, session_id: str) -> ConversationState:
     """Where a conversation goes on, what waits there, which turn is open and how far it got."""
-    live = live_end(tx, session_id)
+    found = tx.queries.live_session(id=session_id)
+    if found is None:
+        raise SessionNotFound(session_id)
+    live, scope = found
     waiting = tuple(waiting_messages(tx, live))
     running = tx.queries.running_turn(session_id=live)
     count = int(tx.queries.message_count(session_id=live))
-    return ConversationState(live, waiting, None if running is None else running[0], count)
+    return ConversationState(live, waiting, None if running is None else running[0], count, scope)
 
 
 def _claim(tx: Transaction, root_id: str, holder: str, ttl_us: int) -> ClaimedConversation | None:

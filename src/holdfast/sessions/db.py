@@ -3,8 +3,8 @@
 It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `run`.
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
-`forgettings`, `chat_events`, `chat_posts`, `chat_people`, `leases` and `keeper`, which renews those of this
-process. What is here takes several parts, or is public.
+`forgettings`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `leases` and `keeper`, which renews
+those of this process. What is here takes several parts, or is public.
 """
 
 import os
@@ -25,6 +25,7 @@ from holdfast.sessions.chat_people import ChatPeople
 from holdfast.sessions.chat_posts import ChatPosts
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
+    OWNER,
     Deleted,
     Engine,
     Operation,
@@ -46,6 +47,7 @@ from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
+from holdfast.sessions.schedules import Schedules
 from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.transcripts import Transcripts, create_session, find_session
 
@@ -139,6 +141,7 @@ class SessionDB:
         self.asks = Asks(engine)
         self.outbox = Outbox(engine)
         self.forgettings = Forgettings(engine)
+        self.schedules = Schedules(engine)
         self.chat_events = ChatEvents(engine)
         self.chat_posts = ChatPosts(engine)
         self.chat_people = ChatPeople(engine)
@@ -184,10 +187,13 @@ class SessionDB:
         title: str | None = None,
         parent: str | None = None,
         relation: Relation | None = None,
+        scope: str = OWNER,
     ) -> Session:
-        """Start a session; a branch or a delegate names its parent."""
+        """Start a session; a branch or a delegate names its parent, and has the parent's scope."""
         return self._engine.write(
-            create_session(session_id, source=source, title=title, parent=parent, relation=relation)
+            create_session(
+                session_id, source=source, title=title, parent=parent, relation=relation, scope=scope
+            )
         )
 
     def get_session(self, session_id: str) -> Session | None:

@@ -21,7 +21,16 @@ from holdfast.sessions.codec import (
     encode,
     to_json,
 )
-from holdfast.sessions.contract import Engine, Operation, Transaction, TurnHistory, TurnRecord
+from holdfast.sessions.contract import (
+    OWNER,
+    SECOND,
+    Engine,
+    Operation,
+    ProviderTurn,
+    Transaction,
+    TurnHistory,
+    TurnRecord,
+)
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.outbox import deliveries_of, enqueue
@@ -220,17 +229,23 @@ class Journal:
 
         return self._engine.read(work)
 
-    def for_providers(self, turn_id: str) -> tuple[list[Message], list[Message], int]:
-        """A completed turn as providers get it: its own messages, those for providers, and when it ended."""
+    def for_providers(self, turn_id: str) -> ProviderTurn:
+        """A completed turn as providers get it."""
 
-        def work(tx: Transaction) -> tuple[list[Message], list[Message], int]:
+        def work(tx: Transaction) -> ProviderTurn:
             row = tx.queries.turn_provider_messages(id=turn_id)
             if row is None:
                 raise TurnNotFound(turn_id)
+            handed, ended, scope = row
             own = decode_all(tx.queries.turn_messages(turn_id=turn_id))
-            return own, own if row[0] is None else json.loads(row[0]), row[1]
+            return ProviderTurn(own, own if handed is None else json.loads(handed), ended, scope)
 
         return self._engine.read(work)
+
+    def tokens_used(self, scope: str, seconds: float) -> int:
+        """How many tokens the turns of a scope used that ended in so many seconds before now."""
+        period = int(seconds * SECOND)
+        return self._engine.read(lambda tx: int(tx.queries.tokens_used(scope=scope, period_us=period)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +276,9 @@ class _Recorded:
 
 def _live_end_or_new(tx: Transaction, session_id: str, source: str) -> str:
     """The locked live end of the conversation, which begins here if the store doesn't know it."""
-    tx.queries.insert_session(id=session_id, parent=None, relation=None, source=source, title=None)
+    tx.queries.insert_session(
+        id=session_id, parent=None, relation=None, source=source, title=None, scope=OWNER
+    )
     end = lock_live_end(tx, session_id)
     if require_session(tx, end).ended is not None:
         raise refuse_ended(tx, end)

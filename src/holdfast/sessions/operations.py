@@ -66,6 +66,18 @@ OPERATIONS = (
     "defer_forgetting",
     "settle_forgetting",
     "retry_forgetting",
+    # schedules
+    "add_schedule",
+    "pause_schedule",
+    "resume_schedule",
+    "remove_schedule",
+    "run_schedule",
+    "plan_runs",
+    "claim_scheduled_run",
+    "mark_run_sent",
+    "fail_run",
+    "settle_runs",
+    "settle_run_delivery",
     # chat platforms
     "receive_chat_events",
     "join_chat_events",

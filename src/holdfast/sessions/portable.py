@@ -2,7 +2,8 @@
 
 The first line names the format; then come the sessions of the lineage, oldest first, their turns, their
 messages and what still waits in the inbox. That a conversation is pinned or archived stands on its first
-session, where it is true: a file that says nothing of it is older, or of one that is neither. What is
+session, where it is true: a file that says nothing of it is older, or of one that is neither. So does its
+scope, unless it is the owner's. What is
 owed to memory providers belongs to the store it is owed from and does not travel, nor does the tie of a
 branch to a conversation that isn't in the file.
 """
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from holdfast.core.content import check_parts
 from holdfast.core.errors import ConstraintBroken, ImportRefused, InvalidInput, SessionExists
 from holdfast.sessions.codec import LARGEST, Unreadable, checked_name, encode, is_storable, to_json
-from holdfast.sessions.contract import MODES, Engine, Operation, Relation, Transaction, TurnRecord
+from holdfast.sessions.contract import MODES, OWNER, Engine, Operation, Relation, Transaction, TurnRecord
 from holdfast.sessions.conversation_list import listed_conversation
 from holdfast.sessions.inbox import waiting_messages
 from holdfast.sessions.rotation import END_REASON
@@ -74,6 +75,8 @@ FIELDS: dict[Kind, dict[str, Kinds]] = {
 }
 MARKS = ("pinned", "archived")
 """What may also stand on the first session; always true."""
+SCOPE = "scope"
+"""What may stand there too: whose conversation it is."""
 
 
 class Record(NamedTuple):
@@ -132,6 +135,8 @@ class Ties:
             )
         if last is not None and any(mark in fields for mark in MARKS):
             raise ImportRefused(record.line, f"only the first session may be marked as {' or '.join(MARKS)}")
+        if last is not None and SCOPE in fields:
+            raise ImportRefused(record.line, f"only the first session may have a {SCOPE}")
         self._sessions[fields["id"]] = self._last = fields
 
 
@@ -142,6 +147,10 @@ def export_lines(tx: Transaction, session_id: str) -> list[str]:
     kept = listed_conversation(tx, session_id)
     sessions[0].update(parent=None, relation=None)
     sessions[0].update({mark: True for mark in MARKS if getattr(kept, mark)})
+    for place, fields in enumerate(sessions):
+        # A continuation has the scope of the session before it.
+        if place or fields[SCOPE] == OWNER:
+            del fields[SCOPE]
     turns = [asdict(TurnRecord(*row)) for each in ids for row in tx.queries.turns_of_session(session_id=each)]
     known = {turn["id"] for turn in turns}
     lines = [_line(FORMAT)]
@@ -195,7 +204,7 @@ def _insert(tx: Transaction, record: Record) -> None:
     match record.kind:
         case "session":
             columns = {name: fields[name] for name in FIELDS["session"]}
-            if not tx.queries.import_session(**columns):
+            if not tx.queries.import_session(**columns, scope=fields.get(SCOPE, OWNER)):
                 raise SessionExists(fields["id"], "; nothing was imported. Delete that conversation first")
             # The sessions that continue this one get its marks from it.
             if "pinned" in fields:
@@ -239,7 +248,8 @@ def _record(number: int, value: object) -> Record:
     [(kind, fields)] = value.items()
     expected = FIELDS[kind]
     marks = MARKS if kind == "session" else ()
-    if not isinstance(fields, dict) or fields.keys() - marks != expected.keys():
+    optional = {*marks, SCOPE} if kind == "session" else set()
+    if not isinstance(fields, dict) or fields.keys() - optional != expected.keys():
         raise ImportRefused(number, f"a {kind} has the fields {', '.join(expected)}")
     for mark in marks:
         if fields.get(mark, True) is not True:
@@ -269,6 +279,8 @@ def _check_words(kind: Kind, fields: dict[str, Any]) -> None:
     if kind == "session":
         checked_name("a session id", fields["id"])
         checked_name("a session's source", fields["source"])
+        if SCOPE in fields:
+            checked_name("a scope", fields[SCOPE])
         if fields["relation"] not in (None, *get_args(Relation)):
             raise InvalidInput(f"relation can't be {fields['relation']!r}")
     if kind == "turn":

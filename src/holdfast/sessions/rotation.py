@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from holdfast.core.contract import Message
 from holdfast.core.errors import AlreadyContinued, InvalidInput
 from holdfast.sessions.codec import checked_name, encode
-from holdfast.sessions.contract import Rotation, Transaction
+from holdfast.sessions.contract import Rotation, SessionStart, Transaction
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
@@ -51,7 +51,9 @@ def rotate_session(
         parent = require_session(tx, session_id)
         if not tx.queries.end_session(id=session_id, end_reason=END_REASON):
             raise refuse_ended(tx, session_id)
-        create_session_row(tx, child_id, parent.source, parent.title, session_id, "continuation")
+        create_session_row(
+            tx, SessionStart(child_id, parent.source, parent.title), session_id, "continuation"
+        )
         for row in columns:
             insert_message(tx, child_id, None, row)
         carried = tx.queries.carry_messages(

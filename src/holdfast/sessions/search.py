@@ -37,11 +37,15 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must fit. `session_id` means the whole conversation that session belongs to."""
+    """What a hit must fit. `session_id` means the whole conversation that session belongs to.
+
+    None means any; the scope "" is that of the owner of this installation.
+    """
 
     roles: Sequence[str] | None = None
     sources: Sequence[str] | None = None
     session_id: str | None = None
+    scope: str | None = None
     since: int | None = None
     until: int | None = None
 
@@ -81,6 +85,7 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
         "fragments": to_json(list(terms.fragments)),
         "roles": _listed(filters.roles),
         "sources": _listed(filters.sources),
+        "scope": filters.scope,
         "sessions": _listed(sessions),
         "since": filters.since if filters.since is not None else -LARGEST,
         "until": filters.until if filters.until is not None else LARGEST,

@@ -1,6 +1,6 @@
 """Sessions and their messages: create, read, end, and find the conversation around a session."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from holdfast.core.contract import Message
@@ -12,6 +12,7 @@ from holdfast.core.errors import (
     SessionNotFound,
     TurnNotFound,
     TurnNotRunning,
+    WrongScope,
 )
 from holdfast.sessions.codec import (
     LARGEST,
@@ -23,7 +24,16 @@ from holdfast.sessions.codec import (
     encode,
     is_storable,
 )
-from holdfast.sessions.contract import Engine, Operation, Relation, Session, StoredMessage, Transaction
+from holdfast.sessions.contract import (
+    OWNER,
+    Engine,
+    Operation,
+    Relation,
+    Session,
+    SessionStart,
+    StoredMessage,
+    Transaction,
+)
 from holdfast.sessions.operations import operation
 
 
@@ -88,6 +98,15 @@ class Transcripts:
         """The first session of the conversation, by which it is known."""
         return self._engine.read(lambda tx: root_of(tx, session_id))
 
+    def scopes(self, session_ids: Iterable[str]) -> dict[str, str]:
+        """The scope of each of these sessions that is not the owner's."""
+
+        def work(tx: Transaction) -> dict[str, str]:
+            found = [find_session(tx, each) for each in session_ids]
+            return {each.id: each.scope for each in found if each is not None and each.scope != OWNER}
+
+        return self._engine.read(work)
+
     def live_end(self, session_id: str) -> str:
         """Where the conversation goes on, from any of its sessions."""
         return self._engine.read(lambda tx: live_end(tx, session_id))
@@ -126,31 +145,43 @@ def create_session(
     title: str | None = None,
     parent: str | None = None,
     relation: Relation | None = None,
+    scope: str = "",
 ) -> Callable[[Transaction], Session]:
-    """Start a session. A branch or a delegate names its parent; continuations come by rotation."""
-    checked_name("a session id", session_id)
-    checked_name("a session's source", source)
+    """Start a session. A branch or a delegate names its parent; continuations come by rotation.
+
+    A session with a parent has the parent's scope, whatever is given here.
+    """
+    session = SessionStart(session_id, source, title, scope)
+    check_start(session)
     _check_relation(parent, relation)
-    checked_title(title)
-    return lambda tx: create_session_row(tx, session_id, source, title, parent, relation)
+    return lambda tx: create_session_row(tx, session, parent, relation)
+
+
+def check_start(session: SessionStart) -> None:
+    """Raises `InvalidInput` for a session that can't be stored like this."""
+    checked_name("a session id", session.id)
+    checked_name("a session's source", session.source)
+    checked_title(session.title)
+    if session.scope != OWNER:
+        checked_name("a scope", session.scope)
 
 
 def create_session_row(
-    tx: Transaction,
-    session_id: str,
-    source: str,
-    title: str | None,
-    parent: str | None,
-    relation: Relation | None,
+    tx: Transaction, session: SessionStart, parent: str | None, relation: Relation | None
 ) -> Session:
     if parent is not None and find_session(tx, parent) is None:
         raise SessionNotFound(parent)
     created = tx.queries.insert_session(
-        id=session_id, parent=parent, relation=relation, source=source, title=title
+        id=session.id,
+        parent=parent,
+        relation=relation,
+        source=session.source,
+        title=session.title,
+        scope=session.scope,
     )
     if not created:
-        raise SessionExists(session_id)
-    return require_session(tx, session_id)
+        raise SessionExists(session.id)
+    return require_session(tx, session.id)
 
 
 def find_session(tx: Transaction, session_id: str) -> Session | None:
@@ -163,6 +194,12 @@ def require_session(tx: Transaction, session_id: str) -> Session:
     if session is None:
         raise SessionNotFound(session_id)
     return session
+
+
+def require_scope(tx: Transaction, session_id: str, scope: str) -> None:
+    """Raises `WrongScope` unless the session is of this scope."""
+    if require_session(tx, session_id).scope != scope:
+        raise WrongScope(session_id)
 
 
 def lock_session(tx: Transaction, session_id: str) -> None:

@@ -8,10 +8,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.testing.adapter_suite import ADAPTER_CHECKS, run_adapter_check
     from holdfast.testing.async_clock import AsyncFakeClock
     from holdfast.testing.chat_platform import ChatPlatform, SeenMessage
     from holdfast.testing.clock import FakeClock
     from holdfast.testing.faults import CrashingEngine, ProcessDied
+    from holdfast.testing.http_server import LoopbackServer
     from holdfast.testing.memory_chats import MemoryOptions
     from holdfast.testing.memory_platform import MemoryPlatform
     from holdfast.testing.provider_case import Health, NotOffered, ProviderCase
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.testing.scripted_server import ScriptedServer
 
 __all__ = [
+    "ADAPTER_CHECKS",
     "AsyncFakeClock",
     "Call",
     "ChatPlatform",
@@ -30,6 +33,7 @@ __all__ = [
     "FakeClock",
     "Health",
     "HttpRefusal",
+    "LoopbackServer",
     "MemoryOptions",
     "MemoryPlatform",
     "NotOffered",
@@ -43,9 +47,11 @@ __all__ = [
     "ScriptedServer",
     "SeenMessage",
     "Tokens",
+    "run_adapter_check",
 ]
 
 _HOME = {
+    "ADAPTER_CHECKS": "adapter_suite",
     "AsyncFakeClock": "async_clock",
     "Call": "scripted_model",
     "ChatPlatform": "chat_platform",
@@ -54,6 +60,7 @@ _HOME = {
     "FakeClock": "clock",
     "Health": "provider_case",
     "HttpRefusal": "script_file",
+    "LoopbackServer": "http_server",
     "MemoryOptions": "memory_chats",
     "MemoryPlatform": "memory_platform",
     "NotOffered": "provider_case",
@@ -67,6 +74,7 @@ _HOME = {
     "ScriptedServer": "scripted_server",
     "SeenMessage": "chat_platform",
     "Tokens": "scripted_model",
+    "run_adapter_check": "adapter_suite",
 }
 
 if not TYPE_CHECKING:  # A type checker that saw this function would accept any name.

@@ -1,8 +1,8 @@
 """The contract suite for chat adapters: an author gives a `ChatPlatform` and gets a test for each promise.
 
-    @pytest.mark.parametrize("check", CHECKS, ids=str)
+    @pytest.mark.parametrize("check", ADAPTER_CHECKS, ids=str)
     def test_the_contract(check: AdapterCheck, tmp_path: Path) -> None:
-        run_check(check, MyPlatform, tmp_path)
+        run_adapter_check(check, MyPlatform, tmp_path)
 
 `pytest --adapter my_platform:MyPlatform` does the same and prints a report card (`adapter_plugin.py`). The
 checks are in `adapter_checks/`.
@@ -18,9 +18,17 @@ from holdfast.testing.adapter_checks import content, receiving, sending
 from holdfast.testing.adapter_harness import AdapterCheck, AdapterHarness
 from holdfast.testing.chat_platform import ChatPlatform
 
-__all__ = ["CHECKS", "PATIENCE", "AdapterCheck", "MakePlatform", "gaps_of", "load_platform", "run_check"]
+__all__ = [
+    "ADAPTER_CHECKS",
+    "PATIENCE",
+    "AdapterCheck",
+    "MakePlatform",
+    "gaps_of",
+    "load_platform",
+    "run_adapter_check",
+]
 
-CHECKS: tuple[AdapterCheck, ...] = (*receiving.CHECKS, *sending.CHECKS, *content.CHECKS)
+ADAPTER_CHECKS: tuple[AdapterCheck, ...] = (*receiving.CHECKS, *sending.CHECKS, *content.CHECKS)
 PATIENCE = 20.0
 """For how many seconds a check waits for what must come."""
 WHOLE = 6
@@ -28,7 +36,7 @@ WHOLE = 6
 MakePlatform = Callable[[], ChatPlatform]
 
 
-def run_check(
+def run_adapter_check(
     check: AdapterCheck, make_platform: MakePlatform, folder: Path, patience: float = PATIENCE
 ) -> None:
     """Try one check on a new platform: `AssertionError` when a promise is broken.

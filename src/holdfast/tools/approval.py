@@ -85,6 +85,11 @@ class ApprovalPolicy:
     """Whether a person can be asked. If not, every request that needs approval is refused."""
     own_files: tuple[AllowRule, ...] = ()
     """Rules for Holdfast's own files. No setting can add one."""
+    fenced: bool = False
+    """Only commands can be approved, which then run in a sandbox: for people other than the owner.
+
+    What leads out of the workspace, to Holdfast's own files or to a private address is refused.
+    """
 
     @classmethod
     def of(cls, mode: ApprovalMode, allow: Iterable[str]) -> Self:
@@ -96,6 +101,8 @@ class ApprovalPolicy:
 
         `granted` are the rules of this session.
         """
+        if self.fenced and request.kind != COMMAND:
+            return "refuse"
         if request.own_files:
             allowed = is_covered(request, self.own_files)
         elif request.each_time:

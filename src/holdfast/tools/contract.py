@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from holdfast.core.events import Event, ToolOutput
 from holdfast.core.own_files import OwnFiles
+from holdfast.sessions.contract import OWNER
 
 TOOL_SECONDS = 120.0
 """The time limit of a call, unless its tool sets another one."""
@@ -96,6 +97,8 @@ class ToolContext:
     own_files: OwnFiles = field(default_factory=OwnFiles)
     trusted_workspace: bool = True
     """If False, every file needs approval, even in the workspace."""
+    scope: str = OWNER
+    """For whom the agent works; nothing of another scope may be seen."""
 
     def say(self, text: str) -> None:
         """Show a piece of live output to the person."""

@@ -28,6 +28,7 @@ APPROVAL_ANSWERS: dict[str, ApprovalAnswer] = {
 }
 ASK_SECONDS = 600.0
 ALWAYS_REFUSED = "the setting tools.approval is always-refuse"
+OWNER_ONLY = "it is refused to everybody but the owner"
 ONLY_ONCE = "This is asked about each time, so it can be allowed only once."
 
 
@@ -200,7 +201,7 @@ class PersonBehindPolicy:
         known = mark_destructive(request)
         decision = self.policy.decide(known, self.questions.granted())
         if decision != "ask":
-            self.refusals.append(ALWAYS_REFUSED if self.policy.attended else NOBODY_THERE)
+            self.refusals.append(self._why_refused())
             return decision == "allow"
         text = await self.questions.ask(
             ApprovalAsked(
@@ -225,6 +226,11 @@ class PersonBehindPolicy:
         if word == "always":
             self._grant_always(known, pattern)
         return word != "no"
+
+    def _why_refused(self) -> str:
+        if self.policy.fenced:
+            return OWNER_ONLY
+        return ALWAYS_REFUSED if self.policy.attended else NOBODY_THERE
 
     def _grant_always(self, request: ApprovalRequest, pattern: str) -> None:
         wider = AllowRule(request.kind, pattern) if pattern else None

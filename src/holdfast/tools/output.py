@@ -20,6 +20,7 @@ from pydantic import Field
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
 from holdfast.core.messages import storable
+from holdfast.sessions.contract import OWNER, scope_folder
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 from holdfast.tools.decorator import tool
 
@@ -33,6 +34,8 @@ HEAD_SHARE = 0.4
 PIECE_BYTES = 100_000
 OUTPUTS = "outputs"
 """The name of the folder for long results, in the data folder."""
+SCOPES = "scopes"
+"""The folder in it for those of people other than the owner."""
 OUTPUT_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 # Colours, cursor movements and window titles that programs send to a terminal.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)?|[@-Z\\-_=>])")
@@ -65,6 +68,13 @@ class ResultBudget:
         self.characters = characters
         self._folder = folder
         self._kept_bytes = kept_bytes
+
+    def of(self, scope: str) -> "ResultBudget":
+        """The budget of one scope, which reads nothing that was kept for another."""
+        if scope == OWNER:
+            return self
+        folder = self._folder / SCOPES / scope_folder(scope)
+        return ResultBudget(folder, self.characters, kept_bytes=self._kept_bytes)
 
     def cut(self, session_id: str, text: str) -> str:
         """The text, or its head and tail with a note that says where the rest is. Blocks on the disk."""
@@ -100,8 +110,10 @@ class ResultBudget:
         return OutputSlice(readable(kept), start, start + len(kept), size)
 
     def forget(self, session_id: str) -> None:
-        """Remove all outputs of a session."""
-        shutil.rmtree(self.spool(session_id).folder, ignore_errors=True)
+        """Remove all outputs of a session, whatever its scope."""
+        own = self.spool(session_id).folder
+        for folder in (own, *self._folder.glob(f"{SCOPES}/*/{own.name}")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Spool:
@@ -221,6 +233,7 @@ def output_tool(budget: ResultBudget) -> Tool:
     @tool(changes=False)
     def read_output(
         id: str,  # noqa: A002 - the word the cut result uses
+        context: ToolContext,
         offset: Annotated[int, Field(ge=0)] = 0,
     ) -> str:
         """Read on in a long result that was cut. The cut result names the id and the offset.
@@ -230,7 +243,7 @@ def output_tool(budget: ResultBudget) -> Tool:
             offset: the byte to read from
 
         """
-        return format_slice(budget.read(id, offset))
+        return format_slice(budget.of(context.scope).read(id, offset))
 
     return read_output
 
@@ -242,7 +255,8 @@ def bounded(each: Tool, budget: ResultBudget) -> Tool:
         result = await each.run(context, arguments)
         if len(result.text) <= budget.characters:
             return replace(result, text=storable(result.text))
-        return replace(result, text=await context.off_loop(budget.cut, context.session_id, result.text))
+        cut = budget.of(context.scope).cut
+        return replace(result, text=await context.off_loop(cut, context.session_id, result.text))
 
     return replace(each, run=run)
 

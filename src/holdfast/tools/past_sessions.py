@@ -8,9 +8,9 @@ from pydantic import Field
 
 from holdfast.core.contract import Message
 from holdfast.core.errors import ToolFailed
-from holdfast.sessions import SessionDB
+from holdfast.sessions import Filters, SessionDB
 from holdfast.sessions.contract import SECOND, SearchHit, StoredMessage
-from holdfast.tools.contract import Tool
+from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
 
 MAX_MESSAGE_LENGTH = 4000
@@ -27,7 +27,10 @@ class PastSessions:
         return [reading(self.search_sessions), reading(self.read_session)]
 
     def search_sessions(
-        self, query: Annotated[str, Field(min_length=1)], limit: Annotated[int, Field(ge=1, le=50)] = 10
+        self,
+        query: Annotated[str, Field(min_length=1)],
+        context: ToolContext,
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
     ) -> str:
         """Search all past conversations for messages that hold every word of the query.
 
@@ -38,12 +41,13 @@ class PastSessions:
             limit: how many at most
 
         """
-        hits = self._db.search(query, limit=limit)
+        hits = self._db.search(query, filters=Filters(scope=context.scope), limit=limit)
         return "\n".join(_hit(each) for each in hits) or "nothing found"
 
     def read_session(
         self,
         session: str,
+        context: ToolContext,
         number: Annotated[int, Field(ge=0)] = 0,
         around: Annotated[int, Field(ge=0, le=50)] = 5,
     ) -> str:
@@ -55,7 +59,8 @@ class PastSessions:
             around: how many messages before and after it
 
         """
-        if self._db.get_session(session) is None:
+        known = self._db.get_session(session)
+        if known is None or known.scope != context.scope:
             raise ToolFailed(f"there is no session {session!r}")
         start = max(0, number - around)
         found = self._db.sessions.read(session, start=start, limit=number + around + 1 - start)

@@ -38,6 +38,7 @@ class BackgroundProcess:
     """One process. `ended` is set when it has ended; `stopped` says that the agent stopped it."""
 
     id: str
+    scope: str
     session_id: str
     command: str
     running: RunningCommand
@@ -75,10 +76,10 @@ class Processes:
         """Start a command; its end is delivered to the session."""
         if self._closing.is_set():
             raise ToolFailed("this agent is being closed and starts nothing more")
-        if sum(not each.done.is_set() for each in self._known.values()) >= MAX_RUNNING:
+        if sum(not each.done.is_set() for each in self.listed(context.scope)) >= MAX_RUNNING:
             raise ToolFailed(f"{MAX_RUNNING} processes run already; stop one first")
         directory = folder_in_workspace(context.workspace, folder)
-        spool = self._budget.spool(context.session_id, at_once=True)
+        spool = self._budget.of(context.scope).spool(context.session_id, at_once=True)
         try:
             launch, _ = await self._sandbox.launch(command, context, directory, self.environment)
         except BaseException:
@@ -89,22 +90,26 @@ class Processes:
             await running.stop(CLOSE_GRACE)
             raise ToolFailed("this agent is being closed; the process was ended again")
         name = f"p{len(self._known) + 1}"
-        process = BackgroundProcess(name, context.session_id, command, running, spool, asyncio.Event())
+        process = BackgroundProcess(
+            name, context.scope, context.session_id, command, running, spool, asyncio.Event()
+        )
         self._known[name] = process
         process.watch = asyncio.create_task(self._watch(process), name=f"process {name}")
         return process
 
-    def listed(self) -> list[BackgroundProcess]:
-        return list(self._known.values())
+    def listed(self, scope: str) -> list[BackgroundProcess]:
+        """The processes of a scope."""
+        return [each for each in self._known.values() if each.scope == scope]
 
-    def get(self, name: str) -> BackgroundProcess:
-        if name not in self._known:
-            raise ToolFailed(f"there is no process {name!r}; there are: {', '.join(self._known) or 'none'}")
-        return self._known[name]
+    def get(self, name: str, scope: str) -> BackgroundProcess:
+        known = {each.id: each for each in self.listed(scope)}
+        if name not in known:
+            raise ToolFailed(f"there is no process {name!r}; there are: {', '.join(known) or 'none'}")
+        return known[name]
 
-    async def stop(self, name: str) -> BackgroundProcess:
+    async def stop(self, name: str, scope: str) -> BackgroundProcess:
         """End a process and everything it started. No message is sent, because the caller knows."""
-        process = self.get(name)
+        process = self.get(name, scope)
         if not process.done.is_set():
             process.stopped = True
             await process.running.stop()
@@ -168,9 +173,10 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
         return ToolResult(f"started as {process.id}")
 
     @tool(changes=False)
-    async def list_processes() -> str:
+    async def list_processes(context: ToolContext) -> str:
         """List the background processes, with their state."""
-        return "\n".join(f"{each.id}: {each.state}: {each.command}" for each in processes.listed()) or "none"
+        known = processes.listed(context.scope)
+        return "\n".join(f"{each.id}: {each.state}: {each.command}" for each in known) or "none"
 
     @tool(changes=False)
     async def read_process(
@@ -187,25 +193,25 @@ def process_tools(processes: Processes, budget: ResultBudget) -> list[Tool]:
             wait: how many seconds to wait for its end before reading
 
         """
-        process = processes.get(id)
+        process = processes.get(id, context.scope)
         if wait:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await process.done.wait()
         if offset is not None:
-            piece = await context.off_loop(budget.read, process.spool.id, offset)
+            piece = await context.off_loop(budget.of(context.scope).read, process.spool.id, offset)
             return f"{process.id} {process.state}\n{format_slice(piece)}"
         size = process.spool.size
         return f"{process.id} {process.state}\n{process.spool.last()}\n[the end of {size} bytes so far]"
 
     @tool
-    async def stop_process(id: str) -> str:  # noqa: A002 - the word the tools use
+    async def stop_process(id: str, context: ToolContext) -> str:  # noqa: A002 - the word the tools use
         """Stop a background process and everything it started.
 
         Args:
             id: the process, such as p1
 
         """
-        return f"{id}: {(await processes.stop(id)).state}"
+        return f"{id}: {(await processes.stop(id, context.scope)).state}"
 
     return [start_process, list_processes, read_process, stop_process]

@@ -14,6 +14,7 @@ from typing import Literal
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.settings import ToolSettings
+from holdfast.sessions.contract import OWNER
 from holdfast.tools.contract import OffLoop, ToolContext
 from holdfast.tools.sandbox import (
     CommandRequest,
@@ -132,6 +133,8 @@ class CommandSandbox:
             raise ToolFailed("a command can't contain a NUL character")
         await self.ready()
         sandbox, _ = await self._found()
+        if context.scope != OWNER and isinstance(sandbox, NoSandbox):
+            raise ToolFailed("commands are run here only in a sandbox, and there is none; nothing was run")
         session = context.session_id
         request = CommandRequest(
             command=command,

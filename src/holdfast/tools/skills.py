@@ -19,6 +19,7 @@ from holdfast.tools.resolved_path import read_bytes, resolve_path
 from holdfast.tools.text_files import TextFile, replace_file
 
 SKILL_FILE = "SKILL.md"
+READ_SKILL = "read_skill"
 MAX_SKILL_BYTES = 500_000
 MAX_DESCRIPTION_LENGTH = 1024
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

@@ -108,7 +108,7 @@ def terminal_tool(environment: Mapping[str, str], budget: ResultBudget, sandbox:
         if not await context.person.approve(request):
             return refused(request, context.person)
         live = LiveOutput(context.say)
-        with budget.spool(context.session_id) as spool:
+        with budget.of(context.scope).spool(context.session_id) as spool:
             launch, hint = await sandbox.launch(command, context, directory, environment)
             running = await start_command(launch, spool, live.take)
             try:

@@ -25,6 +25,7 @@ from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
 from holdfast.tools.sandbox import SandboxOptions
 from holdfast.tools.sandbox_choice import CommandSandbox
+from holdfast.tools.schedules import ScheduleTools
 from holdfast.tools.skills import Skills
 from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
@@ -52,6 +53,8 @@ class ToolDependencies:
     """The folders among them, whether they exist or not."""
     workspace_label: str = "the workspace"
     """The name of the workspace, for a person to read."""
+    time_zone: str = ""
+    """The time zone of schedules that name none; empty means the machine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Toolbox:
     tools: tuple[Tool, ...]
     problems: tuple[str, ...]
     """Problems of tools that were left out, for a person to read."""
+    shared: frozenset[str]
+    """The tools that reach what is the owner's: skills, and tools of MCP servers."""
     prompt: str
     """The part of the system prompt about skills; empty when there are none."""
     budget: ResultBudget
@@ -91,6 +96,7 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
     except BaseException:
         await servers.close()
         raise
+    of_skills = skills.tools()
     own = [
         terminal_tool(environment, budget, sandbox),
         *process_tools(processes, budget),
@@ -99,13 +105,15 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         output_tool(budget),
         PageFetcher().tool(),
         *(PastSessions(deps.db).tools() if deps.db is not None else ()),
-        *skills.tools(),
+        *(ScheduleTools(deps.db, deps.time_zone).tools() if deps.db is not None else ()),
+        *of_skills,
         TodoList().tool(),
         ask_user,
     ]
     return Toolbox(
         tools=tuple(bounded(each, budget) for each in (*own, *theirs)),
         problems=(*listing.problems, *problems),
+        shared=frozenset(each.name for each in (*of_skills, *theirs)),
         prompt=listing.prompt(),
         budget=budget,
         policy=policy,

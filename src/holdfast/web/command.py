@@ -68,6 +68,7 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
         hosted.watch(_freeze_after_first_turn)
+        hosted.serve_schedules()
         async with run_server(parts, listening) as running:
             problems = (*hosted.overview.problems, page_problem(PAGE))
             _announce(link, problems, hosted.model.notice if hosted.model else "")

@@ -58,6 +58,7 @@ def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
         title=session.title,
         opening=listed.opening,
         source=session.source,
+        scope=session.scope,
         pinned=listed.pinned,
         archived=listed.archived,
         started_at=milliseconds(session.started),

@@ -39,6 +39,9 @@ class SessionView(BaseModel):
     title: str | None
     opening: str = Field(description="the beginning of its first message")
     source: str
+    scope: str = Field(
+        default="", description="whose conversation it is: a person or a room; empty: the owner's"
+    )
     pinned: bool
     archived: bool
     started_at: int

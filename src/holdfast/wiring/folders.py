@@ -10,6 +10,14 @@ def data_folder() -> Path:
     return user_data_path("holdfast", appauthor=False)
 
 
+def scopes_folder() -> Path:
+    """The folder for the workspaces of people other than the owner.
+
+    It stands beside the data folder, which no tool and no command may use.
+    """
+    return data_folder().with_name(f"{data_folder().name}-scopes")
+
+
 def config_folder() -> Path:
     """The folder for the settings."""
     return user_config_path("holdfast", appauthor=False)

@@ -8,14 +8,13 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Unpack
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.core.stop_signal import StoppedBySignal
-from holdfast.host import AfterCrash
 from holdfast.process import ExitWatchdog, ShutdownBudget, StopSignals
-from holdfast.wiring.settings_host import Host
+from holdfast.wiring.settings_host import Host, HostKeywords
 from holdfast.wiring.store_opener import exit_watchdog
 
 SHUTDOWN_SECONDS = 5.0
@@ -91,24 +90,12 @@ class GracefulStop:
 
 @asynccontextmanager
 async def open_host(
-    settings: Settings,
-    *,
-    source: str,
-    say: Callable[[str], None],
-    after_crash: AfterCrash = "ask",
-    attended: bool = True,
-    model_required: bool = True,
+    settings: Settings, *, say: Callable[[str], None], **how: Unpack[HostKeywords]
 ) -> AsyncIterator[tuple[Host, GracefulStop]]:
     """A host for one command, with its `GracefulStop`. A signal before the host is open ends the command."""
     leaving = GracefulStop(exit_watchdog(settings), say)
     with leaving.signals:
-        made = Host(
-            settings,
-            source=source,
-            after_crash=after_crash,
-            attended=attended,
-            model_required=model_required,
-        )
+        made = Host(settings, **how)
         host = await _opened(made, leaving)
         try:
             yield host, leaving

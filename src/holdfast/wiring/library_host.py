@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
 from holdfast.host import HostOptions, HostParts
+from holdfast.host.contract import default_policy
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.models.model_name import checked_model
@@ -27,6 +29,7 @@ from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPo
 from holdfast.wiring.library_memory import Memory, checked_memory, library_memory
 from holdfast.wiring.library_models import open_model
 from holdfast.wiring.memory_completion import complete_with
+from holdfast.wiring.scope_workspaces import program_name, scope_workspace
 
 Emit = Callable[[Event], None]
 
@@ -91,7 +94,9 @@ class GivenParts:
             await model.close()
 
 
-async def library_parts(given: GivenParts, options: HostOptions) -> HostParts:
+async def library_parts(
+    given: GivenParts, options: HostOptions, scope_policy: PolicyFor = default_policy
+) -> HostParts:
     """The parts of a host that has nothing but what the program gives it."""
     model = await given.open_model()
     if model is None:
@@ -99,30 +104,37 @@ async def library_parts(given: GivenParts, options: HostOptions) -> HostParts:
             'a host needs a model: Host(model="openai:gpt-5-mini", …), or Host() for that of the settings'
         )
     try:
-        return await _parts_with(model, given, options)
+        return await _parts_with(model, given, options, scope_policy)
     except BaseException:
         await given.close_model(model)
         raise
 
 
-async def _parts_with(model: Model, given: GivenParts, options: HostOptions) -> HostParts:
+async def _parts_with(
+    model: Model, given: GivenParts, options: HostOptions, scope_policy: PolicyFor
+) -> HostParts:
     pools = given.pools or Pools()
     db = await given.open_store(pools, partial(SessionDB, ":memory:"))
     memory = await given.open_memory(Settings(), model, db, pools)
     agent_options = replace(given.options or AgentOptions(), source=options.source, pools=pools)
-    policy = ApprovalPolicy()
 
-    def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
+    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> Agent:
+        policy = ApprovalPolicy(scope.policy.approval or "ask", fenced=not scope.is_owner)
+
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
-        return Agent(model, db, session_id, memory, given.tools, replace(agent_options, person_for=person))
+        own = replace(agent_options, person_for=person, scope=scope)
+        if not scope.is_owner:
+            own = replace(own, workspace=scope_workspace(scope.name, program_name(db.location)))
+        return Agent(model, db, session_id, memory, given.tools, own)
 
     return HostParts(
         db=db,
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
+        scope_policy=scope_policy,
         pools=pools,
         options=options,
         model=model.traits,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict, Unpack
 
@@ -11,10 +11,13 @@ from holdfast.agent import Agent, AgentOptions, Limits, Pools
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
+from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
+from holdfast.core.ids import new_id
 from holdfast.core.settings import HostSettings, Settings
 from holdfast.host import AfterCrash, HostOptions, HostParts, SessionHost
+from holdfast.host.contract import default_policy
 from holdfast.memory import MemoryProvider, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.models.open_model import OpenedModel
@@ -27,6 +30,7 @@ from holdfast.tools.contract import Person
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
+from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
 from holdfast.wiring.folders import data_folder
@@ -36,6 +40,7 @@ from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
 from holdfast.wiring.own_files import own_files, own_folders, skills_folder
+from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
 from holdfast.wiring.workspace import workspace_of
@@ -57,6 +62,8 @@ class HostKeywords(TypedDict, total=False):
     """How many agents stay in memory between their turns; 64 by default."""
     model_required: bool
     """False: without a model the host starts, and a turn says what is missing. True by default."""
+    scope_policy: PolicyFor
+    """What an agent may do for a scope; by default everything for the owner, and `GUEST` for others."""
 
 
 class Host(SessionHost):
@@ -86,19 +93,21 @@ class Host(SessionHost):
         **how: Unpack[HostKeywords],
     ) -> None:
         given = GivenParts.checked(model, tools, memory, store, options)
+        policy = how.get("scope_policy", default_policy)
         # Finding the model and starting tool servers need the event loop, so they wait for it.
         if settings is None and not given.is_empty:
             chosen = _host_options(Settings().host, how)
-            super().__init__(lambda: library_parts(given, chosen))
+            super().__init__(lambda: library_parts(given, chosen, policy))
             return
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
         opener = open_model if how.get("model_required", True) else open_model_or_explain
-        super().__init__(lambda: _host_parts(named, chosen, self._deliver, given, opener))
+        ways = _Ways(chosen, self._deliver, opener, policy)
+        super().__init__(lambda: _host_parts(named, ways, given))
 
     async def _deliver(self, session_id: str, text: str) -> None:
         """Send the end of a background process to the session, as a user message."""
-        await self.send(session_id, text)
+        await self.send(session_id, text, key=f"background:{new_id()}")
 
 
 def _host_options(settings: HostSettings, how: HostKeywords) -> HostOptions:
@@ -123,11 +132,28 @@ def _unattended(policy: ApprovalPolicy) -> PersonFor:
     return person
 
 
-async def _host_parts(
-    settings: Settings, options: HostOptions, deliver: Deliver, given: GivenParts, open_model: ModelOpener
-) -> HostParts:
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How a host of the settings behaves."""
+
+    options: HostOptions
+    deliver: Deliver
+    open_model: ModelOpener
+    scope_policy: PolicyFor
+
+
+def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
+    """How approvals are decided for a scope. The owner's allow rules are for the owner alone."""
+    mode = scope.policy.approval
+    if scope.is_owner:
+        return owners if mode is None else replace(owners, mode=mode)
+    return ApprovalPolicy(mode or "ask", fenced=True)
+
+
+async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> HostParts:
+    options = ways.options
     workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
-    model = SwitchableModel(await given.open_model() or (await open_model(settings)).model)
+    model = SwitchableModel(await given.open_model() or (await ways.open_model(settings)).model)
     pools = given.pools or Pools(settings.host.store_threads, settings.host.tool_threads)
     db = await given.open_store(pools, partial(open_store, settings))
     # Providers are third-party code: the event loop, which also handles signals, never waits for one.
@@ -144,12 +170,13 @@ async def _host_parts(
             workspace.folder,
             data_folder(),
             os.environ,
-            deliver,
+            ways.deliver,
             partial(off_loop, pools.work),
             db=db,
             own_files=own,
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
+            time_zone=settings.host.time_zone,
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)
@@ -166,18 +193,27 @@ async def _host_parts(
     )
 
     todo = TodoList().tool()
-    unattended = _unattended(box.policy)
     # Each conversation has its own todo list; all conversations share the other tools.
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
-    def make_agent(session_id: str, questions: OpenQuestions) -> Agent:
-        def person(session: str, turn: str, call: str, emit: Emit) -> Person:
-            return PersonBehindPolicy(box.policy, questions, emit, CallIds(session, turn, call))
+    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> Agent:
+        policy = _approval(box.policy, scope)
 
-        own = replace(agent_options, person_for=person)
-        asking = frozenset({ask_user.name})
-        offer = Offer(model, db, shared, own, memory, asking=asking, unattended=unattended)
-        tools = [*shared, TodoList().tool(like=todo), delegate_tool(offer)]
+        def person(session: str, turn: str, call: str, emit: Emit) -> Person:
+            return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
+
+        own = replace(agent_options, person_for=person, scope=scope)
+        offered = shared
+        if not scope.is_owner:
+            own = replace(own, workspace=scope_workspace(scope.name))
+            named = scope.policy.tools or frozenset()
+            offered = [tool for tool in shared if tool.name not in box.shared or tool.name in named]
+        offered = [tool for tool in offered if scope.policy.allows(tool.name)]
+        if READ_SKILL not in {tool.name for tool in offered}:
+            own = replace(own, skills="")
+        asking, alone = frozenset({ask_user.name}), _unattended(policy)
+        offer = Offer(model, db, offered, own, memory, asking=asking, unattended=alone)
+        tools = [*offered, TodoList().tool(like=todo), delegate_tool(offer)]
         return Agent(model, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
@@ -195,6 +231,7 @@ async def _host_parts(
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
+        scope_policy=ways.scope_policy,
         pools=pools,
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,

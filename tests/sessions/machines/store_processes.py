@@ -74,7 +74,10 @@ def postgres_databases(server: str) -> Iterator[NewDatabase]:
     place = PostgresPlace(server)
     SessionDB.open(place.url).close()
     clock = PostgresClock(place.connection)
-    emptied = "truncate sessions, turns, messages, inbox, outbox, leases, deletions restart identity cascade"
+    emptied = (
+        "truncate sessions, turns, messages, inbox, outbox, leases, deletions, schedules, schedule_runs"
+        " restart identity cascade"
+    )
 
     def new_database() -> MachineDatabase:
         place.connection.execute(emptied)

@@ -11,6 +11,7 @@ from tests.sessions.machines.journal_machine import JournalMachine
 from tests.sessions.machines.lease_machine import LeaseMachine
 from tests.sessions.machines.outbox_machine import OutboxMachine
 from tests.sessions.machines.profiles import long, short
+from tests.sessions.machines.schedule_machine import ScheduleMachine
 from tests.sessions.machines.store_processes import NewDatabase, postgres_databases, sqlite_databases
 
 Machine = Callable[[NewDatabase], RuleBasedStateMachine]
@@ -40,6 +41,7 @@ durable_machines = pytest.mark.parametrize(
         pytest.param(JournalMachine, marks=pytest.mark.clause("D1", "D10", "C6", "C7", "I1")),
         pytest.param(LeaseMachine, marks=pytest.mark.clause("C3", "C5")),
         pytest.param(OutboxMachine, marks=pytest.mark.clause("D1", "D2", "D3", "M6")),
+        ScheduleMachine,
     ],
 )
 

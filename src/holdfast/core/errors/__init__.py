@@ -33,6 +33,7 @@ from holdfast.core.errors.memory_errors import (
     ProviderLate,
     ProviderNotWorking,
     ProviderUnavailable,
+    ScopeNotKept,
     Undeliverable,
 )
 from holdfast.core.errors.message_errors import (
@@ -65,6 +66,7 @@ from holdfast.core.errors.session_errors import (
     NothingWaits,
     NotSetAside,
     NotWaiting,
+    ScheduleNotFound,
     SessionBusy,
     SessionEnded,
     SessionExists,
@@ -74,6 +76,8 @@ from holdfast.core.errors.session_errors import (
     TurnExists,
     TurnNotFound,
     TurnNotRunning,
+    WrongScheduleState,
+    WrongScope,
 )
 from holdfast.core.errors.store_errors import (
     RECOVER_A_FILE,
@@ -158,7 +162,9 @@ __all__ = [
     "ResultDoesNotFit",
     "ResultTypeInvalid",
     "Retryable",
+    "ScheduleNotFound",
     "SchemaTooNew",
+    "ScopeNotKept",
     "SessionBusy",
     "SessionElsewhere",
     "SessionEnded",
@@ -186,4 +192,6 @@ __all__ = [
     "TurnNotFound",
     "TurnNotRunning",
     "Undeliverable",
+    "WrongScheduleState",
+    "WrongScope",
 ]

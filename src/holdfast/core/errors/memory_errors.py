@@ -27,6 +27,14 @@ class Undeliverable(Refused):
     """A provider will never accept this turn. The delivery is set aside and not retried."""
 
 
+class ScopeNotKept(Undeliverable):
+    """A provider that can't keep people apart was asked for somebody who is not the owner."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__(f"{provider} can't keep people apart; it is used in the owner's conversations alone")
+        self.provider = provider
+
+
 class ProviderInvalid(InvalidInput):
     """An object or plugin is not a usable memory provider. It is left out."""
 

@@ -15,6 +15,14 @@ class SessionExists(Refused):
         self.session_id = session_id
 
 
+class WrongScope(Refused):
+    """The session belongs to another person or room than the one it was asked for."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} belongs to somebody else")
+        self.session_id = session_id
+
+
 class SessionEnded(Refused):
     """The session takes no more messages. `live_end` is the session that continues it, if there is one."""
 
@@ -114,6 +122,21 @@ class NotSetAside(Refused):
     def __init__(self, delivery_id: int, state: str) -> None:
         super().__init__(f"delivery {delivery_id} is {state}; only one set aside can be retried or dropped")
         self.delivery_id = delivery_id
+        self.state = state
+
+
+class ScheduleNotFound(Refused):
+    def __init__(self, schedule_id: int) -> None:
+        super().__init__(f"there is no schedule {schedule_id}")
+        self.schedule_id = schedule_id
+
+
+class WrongScheduleState(Refused):
+    """A schedule that is paused can't be paused again, and one that is active can't be resumed."""
+
+    def __init__(self, schedule_id: int, state: str, wanted: str) -> None:
+        super().__init__(f"schedule {schedule_id} is {state}; it can't be {wanted}")
+        self.schedule_id = schedule_id
         self.state = state
 
 

@@ -5,8 +5,10 @@ so a turn can be sent again. A turn is delivered when its operation is completed
 """
 
 import asyncio
+import copy
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -42,6 +44,12 @@ class HindsightApi:
             # The lane retries; a retry inside the client would hide that.
             max_attempts=1,
         )
+
+    def in_bank(self, bank: str) -> "HindsightApi":
+        """The same client for another bank; it is not closed by itself."""
+        other = copy.copy(self)
+        other._settings = replace(self._settings, bank=bank)  # noqa: SLF001 - its own copy
+        return other
 
     async def aclose(self) -> None:
         await self._client.aclose()  # type: ignore[no-untyped-call]

@@ -1,11 +1,11 @@
 """`HindsightMemory`: long-term memory on a Hindsight server. Read `api.py` for how a turn is delivered."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import ProviderUnavailable
@@ -18,6 +18,9 @@ from holdfast.providers.hindsight.settings import SCHEMA, HindsightSettings, rea
 from holdfast.providers.hindsight.tools import TOOLS
 from holdfast.providers.recall_text import one_line, recall_block_text
 from holdfast.providers.server_provider import DRAIN_SECONDS, ServerProvider, ask_once
+from holdfast.sessions.contract import scope_folder
+
+T = TypeVar("T")
 
 LOCAL_START_SECONDS = 90.0
 LOOK_SECONDS = 0.5
@@ -69,16 +72,20 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
     def open_client(self) -> HindsightApi:
         return HindsightApi(replace(self.settings, url=self._url), self._loop.closing.is_set)
 
+    def for_scope(self, scope: str) -> "HindsightScope":
+        """The memory of one scope, in a bank of its own."""
+        return HindsightScope(self, scope)
+
     # writing
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
         """Return when the server has processed every turn; after an error all may be sent again."""
-        self._ensure_server()
+        self.ensure_server()
         self.ask(lambda api: api.deliver(turns), self._write_seconds() * len(turns))
 
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
         """Delete the documents of whole conversations; the server can't delete single turns."""
-        self._ensure_server()
+        self.ensure_server()
 
         async def delete(api: HindsightApi) -> int:
             return sum([await api.delete_conversation(each) for each in request.sessions])
@@ -129,7 +136,7 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
 
     # a server of our own
 
-    def _ensure_server(self) -> None:
+    def ensure_server(self) -> None:
         """In local mode, make sure that a server runs: the process that ran it may have ended."""
         if self._server is not None and self._server.address() != self._url:
             self._wait_for_server(self._server)
@@ -150,6 +157,35 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
             else:
                 return
             self._clock.wait(self._loop.closing, LOOK_SECONDS)
+
+
+class HindsightScope(HindsightMemory):
+    """The memory of one scope. It has no client and no server of its own."""
+
+    def __init__(self, memory: HindsightMemory, scope: str) -> None:
+        self._memory = memory
+        self._clock = memory.clock
+        self._bank = f"{memory.settings.bank}-{scope_folder(scope)}"
+
+    @property
+    def closed(self) -> bool:
+        return self._memory.closed
+
+    @property
+    def settings(self) -> HindsightSettings:
+        return replace(self._memory.settings, bank=self._bank)
+
+    def ask(self, call: Callable[[HindsightApi], Awaitable[T]], timeout: float | None = None) -> T:
+        return self._memory.ask(lambda api: call(api.in_bank(self._bank)), timeout)
+
+    def ensure_server(self) -> None:
+        self._memory.ensure_server()
+
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        """Nothing: the memory is open."""
+
+    def shutdown(self, patience: float = DRAIN_SECONDS) -> None:
+        """Nothing: the memory closes its client."""
 
 
 def _line(fact: Any) -> str:

@@ -8,6 +8,14 @@ create table if not exists passage_uses (
     last_used  integer
 ) strict;
 
+-- The sessions of people other than the owner: a passage has the scope of its session. It never changes.
+create table if not exists scoped_sessions (
+    session_no integer primary key references sessions (no),
+    scope      text not null check (scope <> '')
+) strict;
+
+create index if not exists scoped_sessions_by_scope on scoped_sessions (scope);
+
 create trigger if not exists passage_uses_removed after delete on passages begin
     delete from passage_uses where passage_id = old.id;
 end;

@@ -30,12 +30,12 @@ class FullText:
         self._connection = connection
         self._queries = queries
 
-    def scores(self, query: str) -> dict[Position, float]:
-        """The scores of the passages with words of the query, and of their neighbours."""
+    def scores(self, query: str, scope: str | None) -> dict[Position, float]:
+        """The scores of a scope's passages with words of the query, and of their neighbours; None: of any."""
         words = self._selective_words(query)
         if not words:
             return {}
-        found = self._rows("any_word_hits", words=" OR ".join(words), most=FOUND_BY_WORDS)
+        found = self._rows("any_word_hits", words=" OR ".join(words), scope=scope, most=FOUND_BY_WORDS)
         around = {(session, position + step) for session, position in found for step, _ in NEIGHBOURS}
         positions = {
             row[0]: (row[1], row[2]) for row in self._rows("ids_at", places=json.dumps(list(around)))

@@ -39,6 +39,7 @@ from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
 from holdfast.providers.local.worker_client import RecallWorker
 from holdfast.providers.local.worker_process import WorkerSpec
+from holdfast.sessions.contract import OWNER
 
 MAX_FOUND = 20
 VECTOR_SECONDS = 0.1
@@ -128,6 +129,10 @@ class LocalMemory(BatchProvider):
         self._facts: LocalFacts | None = None
         self._shown = RecalledLines()
 
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [
             {
@@ -176,11 +181,15 @@ class LocalMemory(BatchProvider):
         self._opened()
         return self._builder is not None and self._builder.build_batch()
 
-    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+    def for_scope(self, scope: str) -> "LocalScope":
+        """The memory of one scope, in the same file and with the same worker."""
+        return LocalScope(self, scope)
+
+    def sync_turns(self, turns: Sequence[CompletedTurn], *, scope: str = OWNER) -> None:
         """Store the turns, each once by its key, then see to their vectors; raises when storing failed."""
         store, _ = self._opened()
-        self._build_vectors(store.add_turns(turns))
-        if self._facts is not None:
+        self._build_vectors(store.add_turns(turns, scope))
+        if self._facts is not None and scope == OWNER:
             self._facts.sync_turns(turns)
         for turn in turns:
             self._count_uses(store, turn)
@@ -200,18 +209,26 @@ class LocalMemory(BatchProvider):
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         return self.begin_prefetch(query, session_id=session_id).result().text
 
-    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
+    def begin_prefetch(
+        self, query: str, *, session_id: str = "", scope: str = OWNER
+    ) -> "Future[RecallAnswer]":
         """Recall in the worker; by full text alone, here, while the worker is not there."""
         recall = self._opened()[1]
         if self._worker is not None and recall.has_passages():
+            request = {
+                "query": query[:MAX_QUERY_LENGTH],
+                "session": session_id,
+                "scope": scope,
+                "vector_seconds": VECTOR_SECONDS,
+            }
             return self._worker.ask(
-                {"query": query[:MAX_QUERY_LENGTH], "session": session_id, "vector_seconds": VECTOR_SECONDS},
+                request,
                 RECALL_SECONDS,
                 partial(self._from_worker, query, session_id),
-                partial(self._without_worker, query, session_id),
+                partial(self._without_worker, query, session_id, scope),
             )
         answer: Future[RecallAnswer] = Future()
-        answer.set_result(RecallAnswer(self._recalled(query, session_id)))
+        answer.set_result(RecallAnswer(self._recalled(query, session_id, scope)))
         return answer
 
     def _from_worker(self, query: str, session_id: str, line: dict[str, Any]) -> RecallAnswer:
@@ -219,64 +236,84 @@ class LocalMemory(BatchProvider):
         return RecallAnswer(line["text"], line["note"])
 
     def search(
-        self, query: str, limit: int = 10, *, session_id: str = "", mode: SearchMode = "hybrid"
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        session_id: str = "",
+        mode: SearchMode = "hybrid",
+        scope: str | None = OWNER,
     ) -> list[FoundPassage]:
-        """The passages and notes of all sessions, best match first."""
+        """The passages and notes of all sessions of a scope, best match first; None: of all scopes."""
         recall = self._opened()[1]
         if self._worker is None or mode == "text" or not recall.has_passages():
-            return recall.search(query, limit, session_id=session_id, mode=mode)
+            return recall.search(query, limit, session_id=session_id, mode=mode, scope=scope)
         self._worker.await_ready(START_SECONDS)
-        request = {"query": query[:MAX_QUERY_LENGTH], "session": session_id, "limit": limit, "mode": mode}
+        request = {
+            "query": query[:MAX_QUERY_LENGTH],
+            "session": session_id,
+            "scope": scope,
+            "limit": limit,
+            "mode": mode,
+        }
 
         def by_text(_why: str, _has_time: bool) -> list[FoundPassage]:
-            return recall.search(query, limit, session_id=session_id, mode="text")
+            return recall.search(query, limit, session_id=session_id, mode="text", scope=scope)
 
         found: list[FoundPassage] = self._worker.ask(
             request, SEARCH_SECONDS, lambda line: [found_passage(each) for each in line["found"]], by_text
         ).result()
         return found
 
-    def _without_worker(self, query: str, session_id: str, why: str, has_time: bool) -> RecallAnswer:
+    def _without_worker(
+        self, query: str, session_id: str, scope: str, why: str, has_time: bool
+    ) -> RecallAnswer:
         if not has_time:
             return RecallAnswer("", f"nothing was recalled: {why}")
-        return RecallAnswer(self._recalled(query, session_id), f"by full text alone: {why}")
+        return RecallAnswer(self._recalled(query, session_id, scope), f"by full text alone: {why}")
 
-    def _recalled(self, query: str, session_id: str) -> str:
-        block = self.recall(query, session_id=session_id)
+    def _recalled(self, query: str, session_id: str, scope: str) -> str:
+        block = self.recall(query, session_id=session_id, scope=scope)
         self._shown.keep(storable(session_id), storable(query), block.lines)
         return block.text
 
-    def recall(self, query: str, *, session_id: str = "") -> RecallBlock:
+    def recall(self, query: str, *, session_id: str = "", scope: str = OWNER) -> RecallBlock:
         """What is recalled for a query: passages, notes and, when they are on, facts, in one budget."""
         recall = self._opened()[1]
-        found = recall.search(query, MAX_FOUND, session_id=session_id, in_context=self._in_context)
-        lines = passage_lines(found, recall.at_positions)
-        if self._facts is not None:
+        found = recall.search(
+            query, MAX_FOUND, session_id=session_id, in_context=self._in_context, scope=scope
+        )
+        lines = passage_lines(found, partial(recall.at_positions, scope=scope))
+        if self._facts is not None and scope == OWNER:
             facts = self._facts.lines(query, {each.turn_id for each in found})
             lines = _alternating(lines, facts)
         return recall_block(query, lines, budget=self._budget, zone=self._zone)
 
-    def save_note(self, text: str) -> int:
+    def save_note(self, text: str, *, scope: str = OWNER) -> int:
         """Store a note; returns its id."""
         store, _ = self._opened()
-        note = store.add_note(text)
+        note = store.add_note(text, scope)
         self._build_vectors(1)
         return note
 
-    def correct_note(self, note_id: int, text: str) -> bool:
+    def correct_note(self, note_id: int, text: str, *, scope: str = OWNER) -> bool:
         """Change the text of a note; False when it does not exist."""
         store, _ = self._opened()
-        changed = store.change_note(note_id, text)
+        changed = store.change_note(note_id, text, scope)
         if changed:
             self._build_vectors(1)
         return changed
 
-    def forget(self, memory_id: int) -> bool:
-        """Delete a note, the turn of a passage, or a fact, permanently."""
+    def forget(self, memory_id: int, *, scope: str | None = None) -> bool:
+        """Delete a note, the turn of a passage, or a fact, permanently; with a scope, only one of its own."""
         self._shown.clear()
         if memory_id >= FIRST_ID:
-            return self._facts is not None and self._facts.forget(memory_id)
-        return self._opened()[0].forget(memory_id)
+            return scope in (None, OWNER) and self._facts is not None and self._facts.forget(memory_id)
+        return bool(self._opened()[0].forget_all([memory_id], [], scope=scope))
+
+    def forget_own(self, memory_id: int) -> bool:
+        """Forget one of the owner's memories, by the agent's tool."""
+        return self.forget(memory_id, scope=OWNER)
 
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
         """Delete turns, notes, facts, and all of a period: text, index, vectors and counters."""
@@ -300,8 +337,8 @@ class LocalMemory(BatchProvider):
         return self._opened()[0].turns_said_by(person.lower())
 
     def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
-        """The results of a search, as a person sees them, with how often answers used each."""
-        found = self.search(query, limit)
+        """The results of a search in all scopes, as the owner sees them, with how often each was used."""
+        found = self.search(query, limit, scope=None)
         uses = self._opened()[0].uses_of([each.id for each in found])
         items = [
             MemoryItem(
@@ -389,6 +426,55 @@ class LocalMemory(BatchProvider):
             builder.build(fresh)
         if self._worker is not None and fresh:
             self._worker.wake()
+
+
+class LocalScope(BatchProvider):
+    """The local memory of one scope. It has no state: everything is the memory's, asked for this scope."""
+
+    name = LocalMemory.name
+    tools = TOOLS
+
+    def __init__(self, memory: LocalMemory, scope: str) -> None:
+        self._memory = memory
+        self._scope = scope
+        self._clock = memory.clock
+
+    @property
+    def closed(self) -> bool:
+        return self._memory.closed
+
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        """Nothing: the memory is open."""
+
+    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+        self._memory.sync_turns(turns, scope=self._scope)
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        return self.begin_prefetch(query, session_id=session_id).result().text
+
+    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
+        return self._memory.begin_prefetch(query, session_id=session_id, scope=self._scope)
+
+    def search(self, query: str, limit: int = 10) -> list[FoundPassage]:
+        return self._memory.search(query, limit, scope=self._scope)
+
+    def save_note(self, text: str) -> int:
+        return self._memory.save_note(text, scope=self._scope)
+
+    def correct_note(self, note_id: int, text: str) -> bool:
+        return self._memory.correct_note(note_id, text, scope=self._scope)
+
+    def forget_own(self, memory_id: int) -> bool:
+        return self._memory.forget(memory_id, scope=self._scope)
+
+    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
+        return self._memory.forget_selected(request)
+
+    def dated(self, memory: FoundPassage) -> str:
+        return self._memory.dated(memory)
+
+    def system_prompt_block(self) -> str:
+        return self._memory.system_prompt_block()
 
 
 def _ids(lines: Sequence[RecalledLine]) -> list[int]:

@@ -4,6 +4,20 @@ select no from sessions where id = :id
 -- name: add_session(id)!
 insert into sessions (id) values (:id) on conflict (id) do nothing
 
+-- name: add_scope(session_no, scope)!
+insert into scoped_sessions (session_no, scope) values (:session_no, :scope) on conflict do nothing
+
+-- name: scope_of_session(session_no)$
+select coalesce((select scope from scoped_sessions where session_no = :session_no), '')
+
+-- name: has_scopes()$
+select exists (select 1 from scoped_sessions)
+
+-- name: scopes_after(id)
+-- Which scope each of the newer passages has.
+select p.id, coalesce(c.scope, '') from passages p left join scoped_sessions c on c.session_no = p.session_no
+ where p.id > :id order by p.id
+
 -- name: next_place(session_no)$
 select coalesce(max(place), -1) + 1 from passages where session_no = :session_no
 
@@ -25,12 +39,17 @@ select coalesce((select seq from sqlite_sequence where name = 'passages'), 0) + 
 update passages set speaker = :speaker, text = :text, day = :day, unspaced = :unspaced, created = :created
  where id = :id
 
--- name: change_note(id, text, day, unspaced, created)!
+-- name: change_note(id, text, day, unspaced, created, scope)!
 update passages set text = :text, day = :day, unspaced = :unspaced, created = :created
  where id = :id and kind = 'note'
+   and coalesce((select c.scope from scoped_sessions c where c.session_no = passages.session_no), '') = :scope
 
--- name: turn_key_of(id)^
-select kind, turn_key from passages where id = :id
+-- name: turn_key_of(id, scope)^
+-- null for the scope means any.
+select p.kind, p.turn_key from passages p
+ where p.id = :id
+   and (:scope is null
+        or coalesce((select c.scope from scoped_sessions c where c.session_no = p.session_no), '') = :scope)
 
 -- name: drop_passage(id)!
 delete from passages where id = :id
@@ -117,9 +136,17 @@ delete from erased where passage_id = :passage_id
 -- Counts no further than `most`: of a common word it need not be known how common it is.
 select count(*) from (select 1 from passage_index where passage_index match :word limit :most)
 
--- name: any_word_hits(words, most)
+-- name: any_word_hits(words, scope, most)
+-- null for the scope means any. While everything is the owner's, no row is looked at for its scope.
 select p.session_no, p.place
-  from (select rowid from passage_index where passage_index match :words order by rank limit :most) h
+  from (select rowid from passage_index
+         where passage_index match :words
+           and (:scope is null
+                or (:scope = '' and not exists (select 1 from scoped_sessions))
+                or :scope = coalesce((select c.scope from passages o
+                                        join scoped_sessions c on c.session_no = o.session_no
+                                       where o.id = passage_index.rowid), ''))
+         order by rank limit :most) h
   join passages p on p.id = h.rowid
 
 -- name: ids_at(places)
@@ -136,13 +163,15 @@ select rowid, -bm25(passage_index) from passage_index
 -- name: known_speakers(names)
 select value from json_each(:names) n where exists (select 1 from passages where speaker = n.value)
 
--- name: passages_at(places)
--- For a JSON list of [session number, place].
+-- name: passages_at(places, scope)
+-- For a JSON list of [session number, place]. null for the scope means any. Whatever is found comes from here.
 select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.created
   from json_each(:places) j
   join passages p on p.session_no = json_extract(j.value, '$[0]')
                   and p.place = json_extract(j.value, '$[1]')
   join sessions s on s.no = p.session_no
+ where :scope is null
+    or coalesce((select c.scope from scoped_sessions c where c.session_no = p.session_no), '') = :scope
 
 -- name: asked_turns(session_id, text)
 -- The turns of a session with the same question.

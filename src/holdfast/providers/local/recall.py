@@ -68,6 +68,8 @@ class RecallQuery:
     in_context: int
     """How many newest turns of the session the agent has in its context already."""
     mode: SearchMode
+    scope: str | None
+    """Whose memories are searched; None: all."""
 
 
 class Candidates(NamedTuple):
@@ -95,6 +97,7 @@ class HybridRecall:
         session_id: str = "",
         in_context: int = 0,
         mode: SearchMode = "hybrid",
+        scope: str | None,
     ) -> list[FoundPassage]:
         """The best passages first, without turns of this session with the same question or in its context."""
         asked = storable(query[:MAX_QUERY_LENGTH])
@@ -112,6 +115,7 @@ class HybridRecall:
             storable(session_id),
             in_context,
             mode,
+            scope,
         )
         return self._store.read(lambda connection: self._search(connection, question))[:limit]
 
@@ -126,21 +130,21 @@ class HybridRecall:
         if self._index is not None:
             self._vector("warm")
 
-    def at_positions(self, positions: Iterable[Position]) -> list[FoundPassage]:
-        """The passages at these positions."""
+    def at_positions(self, positions: Iterable[Position], scope: str | None) -> list[FoundPassage]:
+        """The passages of a scope at these positions."""
         return self._store.read(
-            lambda connection: list(self._fetch(connection, dict.fromkeys(positions, 0.0)))
+            lambda connection: list(self._fetch(connection, dict.fromkeys(positions, 0.0), scope))
         )
 
     def _search(self, connection: sqlite3.Connection, question: RecallQuery) -> list[FoundPassage]:
         text = {}
         if question.mode != "vectors":
-            text = FullText(connection, self._queries).scores(question.text)
-        found = merge(Candidates(text, self._near(connection, question.vector, _best(text))))
+            text = FullText(connection, self._queries).scores(question.text, question.scope)
+        found = merge(Candidates(text, self._near(connection, question, _best(text))))
         known = self._known_turns(connection, question)
         memories = [
             memory
-            for memory in self._fetch(connection, found, question)
+            for memory in self._fetch(connection, found, question.scope, question)
             if memory.turn_key is None or memory.turn_key not in known
         ]
         return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
@@ -174,14 +178,13 @@ class HybridRecall:
             return None
 
     def _near(
-        self,
-        connection: sqlite3.Connection,
-        vector: Any,  # noqa: ANN401 - numpy may not be installed
-        also: list[Position],
+        self, connection: sqlite3.Connection, question: RecallQuery, also: list[Position]
     ) -> dict[Position, float]:
-        if vector is None or self._index is None:
+        if question.vector is None or self._index is None:
             return {}
-        return self._index.nearest(connection, vector, CANDIDATES, also, least=MIN_SIMILARITY)
+        return self._index.nearest(
+            connection, question.vector, CANDIDATES, also, least=MIN_SIMILARITY, scope=question.scope
+        )
 
     def _named(self, connection: sqlite3.Connection, query: str) -> frozenset[str]:
         """The speakers that the query names."""
@@ -192,10 +195,11 @@ class HybridRecall:
         self,
         connection: sqlite3.Connection,
         scores: dict[Position, float],
+        scope: str | None,
         question: RecallQuery | None = None,
     ) -> Iterable[FoundPassage]:
         positions = json.dumps(list(scores))
-        for row in self._queries.passages_at(connection, places=positions):
+        for row in self._queries.passages_at(connection, places=positions, scope=scope):
             passage_id, session_no, position, kind, session, turn_key, turn_id, speaker, text, created = row
             where = (session_no, position)
             yield FoundPassage(

@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from datetime import tzinfo
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, Undeliverable
 from holdfast.memory.contract import CompletedTurn, MemoryItem
 from holdfast.providers.local.codes_file import CodesFile
 from holdfast.providers.local.passages import MICRO, NOTE, Passage, passage, storable, turn_passages
 from holdfast.providers.provider_file import FileFormat, ProviderFile
+from holdfast.sessions.contract import OWNER
 
 FORMAT = FileFormat(application_id=0x484F4C4D, schema=2, package="holdfast.providers.local")
 NOTES_SESSION = ""
+SCOPED_NOTES = "\x1fnotes\x1f"
+"""What the session of the notes of another scope begins with."""
 MAX_NOTE_LENGTH = 4000
 # Wider than any neighbourhood, so that no note has neighbours.
 NOTE_STRIDE = 10
@@ -53,25 +56,26 @@ class PassageStore(ProviderFile):
             self.codes.erase([row[0] for row in self.queries.to_erase(connection)])
             self.queries.forget_erased(connection)
 
-    def add_turns(self, turns: Sequence[CompletedTurn]) -> int:
-        """Store the turns in one transaction; returns the number of their passages.
+    def add_turns(self, turns: Sequence[CompletedTurn], scope: str) -> int:
+        """Store the turns of a scope in one transaction; returns the number of their passages.
 
         A turn with a known key is overwritten.
         """
         with self.write() as connection:
-            return sum(self._add_turn(connection, turn) for turn in turns)
+            return sum(self._add_turn(connection, turn, scope) for turn in turns)
 
-    def add_note(self, text: str) -> int:
-        """Store a note and return its id."""
+    def add_note(self, text: str, scope: str) -> int:
+        """Store a note of a scope and return its id."""
         note = self._note(text)
         with self.write() as connection:
-            session = self._session_no(connection, NOTES_SESSION)
+            name = f"{SCOPED_NOTES}{scope}" if scope != OWNER else NOTES_SESSION
+            session = self._session_no(connection, name, scope)
             number = int(self.queries.next_note(connection))
             self._insert(connection, note, session_no=session, place=number * NOTE_STRIDE)
             return number
 
-    def change_note(self, note_id: int, text: str) -> bool:
-        """Change the text of a note; False when it does not exist."""
+    def change_note(self, note_id: int, text: str, scope: str) -> bool:
+        """Change the text of a note; False when the scope has none of that id."""
         note = self._note(text)
         with self.write() as connection:
             changed = self.queries.change_note(
@@ -81,6 +85,7 @@ class PassageStore(ProviderFile):
                 day=note.day,
                 unspaced=note.unspaced,
                 created=note.created,
+                scope=scope,
             )
             if changed:
                 self.queries.merge_index(connection)
@@ -88,19 +93,21 @@ class PassageStore(ProviderFile):
             self.clean_log()
         return bool(changed)
 
-    def forget(self, passage_id: int) -> bool:
-        """Delete a note, or the whole turn of a passage, with its vectors; False when it does not exist."""
-        return bool(self.forget_all([passage_id], []))
-
     def forget_all(
-        self, ids: Iterable[int], turn_keys: Iterable[str], period: tuple[float, float] | None = None
+        self,
+        ids: Iterable[int],
+        turn_keys: Iterable[str],
+        period: tuple[float, float] | None = None,
+        *,
+        scope: str | None = None,
     ) -> int:
         """Delete notes, turns, and all of a period, with their vectors; returns the number of passages.
 
+        With a scope, only ids of that scope are known. Turns and a period are a person's choice in any scope.
         A turn that is deleted is never stored again under its key.
         """
         with self.write() as connection:
-            dropped = sum(self._forget(connection, each) for each in ids)
+            dropped = sum(self._forget(connection, each, scope) for each in ids)
             dropped += sum(self._forget_turn(connection, each) for each in turn_keys)
             if period is not None:
                 ends = {"after": int(period[0] * MICRO), "before": int(period[1] * MICRO)}
@@ -113,8 +120,8 @@ class PassageStore(ProviderFile):
             self.clean_log()
         return dropped
 
-    def _forget(self, connection: sqlite3.Connection, passage_id: int) -> int:
-        found = self.queries.turn_key_of(connection, id=passage_id)
+    def _forget(self, connection: sqlite3.Connection, passage_id: int, scope: str | None) -> int:
+        found = self.queries.turn_key_of(connection, id=passage_id, scope=scope)
         if found is None:
             return 0
         if found[1] is None:
@@ -184,12 +191,12 @@ class PassageStore(ProviderFile):
     def count_without_vector(self) -> int:
         return int(self.read(self.queries.count_without_vector))
 
-    def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn) -> int:
+    def _add_turn(self, connection: sqlite3.Connection, turn: CompletedTurn, scope: str) -> int:
         if self.queries.is_forgotten(connection, turn_key=turn.key):
             return 0
         fresh = turn_passages(turn, self._zone)
         stored = list(self.queries.turn_parts(connection, turn_key=turn.key))
-        session = self._session_no(connection, turn.session_id)
+        session = self._session_no(connection, turn.session_id, scope)
         for part, each in enumerate(fresh):
             if part >= len(stored):
                 place = int(self.queries.next_place(connection, session_no=session))
@@ -233,9 +240,14 @@ class PassageStore(ProviderFile):
             created=each.created,
         )
 
-    def _session_no(self, connection: sqlite3.Connection, session_id: str) -> int:
-        self.queries.add_session(connection, id=session_id)
-        return int(self.queries.session_no(connection, id=session_id))
+    def _session_no(self, connection: sqlite3.Connection, session_id: str, scope: str) -> int:
+        is_new = self.queries.add_session(connection, id=session_id)
+        number = int(self.queries.session_no(connection, id=session_id))
+        if is_new and scope != OWNER:
+            self.queries.add_scope(connection, session_no=number, scope=scope)
+        if self.queries.scope_of_session(connection, session_no=number) != scope:
+            raise Undeliverable(f"session {session_id!r} belongs to somebody else")
+        return number
 
     def _note(self, text: str) -> Passage:
         kept = storable(text)

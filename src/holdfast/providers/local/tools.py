@@ -8,7 +8,7 @@ from holdfast.providers.local.store import MAX_NOTE_LENGTH
 from holdfast.providers.tool_arguments import ToolArguments
 
 if TYPE_CHECKING:
-    from holdfast.providers.local.provider import LocalMemory
+    from holdfast.providers.local.provider import LocalMemory, LocalScope
 
 
 class MemorySearchArguments(ToolArguments):
@@ -17,7 +17,7 @@ class MemorySearchArguments(ToolArguments):
     query: str = Field(description="what to look for, in plain words")
     limit: int = Field(default=10, ge=1, le=50, description="how many at most")
 
-    def run(self, memory: "LocalMemory") -> dict[str, Any]:
+    def run(self, memory: "LocalMemory | LocalScope") -> dict[str, Any]:
         return {
             "found": [
                 {
@@ -39,7 +39,7 @@ class MemorySaveArguments(ToolArguments):
         min_length=1, max_length=MAX_NOTE_LENGTH, description="the note, understandable by itself"
     )
 
-    def run(self, memory: "LocalMemory") -> dict[str, Any]:
+    def run(self, memory: "LocalMemory | LocalScope") -> dict[str, Any]:
         return {"saved": memory.save_note(self.text)}
 
 
@@ -49,7 +49,7 @@ class MemoryCorrectArguments(ToolArguments):
     id: int = Field(description="the note's id, as search gives it")
     text: str = Field(min_length=1, max_length=MAX_NOTE_LENGTH, description="the note as it should be")
 
-    def run(self, memory: "LocalMemory") -> dict[str, Any]:
+    def run(self, memory: "LocalMemory | LocalScope") -> dict[str, Any]:
         if memory.correct_note(self.id, self.text):
             return {"corrected": self.id}
         return {"error": f"there is no note {self.id}"}
@@ -60,8 +60,8 @@ class MemoryForgetArguments(ToolArguments):
 
     id: int = Field(description="the id, as search gives it")
 
-    def run(self, memory: "LocalMemory") -> dict[str, Any]:
-        if memory.forget(self.id):
+    def run(self, memory: "LocalMemory | LocalScope") -> dict[str, Any]:
+        if memory.forget_own(self.id):
             return {"forgotten": self.id}
         return {"error": f"nothing is remembered as {self.id}"}
 

@@ -26,6 +26,7 @@ from holdfast.providers.local.codes_file import (
 )
 from holdfast.providers.local.full_text import Position
 from holdfast.providers.local.store import PassageStore
+from holdfast.sessions.contract import OWNER
 
 CANDIDATES = 500
 """How many passages with the nearest codes are compared by their vectors."""
@@ -40,9 +41,35 @@ LARGEST_BYTE = 127
 # The first dimension's bit is always set: an empty place in the file has none.
 MARK = np.uint64(0x80)
 EMPTY = np.uint16(0xFFFF)
+UNKNOWN = 0xFFFFFFFF
+"""The number of a scope without a passage."""
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class PassageScopes:
+    """Which passages are of a scope: one number for each passage, read once, since none ever changes."""
+
+    def __init__(self, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
+        self._queries = queries
+        # The number of each scope, and by passage id that of its scope (0: no passage). Both are replaced
+        # together and never changed, so that threads need no lock.
+        self._known: tuple[dict[str, int], Any] = {}, np.zeros(1, dtype=np.uint32)
+
+    def mine(self, connection: sqlite3.Connection, scope: str) -> Any:  # noqa: ANN401 - an array of booleans
+        """For each passage id whether it is of the scope; None when all are."""
+        if scope == OWNER and not self._queries.has_scopes(connection):
+            return None
+        numbers, known = self._known
+        newer = _rows(connection, self._queries.scopes_after, id=len(known) - 1)
+        if newer:
+            numbers = {**numbers}
+            known = np.concatenate([known, np.zeros(newer[-1][0] + 1 - len(known), dtype=np.uint32)])
+            for passage_id, name in newer:
+                known[passage_id] = numbers.setdefault(name, len(numbers) + 1)
+            self._known = numbers, known
+        return known == numbers.get(scope, UNKNOWN)
 
 
 class VectorIndex:
@@ -56,6 +83,7 @@ class VectorIndex:
         self._lock = threading.Lock()  # guards _map and _inode
         self._map: mmap.mmap | None = None
         self._inode = 0
+        self._scopes = PassageScopes(store.queries)
         store.read(lambda connection: connection.execute(f"pragma mmap_size = {MAPPED_BYTES}"))
 
     def add(self, made: Sequence[tuple[int, str]], vectors: Floats) -> None:
@@ -87,13 +115,17 @@ class VectorIndex:
         also: Iterable[Position] = (),
         *,
         least: float = -1.0,
+        scope: str | None,
     ) -> dict[Position, float]:
         """The best positions for a query, and those in `also`, with scores that include their neighbours.
 
-        A position that is not in `also` needs a similarity of its own of at least `least`.
+        A position that is not in `also` needs a similarity of its own of at least `least`. Only passages of
+        the scope are looked at; None: all.
         """
         named = set(also)
-        ids = json.dumps(self._nearest_codes(query))
+        ids = json.dumps(
+            self._nearest_codes(query, None if scope is None else self._scopes.mine(connection, scope))
+        )
         own = _scores(_rows(connection, self._queries.vectors_of, ids=ids, model=self._model), query)
         best = sorted(own, key=own.__getitem__, reverse=True)[:NEAREST]
         wanted = named.union((session, place + step) for session, place in best for step in (-1, 0, 1))
@@ -105,13 +137,16 @@ class VectorIndex:
         kept = named.union(sorted(mixed, key=mixed.__getitem__, reverse=True)[:most])
         return {position: score for position, score in mixed.items() if position in kept}
 
-    def _nearest_codes(self, query: Floats) -> list[int]:
-        """The ids of the passages with the nearest codes."""
+    def _nearest_codes(self, query: Floats, mine: Any) -> list[int]:  # noqa: ANN401 - an array of booleans
+        """The ids of the passages with the nearest codes, of those that are `mine`; None: of all."""
         wanted = np.frombuffer(as_codes(query[None, :])[0], dtype=np.uint64)
         codes = self._mapped(len(wanted))
         if codes is None:
             return []
         distances = _distances(codes, wanted)
+        if mine is not None:
+            distances[len(mine) :] = EMPTY
+            distances[: len(mine)][~mine[: len(distances)]] = EMPTY
         counts = np.cumsum(np.bincount(distances))
         cut = min(int(np.searchsorted(counts, CANDIDATES)), 64 * len(wanted))
         found: list[int] = np.flatnonzero(distances <= cut)[: 2 * CANDIDATES].tolist()

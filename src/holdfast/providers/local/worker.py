@@ -108,10 +108,16 @@ class Worker:
         with self._embedder.question(vector_by) as asked:
             if "limit" in request:
                 found = self._memory.search(
-                    request["query"], request["limit"], session_id=request["session"], mode=request["mode"]
+                    request["query"],
+                    request["limit"],
+                    session_id=request["session"],
+                    mode=request["mode"],
+                    scope=request["scope"],
                 )
                 return {"found": [asdict(each) for each in found]}
-            block = self._memory.recall(request["query"], session_id=request["session"])
+            block = self._memory.recall(
+                request["query"], session_id=request["session"], scope=request["scope"]
+            )
             lines = [[line.passage_id, line.text] for line in block.lines if line.passage_id is not None]
             return {"text": block.text, "lines": lines, "note": TEXT_ALONE if asked.is_late else ""}
 

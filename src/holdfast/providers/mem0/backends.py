@@ -3,6 +3,7 @@
 Read `provider.py` first. Neither client retries, and each has a timeout: the lanes retry.
 """
 
+import copy
 import fcntl
 import importlib
 import logging
@@ -12,11 +13,12 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 from holdfast.core.errors import ProviderNotWorking, ProviderUnavailable, Undeliverable
 from holdfast.memory.config import ProviderConfig
 from holdfast.providers.mem0.library import import_mem0
+from holdfast.sessions.contract import scope_folder
 
 KEY = "holdfast_key"
 SECONDS = 8.0
@@ -40,10 +42,25 @@ class Mem0Backend(Protocol):
 
     def search(self, query: str, limit: int) -> list[str]: ...
 
+    def of_scope(self, scope: str) -> Self:
+        """The same backend for the memories of one scope; it is not closed by itself."""
+        ...
+
     def close(self) -> None: ...
 
 
-class Mem0Platform:
+class OneUser:
+    """The memories of one user of mem0."""
+
+    _user: str
+
+    def of_scope(self, scope: str) -> Self:
+        other = copy.copy(self)
+        other._user = f"{self._user}-{scope_folder(scope)}"  # noqa: SLF001 - its own copy
+        return other
+
+
+class Mem0Platform(OneUser):
     """The hosted platform of mem0."""
 
     def __init__(self, config: ProviderConfig, folder: Path) -> None:
@@ -102,7 +119,7 @@ class Mem0Platform:
             raise Undeliverable(f"mem0 refuses it: {cause}") from cause
 
 
-class Mem0Library:
+class Mem0Library(OneUser):
     """The library of mem0, with Qdrant in a folder and the user's own language model and embeddings."""
 
     def __init__(self, config: ProviderConfig, folder: Path) -> None:

@@ -6,7 +6,8 @@ keeps nothing of a turn without facts: docs/providers.md describes the consequen
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -130,6 +131,10 @@ class Mem0Memory(KeylessProvider):
         if self._backend is not None:
             self._backend.close()
 
+    def for_scope(self, scope: str) -> "Mem0Scope":
+        """The memory of one scope: that of a user of its own in mem0."""
+        return Mem0Scope(self, scope)
+
     def send(self, turn: CompletedTurn) -> None:
         messages = [
             {"role": role, "content": text}
@@ -137,24 +142,24 @@ class Mem0Memory(KeylessProvider):
             if text.strip()
         ]
         if messages:
-            self._opened().add(messages, key=turn.key, session_id=turn.session_id)
+            self.opened().add(messages, key=turn.key, session_id=turn.session_id)
 
     def has_turn(self, turn: CompletedTurn) -> bool:
-        return self._opened().has(turn.key)
+        return self.opened().has(turn.key)
 
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
         """Delete the facts that mem0 extracted from the turns; their metadata has the key of the turn."""
         deleted = 0
         for key in request.turn_keys(self.name):
             with self.client_use():
-                deleted += self._opened().forget(key)
+                deleted += self.opened().forget(key)
         return ForgetReport(deleted)
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         if self.closed or not query.strip():
             return ""
         with self.client_use():
-            return "\n".join(self._opened().search(query[:MAX_QUERY_LENGTH], MAX_FOUND))
+            return "\n".join(self.opened().search(query[:MAX_QUERY_LENGTH], MAX_FOUND))
 
     def system_prompt_block(self) -> str:
         return (
@@ -162,7 +167,8 @@ class Mem0Memory(KeylessProvider):
             " mem0_search finds more."
         )
 
-    def _opened(self) -> Mem0Backend:
+    def opened(self) -> Mem0Backend:
+        """The backend; raises `ProviderUnavailable` before `initialize`."""
         if self._backend is None:
             raise ProviderUnavailable(self.name, problem="it is not initialised")
         return self._backend
@@ -181,3 +187,31 @@ class Mem0Memory(KeylessProvider):
         if found != configured:
             raise ValueError(f"{wanted} has {found} dimensions, not {configured}; set dimensions={found}")
         return f"embeddings answer with {found} dimensions; memories are in {self.folder}"
+
+
+class Mem0Scope(Mem0Memory):
+    """The memory of one scope. It has no client and no keys of its own."""
+
+    def __init__(self, memory: Mem0Memory, scope: str) -> None:
+        self._memory = memory
+        self._scope = scope
+        self._clock = memory.clock
+        self._keys = memory.keys
+
+    @property
+    def closed(self) -> bool:
+        return self._memory.closed
+
+    @contextmanager
+    def client_use(self) -> Iterator[None]:
+        with self._memory.client_use():
+            yield
+
+    def opened(self) -> Mem0Backend:
+        return self._memory.opened().of_scope(self._scope)
+
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        """Nothing: the memory is open."""
+
+    def shutdown(self) -> None:
+        """Nothing: the memory closes its client."""

@@ -9,6 +9,8 @@ const LIST_DELAY_MS = 500;
 const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
+// Whose conversation it is stands before its name; the owner's own say nothing.
+export const nameWithScope = (session) => (session.scope ? `${session.scope}: ${nameOf(session)}` : nameOf(session));
 
 /** A conversation after something about it has changed. */
 function changed(known, { session_id: id, state, waiting, asking, title, pinned, archived }) {

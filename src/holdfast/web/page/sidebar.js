@@ -1,7 +1,7 @@
 // Owns the left side: new chat, a search that opens the message it finds, import, and the list of conversations,
 // of which only the visible rows are in the document.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
-import { grouped, nameOf } from "./list.js";
+import { grouped, nameOf, nameWithScope } from "./list.js";
 import { api, query } from "./wire.js";
 
 const ROW = 38;
@@ -175,8 +175,8 @@ function Entry({ session, style, isCurrent, list, act }) {
   }
   const menu = (event) => act.menu(event.currentTarget, session, () => setRenaming(nameOf(session)));
   return html`<li class=${`entry${isCurrent ? " current" : ""}`} style=${style}>
-    <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${nameOf(session)} onClick=${act.closeSide}>
-      <${Badge} session=${session} /><span class="clip">${nameOf(session)}</span>
+    <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${nameWithScope(session)} onClick=${act.closeSide}>
+      <${Badge} session=${session} /><span class="clip">${nameWithScope(session)}</span>
     </a>
     <button type="button" class="dots" aria-label=${`More for ${nameOf(session)}`} aria-haspopup="menu" onClick=${menu}>⋯</button>
   </li>`;

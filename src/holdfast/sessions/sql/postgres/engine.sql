@@ -50,7 +50,7 @@ update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, du
  where id in (select cast(value as bigint) from json_array_elements_text(cast(:ids as json)))
 returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
 
--- name: search_words(words, fragments, roles, sources, sessions, since, until, limit)
+-- name: search_words(words, fragments, roles, sources, scope, sessions, since, until, limit)
 -- Best match first. A filter is a JSON list; null means any.
 with hits as (
     select m.id, m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, m.content,
@@ -62,6 +62,7 @@ with hits as (
             or m.role in (select value from json_array_elements_text(cast(:roles as json))))
        and (cast(:sources as json) is null
             or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+       and (cast(:scope as text) is null or s.scope = :scope)
        and (cast(:sessions as json) is null
             or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))
        and m.created >= :since and m.created < :until
@@ -72,7 +73,7 @@ with hits as (
 select session_id, seq, turn_id, role, created, source, title, snippet(content, query), null
   from hits order by rank desc, id
 
--- name: search_fragments(fragments, roles, sources, sessions, since, until, limit)
+-- name: search_fragments(fragments, roles, sources, scope, sessions, since, until, limit)
 -- For what the word index can not hold (emoji, scripts without spaces): a scan, newest first.
 select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, null, m.content
   from messages m
@@ -82,6 +83,7 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
         or m.role in (select value from json_array_elements_text(cast(:roles as json))))
    and (cast(:sources as json) is null
         or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+   and (cast(:scope as text) is null or s.scope = :scope)
    and (cast(:sessions as json) is null
         or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))
    and m.created >= :since and m.created < :until
@@ -103,3 +105,10 @@ select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
   from json_array_elements(cast(:conversations as json)) p (value)
   join sessions s on s.root = p.value ->> 0
  where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')
+
+-- name: tokens_used(scope, period_us)$
+-- Input and output of the turns of a scope that ended lately.
+select coalesce(sum(cast(cast(t.timeline as json) #>> '{tokens,0}' as bigint)
+                    + cast(cast(t.timeline as json) #>> '{tokens,1}' as bigint)), 0)
+  from sessions s join turns t on t.session_id = s.id
+ where s.scope = :scope and t.ended > store_now() - :period_us

@@ -1,11 +1,18 @@
 -- name: post_turn_end(turn_id, session_id, body)!
--- The answer goes where the message came from that opened the turn, if it came from a chat. A preview becomes it.
+-- The answer goes where the message came from that opened the turn, if it came from a chat; what a background
+-- process says goes where its conversation lives. A preview becomes the answer.
 insert into chat_posts (key, room_id, kind, reply_to, session_id, turn_id, body, state, due, created)
-select 'answer:' || :turn_id, e.room_id, 'answer', e.message_id, :session_id, :turn_id, :body, 'due', store_now(),
+select 'answer:' || :turn_id, room_id, 'answer', message_id, :session_id, :turn_id, :body, 'due', store_now(),
        store_now()
-  from inbox i join chat_events e on e.key = i.key
- where i.turn_id = :turn_id
- order by i.id limit 1
+  from (select i.id as inbox_id, e.room_id, e.message_id
+          from inbox i join chat_events e on e.key = i.key
+         where i.turn_id = :turn_id
+         union all
+        select i.id, r.id, ''
+          from inbox i join sessions s on s.id = i.session_id join chat_rooms r on r.session_id = s.root
+         where i.turn_id = :turn_id and substr(i.key, 1, 11) = 'background:') route
+ where true
+ order by inbox_id limit 1
 on conflict (key) do update set body = excluded.body, state = 'due', due = excluded.due
    where chat_posts.state = 'open'
 

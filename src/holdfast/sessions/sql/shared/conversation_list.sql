@@ -1,8 +1,8 @@
--- name: list_sessions(source, archived, pinned, limit, offset)
+-- name: list_sessions(source, scope, archived, pinned, limit, offset)
 -- One row for each conversation, at its live end, the one last active first. Subagents' are left out.
 -- null for a filter means any.
 select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
-       s.generation, s.committed_generation, s.root, s.pinned, s.archived, s.last_active,
+       s.generation, s.committed_generation, s.scope, s.root, s.pinned, s.archived, s.last_active,
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
          where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening
@@ -11,6 +11,7 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
            and (cast(:archived as integer) is null or l.archived = :archived)
            and (cast(:pinned as integer) is null or l.pinned = :pinned)
            and (cast(:source as text) is null or l.source = :source)
+           and (cast(:scope as text) is null or l.scope = :scope)
          order by l.last_active desc, l.id desc
          limit :limit offset :offset) page
   join sessions s on s.id = page.id
@@ -19,7 +20,7 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
 -- name: listed_session(id)^
 -- One conversation at its live end, as the list shows it.
 select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
-       s.generation, s.committed_generation, s.root, s.pinned, s.archived, s.last_active,
+       s.generation, s.committed_generation, s.scope, s.root, s.pinned, s.archived, s.last_active,
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
          where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening

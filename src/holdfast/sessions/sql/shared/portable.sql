@@ -2,11 +2,11 @@
 select id, session_id, state, started, ended, reason, generation
   from turns where session_id = :session_id order by started, id
 
--- name: import_session(id, parent, relation, source, title, started, ended, end_reason, generation, committed_generation)!
+-- name: import_session(id, parent, relation, source, title, started, ended, end_reason, generation, committed_generation, scope)!
 insert into sessions (id, parent, relation, source, title, started, ended, end_reason, generation,
-                      committed_generation)
+                      committed_generation, scope)
 values (:id, :parent, :relation, :source, :title, :started, :ended, :end_reason, :generation,
-        :committed_generation)
+        :committed_generation, :scope)
 on conflict (id) do nothing
 
 -- name: import_turn(id, session_id, state, started, ended, reason, generation)!

@@ -1,11 +1,13 @@
--- name: insert_session(id, parent, relation, source, title)!
--- The row count tells whether the id was free; a second continuation breaks a constraint.
-insert into sessions (id, parent, relation, source, title, started)
-values (:id, :parent, :relation, :source, :title, store_now())
+-- name: insert_session(id, parent, relation, source, title, scope)!
+-- The row count tells whether the id was free; a second continuation breaks a constraint. With a parent, the
+-- schema gives it the parent's scope.
+insert into sessions (id, parent, relation, source, title, scope, started)
+values (:id, :parent, :relation, :source, :title, :scope, store_now())
 on conflict (id) do nothing
 
 -- name: get_session(id)^
-select id, parent, relation, source, title, started, ended, end_reason, generation, committed_generation
+select id, parent, relation, source, title, started, ended, end_reason, generation, committed_generation,
+       scope
   from sessions where id = :id
 
 -- name: end_session(id, end_reason)!
@@ -40,6 +42,16 @@ with recursive line (id, depth) as (
 )
 select id from line order by depth desc limit 1
 
+-- name: live_session(id)^
+-- The same, with its scope.
+with recursive line (id, scope, depth) as (
+    select id, scope, 0 from sessions where id = :id
+    union all
+    select s.id, s.scope, line.depth + 1
+      from line join sessions s on s.parent = line.id and s.relation = 'continuation'
+)
+select id, scope from line order by depth desc limit 1
+
 -- name: root(id)$
 select root from sessions where id = :id
 
@@ -51,7 +63,7 @@ with recursive line (id, depth) as (
     select s.id, line.depth + 1 from line join sessions s on s.parent = line.id and s.relation = 'continuation'
 )
 select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
-       s.generation, s.committed_generation
+       s.generation, s.committed_generation, s.scope
   from line join sessions s on s.id = line.id order by line.depth
 
 -- name: uncommitted_holders(root)

@@ -15,7 +15,8 @@ values (:session_id, (select coalesce(max(seq), -1) + 1 from messages where sess
         :turn_id, :role, :content, :extra, store_now())
 
 -- name: turn_provider_messages(id)^
-select provider_messages, ended from turns where id = :id
+select t.provider_messages, t.ended, s.scope from turns t join sessions s on s.id = t.session_id
+ where t.id = :id
 
 -- name: forget_provider_messages(id)!
 update turns set provider_messages = null
