@@ -185,6 +185,7 @@ class LiveTurns:
         (part, *_) = await self._ledger.under_lease(self._ledger.posts.plan, turn.post.id, [part_body(text)])
         if part.state in ("new", "sending"):
             turn.message_id = await self._parts.place(turn.post, route, part, Outgoing(text), preview=True)
-        else:
-            turn.message_id = part.message_id
-        return True
+            # A message that was sent before has its text of then, and a placeholder has none.
+            return part.state == "new" and self._traits.repeat != "placeholder"
+        turn.message_id = part.message_id
+        return False

@@ -22,9 +22,13 @@ from holdfast.sessions.contract import SECOND
 T = TypeVar("T")
 
 
-def part_key(post_key: str, number: int) -> str:
-    """The key under which the platform is asked to take a part once."""
-    return sha256(f"{post_key}/{number}".encode()).hexdigest()[:24]
+def part_key(post: ChatPost, part: ChatPart) -> str:
+    """The key under which the platform is asked to take a part once.
+
+    A message that was deleted is sent anew with another key: platforms know the key of a deleted message, and
+    would answer with that message.
+    """
+    return sha256(f"{post.key}/{part.number}/{part.tried}".encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +97,15 @@ class PartDelivery:
 
         A `preview` stands there until the whole text is put into it.
         """
-        key = part_key(post.key, part.number)
         is_new = part.state == "new"
+        if is_new:
+            await self._move(post, part, ("new", "sending"))
+            part = await self._now(post, part)
+        key = part_key(post, part)
         if not is_new and (found := await self._look(route, part, key)) is not None:
             await self._move(post, part, ("sending", "standing"), found)
             return found
         placeholder = self._traits.repeat == "placeholder" and message.file is None
-        if is_new:
-            await self._move(post, part, ("new", "sending"))
         try:
             message_id = await self._calls.send(route, Outgoing(PLACEHOLDER) if placeholder else message, key)
         except (SlowDown, NotTaken, SendRefused):
