@@ -1,9 +1,9 @@
 """The gateway's long run: it is killed again and again while people talk, and then the chats are read.
 
-`python -m bench.gateway_soak --platform telegram --kills 200 --store sqlite` starts a real `holdfast gateway`,
-kills it at moments between "the platform has the message" and "the answer is there", and starts it again at
-once. In between the platform drops calls, asks to slow down, breaks connections and delivers twice. Every
-message must be answered once, in order, in its place, as an answer to it. `--seed` repeats the choices.
+`python -m bench.gateway_soak --platform telegram --kills 200 --store sqlite` starts a `holdfast gateway`, kills
+it at moments between "the platform has the message" and "the answer is there", and starts it again at once.
+In between the platform drops calls, asks to slow down, breaks connections and delivers twice. Every message
+must be answered once, in order, in its place, as an answer to it. `--seed` repeats the choices of a run.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Plan:
 async def torture(store_url: str, folder: Path, plan: Plan, synapse: SynapseServer | None) -> Counter[str]:
     """One platform on one store: its gateway, its people, and the books."""
     async with AsyncExitStack() as stack:
-        moments = Moments(lambda: gateway.kill())
+        moments = Moments(lambda: gateway.kill())  # noqa: PLW0108 - it is made below
         model = NumberedModel(moments)
         model_url = await stack.enter_async_context(model.serving())
         site = await stack.enter_async_context(a_site(plan.platform, moments, synapse))

@@ -1,4 +1,4 @@
-"""A model server that answers each numbered message with words that say which message and which word they are.
+"""A model server that answers a numbered message with words that say which message they are for.
 
 `say #7` is answered with `a7w1 a7w2 …`, so that a reader of a chat sees what is missing, doubled or in the
 wrong place. `long #7` is answered at a length that most platforms split; `look #7` uses a tool first.
@@ -28,7 +28,7 @@ def words_of(kind: str, number: int) -> list[str]:
 
 
 class NumberedModel:
-    """The handler of the model server. `asked` has the number of each message, as often as it was answered."""
+    """The model server. `asked` has the number of each message, as often as the model was asked."""
 
     def __init__(self, moments: Moments | None = None) -> None:
         self._moments = moments

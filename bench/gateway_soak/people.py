@@ -100,9 +100,10 @@ class Talk:
     async def until_answered(self) -> None:
         """Wait until all that was said so far is answered."""
         counts = [(room, len(room.said)) for room in self.rooms]
-        for room, count in counts:
-            while await self.unanswered(room, count):
-                await asyncio.sleep(LOOK_SECONDS)
+        while True:
+            if not sum([await self.unanswered(room, count) for room, count in counts]):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def of_bot(self, room: Room) -> list[SeenMessage]:
         return [each for each in await self._site.platform.messages(room.place) if each.by_bot]
@@ -135,7 +136,8 @@ class Talk:
             found[self._fate(room, said, shown.pop(said.number, []))] += 1
         found["in the wrong place"] += len(shown)
         asked = [said.number for said in room.said if said.number in order]
-        found["out of order"] += sum(a != b for a, b in zip(asked, order, strict=False))
+        if self._site.has_order_in_groups or room.place.thread or not room.mention:
+            found["out of order"] += sum(a != b for a, b in zip(asked, order, strict=False))
         return found
 
     def _fate(self, room: Room, said: Said, shown: Sequence[tuple[int, SeenMessage]]) -> str:

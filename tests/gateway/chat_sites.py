@@ -29,6 +29,8 @@ class ChatSite:
     """Makes a group with a thread in it; returns the thread's place."""
     answers: Callable[[Place, str], str]
     """What the answer to a message of this id in this place is shown as an answer to."""
+    has_order_in_groups: bool = True
+    """False where each message of a group begins a thread of its own, so that answers overtake each other."""
 
 
 @asynccontextmanager
@@ -122,6 +124,7 @@ async def _slack(moments: Moments) -> AsyncIterator[ChatSite]:
             platform.workspace.person,
             thread,
             answers,
+            has_order_in_groups=False,
         )
 
 

@@ -10,14 +10,18 @@ from pathlib import Path
 
 CONNECTED = b"is connected as"
 READY_WITHIN = 120.0
+ON_HOST = "import socket; socket.gethostname = lambda: {!r}; from holdfast.cli.main import main; main()"
 FOLDERS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
 class GatewayProcess:
     """One gateway that is killed and started again with the same settings."""
 
-    def __init__(self, home: Path, store_url: str, model_url: str, **settings: str) -> None:
+    def __init__(self, home: Path, store_url: str, model_url: str, *, host: str = "") -> None:
+        """`host` is the name of the machine that it believes to run on; by default this one's."""
         home.mkdir(exist_ok=True)
+        program = ["-c", ON_HOST.format(host)] if host else ["-m", "holdfast"]
+        self._program = [sys.executable, *program]
         self._work = home / "work"
         self._work.mkdir(exist_ok=True)
         self.log = home / "gateway.log"
@@ -31,7 +35,6 @@ class GatewayProcess:
             "HOLDFAST_MODEL_NAME": "answers",
             "HOLDFAST_MODEL_BASE_URL": model_url,
             "HOLDFAST_MODEL_API_KEY": "a-key-of-the-tests",
-            **settings,
         }
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -41,7 +44,7 @@ class GatewayProcess:
     async def command(self, *words: str) -> str:
         """Run `holdfast` with these words to its end; returns what it printed."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", *words),
+            *(*self._program, *words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -62,7 +65,7 @@ class GatewayProcess:
         """Start it; `connected` says when it serves."""
         self.connected.clear()
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", "gateway"),
+            *(*self._program, "gateway"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

@@ -21,6 +21,7 @@ class Moments:
     def __init__(self, strike: Callable[[], Awaitable[None]]) -> None:
         self._strike = strike
         self._armed = ""
+        self._falling: asyncio.Task[None] | None = None
         self.struck = asyncio.Event()
 
     def arm(self, moment: str) -> asyncio.Event:
@@ -37,9 +38,14 @@ class Moments:
         if not moment or moment != self._armed:
             return False
         self._armed = ""
-        await self._strike()
-        self.struck.set()
+        # The stroke ends the connection whose handler calls this, and with it the handler.
+        self._falling = asyncio.create_task(self._fall(self.struck))
+        await asyncio.shield(self._falling)
         return True
+
+    async def _fall(self, struck: asyncio.Event) -> None:
+        await self._strike()
+        struck.set()
 
 
 @dataclass(frozen=True)
