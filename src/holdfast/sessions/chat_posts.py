@@ -50,7 +50,7 @@ class ChatPart:
     state: PartState
     message_id: str
     tried: int | None
-    """When the platform was last asked to take it, by the store's clock."""
+    """When it became `sending` for the last time, by the store's clock."""
 
 
 @dataclass(frozen=True, slots=True)
