@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.rounds import MILLI, Sample, Scale, compare, take_turns
 from bench.table import Row, row
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.events import TextDelta, TurnCompleted
 from holdfast.host import HostOptions, HostParts, SessionHost
@@ -39,9 +39,11 @@ def event_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     db = SessionDB(folder / "events.db")
     answers: Script = [["word " * AT_ONCE, 0] * (PIECES // AT_ONCE)] * (scale.rounds + 1)
 
-    def agent(session_id: str, _: OpenQuestions | None = None, scope: AgentScope | None = None) -> Agent:
+    def agent(
+        session_id: str, _: OpenQuestions | None = None, scope: AgentScope | None = None
+    ) -> SessionAgent:
         own = AgentOptions(pools=pools, scope=scope or AgentScope())
-        return Agent(_model(answers), db, session_id, options=own)
+        return SessionAgent(_model(answers), db, session_id, options=own)
 
     # The buffer holds the whole answer: a reader that falls behind would get a snapshot instead of events.
     options = HostOptions(replay=2 * PIECES)
@@ -91,7 +93,7 @@ def _makes_events(model: ScriptedModel) -> Read:
     return read
 
 
-def _reads_turn(agent: Agent) -> Read:
+def _reads_turn(agent: SessionAgent) -> Read:
     async def read() -> None:
         async for _ in agent.stream("go"):
             pass

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.rounds import Scale, compare, take_turns
 from bench.table import Row, number, row
 from bench.turns import AtOnce, look
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.events import TurnCompleted
 from holdfast.host import HostOptions, HostParts, SessionHost
@@ -102,8 +102,10 @@ def _host_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     db = SessionDB(folder / "host.db")
     memory = MemoryManager(db)
 
-    def make_agent(session_id: str, _: OpenQuestions, scope: AgentScope) -> Agent:
-        return Agent(AtOnce(), db, session_id, memory, [look()], AgentOptions(pools=pools, scope=scope))
+    def make_agent(session_id: str, _: OpenQuestions, scope: AgentScope) -> SessionAgent:
+        return SessionAgent(
+            AtOnce(), db, session_id, memory, [look()], AgentOptions(pools=pools, scope=scope)
+        )
 
     parts = HostParts(db, memory, SessionLifecycle(db), make_agent, pools, HostOptions(agents=MANY))
     host = loop.run_until_complete(SessionHost(parts).__aenter__())

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.rounds import Scale, compare, take_turns
 from bench.table import Row, number, row
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
@@ -45,11 +45,11 @@ def look() -> Tool:
     return Tool("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}}, run)
 
 
-def an_agent(db: SessionDB, session: str, history: int, pools: Pools) -> Agent:
+def an_agent(db: SessionDB, session: str, history: int, pools: Pools) -> SessionAgent:
     db.create_session(session, source="bench")
     said = [{"role": "user", "content": USER}, {"role": "assistant", "content": ASSISTANT}]
     db.sessions.append_messages(session, (said * (history // 2 + 1))[:history])  # type: ignore[arg-type]
-    return Agent(AtOnce(), db, session, tools=[look()], options=AgentOptions(pools=pools))
+    return SessionAgent(AtOnce(), db, session, tools=[look()], options=AgentOptions(pools=pools))
 
 
 def turn_rows(folder: Path, scale: Scale) -> Iterator[Row]:
@@ -59,7 +59,7 @@ def turn_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     short, long = an_agent(db, "short", 1, pools), an_agent(db, "long", scale.session, pools)
     turns = 20
 
-    def run(agent: Agent) -> Callable[[], object]:
+    def run(agent: SessionAgent) -> Callable[[], object]:
         async def several() -> None:
             for _ in range(turns):
                 await agent.run(USER)
@@ -83,7 +83,7 @@ def turn_rows(folder: Path, scale: Scale) -> Iterator[Row]:
 
 def _memory_rows(loop: asyncio.AbstractEventLoop, db: SessionDB, pools: Pools) -> Iterator[Row]:
     """How much a process grows by each session with ten turns behind it, idle and in mid-turn."""
-    kept: list[Agent] = []
+    kept: list[SessionAgent] = []
     before = resident()
     for session in range(IDLE):
         agent = an_agent(db, f"idle-{session}", 20, pools)
@@ -101,7 +101,7 @@ def _memory_rows(loop: asyncio.AbstractEventLoop, db: SessionDB, pools: Pools) -
 
         options = AgentOptions(pools=pools)
         agents = [
-            Agent(ScriptedModel([hang], record=False), db, f"running-{each}", options=options)
+            SessionAgent(ScriptedModel([hang], record=False), db, f"running-{each}", options=options)
             for each in range(RUNNING)
         ]
         before = resident()

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import holdfast
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import TurnCompleted
@@ -178,9 +178,9 @@ async def _turn(folder: Path, recording: Recording) -> None:
         provider, memory = RecordingProvider("notes"), MemoryManager(db)
         memory.add_provider(provider)
 
-        def make_agent(session_id: str, _: OpenQuestions, scope: AgentScope) -> Agent:
+        def make_agent(session_id: str, _: OpenQuestions, scope: AgentScope) -> SessionAgent:
             own = AgentOptions(workspace=folder, pools=pools, scope=scope)
-            return Agent(model, db, session_id, memory, options=own)
+            return SessionAgent(model, db, session_id, memory, options=own)
 
         # Nobody looks for what other processes do while the turn runs: that would come by chance.
         options = HostOptions(poll_seconds=DEADLINE)

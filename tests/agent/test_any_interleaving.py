@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent import Agent, AgentOptions, Limits, Pools
+from holdfast.agent import AgentOptions, Limits, Pools, SessionAgent
 from holdfast.agent.transcript import Transcript
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
@@ -96,9 +96,9 @@ class World:
         self.db.create_session("s", source="test")
         self.agent = self.born([])
 
-    def born(self, script: list[Any]) -> Agent:
+    def born(self, script: list[Any]) -> SessionAgent:
         self.db = SessionDB.on(self.engine)
-        self.agent = Agent(
+        self.agent = SessionAgent(
             Watched(script, self.window),
             self.db,
             "s",

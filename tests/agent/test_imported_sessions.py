@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent import Agent, Pools
+from holdfast.agent import Pools, SessionAgent
 from holdfast.agent.summary import MechanicalCompressor
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
@@ -77,7 +77,7 @@ def test_a_conversation_goes_on_from_any_record(record: list[Any], shrinks: bool
             db.create_session("s", source="import")
             db.sessions.append_messages("s", record)
             model = ScriptedModel(["fine", "still fine"], context_window=400 if shrinks else 100_000)
-            agent = Agent(model, db, "s")
+            agent = SessionAgent(model, db, "s")
             agent.compressor = MechanicalCompressor()
             assert (await agent.run("my words")).final_response == "fine"
             assert (await agent.run("more words")).final_response == "still fine"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent, AgentOptions
+from holdfast.agent import AgentOptions, SessionAgent
 from holdfast.agent.turn_timeline import RECALLED_CHARACTERS, TurnTimeline
 from holdfast.core.events import (
     CompactionFinished,
@@ -45,7 +45,7 @@ class Failing(RecordingProvider):
         raise ValueError(f"{query} {session_id}")
 
 
-async def events_of(agent: Agent, text: str) -> list[Event]:
+async def events_of(agent: SessionAgent, text: str) -> list[Event]:
     return [event async for event in agent.stream(text)]
 
 
@@ -57,7 +57,7 @@ def test_each_providers_recall_is_told_before_the_model_is_asked(db: SessionDB, 
     slow.before_recall = gate
     for provider in (Knowing("one", "likes tea"), slow, Failing("broken"), RecordingProvider("empty")):
         memory.add_provider(provider)
-    agent = Agent(ScriptedModel(["ok"]), db, "s", memory, options=AgentOptions(recall_seconds=0.2))
+    agent = SessionAgent(ScriptedModel(["ok"]), db, "s", memory, options=AgentOptions(recall_seconds=0.2))
     try:
         events = wait(events_of(agent, "hello"))
     finally:
@@ -86,7 +86,9 @@ def test_an_answer_that_came_too_late_is_told_as_such_in_the_next_turn(db: Sessi
     gate = Gate()
     slow.before_recall = gate
     memory.add_provider(slow)
-    agent = Agent(ScriptedModel(["ok", "ok"]), db, "s", memory, options=AgentOptions(recall_seconds=0.1))
+    agent = SessionAgent(
+        ScriptedModel(["ok", "ok"]), db, "s", memory, options=AgentOptions(recall_seconds=0.1)
+    )
 
     async def scenario() -> list[RecalledFrom]:
         first = await events_of(agent, "hello")
@@ -108,7 +110,7 @@ def test_an_answer_that_came_too_late_is_told_as_such_in_the_next_turn(db: Sessi
 
 @pytest.mark.clause("M4")
 def test_without_a_provider_nothing_is_recalled_or_told(db: SessionDB, wait: Wait) -> None:
-    agent = Agent(ScriptedModel(["ok"]), db, "s")
+    agent = SessionAgent(ScriptedModel(["ok"]), db, "s")
     assert not any(isinstance(event, Recalled) for event in wait(events_of(agent, "hello")))
 
 

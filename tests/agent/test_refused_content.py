@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
 from holdfast.core.errors import ContentRejected, ContextTooLong, ModelFailure
@@ -40,7 +40,7 @@ def strict(word: str, failure: type[ModelFailure] = ContentRejected) -> list[Any
     return [answer] * 20
 
 
-async def events(agent: Agent, message: str | Message) -> list[Event]:
+async def events(agent: SessionAgent, message: str | Message) -> list[Event]:
     async with aclosing(agent.stream(message)) as happening:
         return [event async for event in happening]
 
@@ -52,7 +52,7 @@ def test_a_refused_picture_is_left_out_and_its_message_is_answered(
     model = ScriptedModel(strict("base64", failure))
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         happened = await events(agent, LOOK)
         notices = [each.text for each in happened if isinstance(each, Notice)]
         assert len(notices) == 1
@@ -62,7 +62,7 @@ def test_a_refused_picture_is_left_out_and_its_message_is_answered(
         asked = model.played
         assert (await agent.run("and now?")).final_response == "fine"
         assert model.played == asked + 1
-        again = Agent(model, db, "s")
+        again = SessionAgent(model, db, "s")
         assert (await again.run("after a restart")).final_response == "fine"
         assert model.played == asked + 2
         require_valid(model.requests[-1].messages)
@@ -80,7 +80,7 @@ def test_a_refused_text_fails_its_own_turn_and_no_other(db: SessionDB, wait: Wai
     model = ScriptedModel(strict("cursed"))
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello")
         with pytest.raises(ContentRejected, match="it holds cursed"):
             await agent.run("a cursed word")
@@ -88,7 +88,7 @@ def test_a_refused_text_fails_its_own_turn_and_no_other(db: SessionDB, wait: Wai
         assert "hello" in seen(model.requests[-1])
         assert "what next?" in seen(model.requests[-1])
         asked = model.played
-        assert (await Agent(model, db, "s").run("and then?")).final_response == "fine"
+        assert (await SessionAgent(model, db, "s").run("and then?")).final_response == "fine"
         assert model.played == asked + 1
         assert "a cursed word" in str(db.get_messages("s"))
 
@@ -102,7 +102,7 @@ def test_a_refused_result_of_a_tool_does_not_block_the_next_turn(db: SessionDB, 
     model = ScriptedModel([Call("fetch"), *strict("cursed")])
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s", tools=[a_tool("fetch", run)])
+        agent = SessionAgent(model, db, "s", tools=[a_tool("fetch", run)])
         with pytest.raises(ContentRejected):
             await agent.run("fetch it")
         assert (await agent.run("never mind")).final_response == "fine"
@@ -117,12 +117,12 @@ def test_what_is_wrong_with_the_whole_request_sets_nothing_aside(db: SessionDB, 
     model = ScriptedModel([wrong] * 12)
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         for words in ("one", "two", LOOK):
             with pytest.raises(ContentRejected, match="tools"):
                 await agent.run(words)
         model_again = ScriptedModel(["fine"])
-        mended = Agent(model_again, db, "s")
+        mended = SessionAgent(model_again, db, "s")
         assert (await mended.run("three")).final_response == "fine"
         assert all(word in seen(model_again.requests[0]) for word in ("one", "two", "look", "base64"))
         assert model.played <= 12
@@ -144,7 +144,7 @@ def test_a_broken_picture_in_an_old_record_is_set_aside_over_http(db: SessionDB,
         db.sessions.append_messages("s", old)
         async with ScriptedServer([answer] * 9) as server:
             model = OpenAICompatible(Server(server.base_url), ModelTraits("scripted", 100_000))
-            agent = Agent(model, db, "s")
+            agent = SessionAgent(model, db, "s")
             assert (await agent.run("and now?")).final_response == "fine"
             assert (await agent.run("again")).final_response == "fine"
             assert len(server.asked) == 3
@@ -161,7 +161,7 @@ def test_a_model_that_reads_text_only_is_told_of_a_picture_and_so_is_the_person(
     traits = ModelTraits("blind", 100_000, sees_pictures=False)
 
     async def scenario() -> None:
-        agent = Agent(ScriptedModel(["fine"], traits=traits), db, "s")
+        agent = SessionAgent(ScriptedModel(["fine"], traits=traits), db, "s")
         happened = await events(agent, LOOK)
         assert ["blind reads text only" in each.text for each in happened if isinstance(each, Notice)] == [
             True

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.agent.refused_content import LONG_TEXT, digest
 from holdfast.agent.transcript import Transcript
 from holdfast.core.contract import Message
@@ -47,7 +47,7 @@ def test_the_words_of_the_running_turn_stay_when_they_were_said_before(db: Sessi
     model = ScriptedModel(["hi", REFUSED, *[unless(lambda said: "cut off here" in said)] * 9])
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello")
         with pytest.raises(ContentRejected):
             await agent.run("make a plan")
@@ -58,7 +58,7 @@ def test_the_words_of_the_running_turn_stay_when_they_were_said_before(db: Sessi
         assert asked[-1] == "make a plan"
         assert list(agent.messages) == Transcript(db.get_messages("s")).messages
         # Said once more, in another process: what was set aside is, and nothing else.
-        again = Agent(model, db, "s")
+        again = SessionAgent(model, db, "s")
         assert (await again.run("make a plan")).final_response == "fine"
         asked = contents(model.requests[-1].messages)
         assert [place for place, each in enumerate(asked) if LEFT_OUT in each] == [2, 3]
@@ -71,7 +71,7 @@ def test_an_answered_message_stays_when_the_same_words_failed_later(db: SessionD
     model = ScriptedModel(["did it", REFUSED, *[unless(lambda said: "cut off here" in said)] * 9])
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("yes")
         with pytest.raises(ContentRejected):
             await agent.run("yes")
@@ -91,7 +91,7 @@ def test_a_picture_that_was_answered_stays_when_the_same_one_is_refused_later(
     model = ScriptedModel([unless(lambda said: said.count("base64") > 1)] * 9)
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run(LOOK)
         assert (await agent.run(LOOK)).final_response == "fine"
         for messages in (agent.messages, Transcript(db.get_messages("s")).messages):
@@ -115,7 +115,7 @@ def test_a_turn_that_fails_while_something_is_left_out_changes_nothing(
 
         last = ModelUnreachable("m", "down", None) if ending == "unreachable" else hangs
         model = ScriptedModel(["hi", REFUSED, REFUSED, last, "fine"])
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello")
         with pytest.raises(ContentRejected):
             await agent.run("the number is 42")
@@ -146,15 +146,15 @@ class Cursed(ScriptedModel):
             yield piece
 
 
-def between_turns(agent: Agent) -> Awaitable[Any]:
+def between_turns(agent: SessionAgent) -> Awaitable[Any]:
     return agent.compact(lambda _: None)
 
 
-def with_the_record(agent: Agent, db: SessionDB) -> Awaitable[Any]:
+def with_the_record(agent: SessionAgent, db: SessionDB) -> Awaitable[Any]:
     return agent.compress_context(db.get_messages("s"), "")
 
 
-def with_what_models_see(agent: Agent, _: SessionDB) -> Awaitable[Any]:
+def with_what_models_see(agent: SessionAgent, _: SessionDB) -> Awaitable[Any]:
     return agent.compress_context(list(agent.messages), "")
 
 
@@ -162,12 +162,12 @@ def with_what_models_see(agent: Agent, _: SessionDB) -> Awaitable[Any]:
     "compact", [lambda agent, _: between_turns(agent), with_the_record, with_what_models_see]
 )
 def test_a_compaction_summarises_what_models_see(
-    db: SessionDB, wait: Wait, compact: Callable[[Agent, SessionDB], Awaitable[Any]]
+    db: SessionDB, wait: Wait, compact: Callable[[SessionAgent, SessionDB], Awaitable[Any]]
 ) -> None:
     model = Cursed(["fine, " + "blah " * 300] * 9)
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello " * 50)
         with pytest.raises(ContentRejected):
             await agent.run("a cursed word")
@@ -206,14 +206,14 @@ def test_a_summary_that_is_refused_does_not_block_its_conversation(
         if answered:
             opening += [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "done"}]
         db.sessions.append_messages("s", opening)
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         assert (await agent.run("what next?")).final_response == "fine"
         asked = model.requests[-1].messages
         require_valid(asked)
         assert LEFT_OUT in str(asked[0]["content"])
         assert "what next?" in str(asked[-1]["content"])
         assert not answered or "go on" in str(asked[0]["content"])
-        again = Agent(model, db, "s")
+        again = SessionAgent(model, db, "s")
         played = model.played
         assert (await again.run("and then?")).final_response == "fine"
         assert model.played == played + 1
@@ -227,7 +227,7 @@ def test_a_conversation_compacted_right_after_a_refusal_goes_on(db: SessionDB, w
     model = Cursed(["fine, " + "blah " * 300] * 9)
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello " * 50)
         with pytest.raises(ContentRejected):
             await agent.run("a cursed word " * 200)
@@ -257,7 +257,7 @@ def test_two_messages_of_a_failed_turn_are_set_aside_for_a_summary_too(db: Sessi
             {"role": "assistant", "content": "[cut off here: refused]"},
         ]
         db.sessions.append_messages("s", said)
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         for words in ("go on", "and more", "and then"):
             await agent.run(words * 50)
         await between_turns(agent)
@@ -315,7 +315,7 @@ def test_a_large_picture_is_read_once_to_try_every_way_without_it(db: SessionDB,
     model = ScriptedModel(["hi", REFUSED, *[unless(lambda said: "base64" in said or "cursed" in said)] * 9])
 
     async def scenario() -> None:
-        agent = Agent(model, db, "s")
+        agent = SessionAgent(model, db, "s")
         await agent.run("hello")
         with pytest.raises(ContentRejected):
             await agent.run("a cursed word")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.models.contract import ModelTraits
 from holdfast.models.openai_compatible import OpenAICompatible
 from holdfast.models.server import Server
@@ -34,7 +34,7 @@ def test_a_part_of_an_unknown_kind_on_record_is_told_of_in_words_and_kept_on_rec
             db.sessions.append_messages("s", stored)
             async with ScriptedServer(["fine"]) as server:
                 model = OpenAICompatible(Server(server.base_url), ModelTraits("scripted", 100_000))
-                agent = Agent(model, db, "s")
+                agent = SessionAgent(model, db, "s")
                 assert (await agent.run("and now?")).final_response == "fine"
                 await agent.close()
                 await model.close()

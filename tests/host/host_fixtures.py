@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ParamSpec
 
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.host import HostOptions, HostParts, SessionHost
@@ -36,7 +36,7 @@ def host_parts(
     one = None if callable(script) else ScriptedModel(script)
     kept = memory or MemoryManager(db, drain_seconds=1.0)
 
-    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> Agent:
+    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         def person_for(session: str, turn: str, call: str, emit: Callable[[Event], None]) -> Person:
             return PersonBehindPolicy(
                 ApprovalPolicy.of("ask", ()), questions, emit, CallIds(session, turn, call)
@@ -44,7 +44,7 @@ def host_parts(
 
         chosen = one if one is not None else script(session_id)  # type: ignore[operator]
         wanted = replace(agent_options or AgentOptions(), pools=pools, person_for=person_for, scope=scope)
-        return Agent(chosen, db, session_id, kept, tools, wanted)
+        return SessionAgent(chosen, db, session_id, kept, tools, wanted)
 
     return HostParts(
         db=db,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.core.contract import Message
 from holdfast.core.errors import ImportRefused, MessageInvalid, MessageTooLong
 from holdfast.host import Beginning
@@ -66,7 +66,7 @@ def test_the_host_refuses_it_in_every_call(db: SessionDB, wait: Wait, content: o
 @pytest.mark.parametrize("content", BAD)
 def test_an_agent_refuses_it(db: SessionDB, wait: Wait, content: object) -> None:
     async def scenario() -> None:
-        agent = Agent(ScriptedModel(["fine"]), db, "s")
+        agent = SessionAgent(ScriptedModel(["fine"]), db, "s")
         with pytest.raises(MessageInvalid):
             await agent.run(said(content))
         assert (await agent.run("hello")).final_response == "fine"
@@ -108,7 +108,7 @@ def test_a_message_that_can_not_fit_the_window_is_refused_before_it_is_stored(
                 with pytest.raises(MessageTooLong, match="1,000"):
                     await call
             assert db.get_session("s") is None
-        agent = Agent(model, db, "alone")
+        agent = SessionAgent(model, db, "alone")
         with pytest.raises(MessageTooLong):
             await agent.run(long)
         await agent.close()

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 
 import pytest
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.core.content import LARGE_CHARACTERS
 from holdfast.core.contract import Message
 from holdfast.core.errors import MessageInvalid
@@ -104,7 +104,7 @@ def test_while_a_large_picture_is_looked_into_others_are_served(
 
 def test_an_agent_looks_into_a_large_picture_off_its_loop_and_once(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
-        agent = Agent(ScriptedModel(["fine"] * 3), db, "s")
+        agent = SessionAgent(ScriptedModel(["fine"] * 3), db, "s")
         url, message = a_large_picture()
         db.create_session("s", source="test")
         db.inbox.put("s", {"role": "user", "content": "waits since before"})
@@ -131,7 +131,7 @@ def test_a_large_message_that_is_refused_is_refused_by_every_door(db: SessionDB,
                     await door(host, bad)
             assert db.get_session("s") is None
             assert db.get_session("fresh") is None
-            agent = Agent(ScriptedModel(), db, "alone")
+            agent = SessionAgent(ScriptedModel(), db, "alone")
             with pytest.raises(MessageInvalid):
                 await agent.run(bad)
             await agent.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent, AgentOptions
+from holdfast.agent import AgentOptions, SessionAgent
 from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, ScopePolicy
 from holdfast.core.errors import InvalidInput, SessionNotFound, WrongScope
 from holdfast.core.events import SessionTrouble
@@ -108,7 +108,7 @@ def test_a_key_that_was_used_in_another_scope_shows_nothing_of_it(db: SessionDB,
 def test_an_agent_of_one_scope_runs_no_session_of_another(db: SessionDB, wait: Wait) -> None:
     db.create_session("s", source="chat", scope=ANN)
     for name in ("", ROOM):
-        agent = Agent(ScriptedModel(["no"]), db, "s", options=AgentOptions(scope=AgentScope(name)))
+        agent = SessionAgent(ScriptedModel(["no"]), db, "s", options=AgentOptions(scope=AgentScope(name)))
         with pytest.raises(WrongScope):
             wait(agent.run("hello"))
     assert db.get_messages("s") == []

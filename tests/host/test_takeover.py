@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent, AgentOptions
+from holdfast.agent import AgentOptions, SessionAgent
 from holdfast.core.clock import SystemClock
 from holdfast.core.events import SessionMoved, TurnUnfinished
 from holdfast.host import HostOptions, SessionHost
@@ -246,7 +246,7 @@ def test_the_turn_of_an_agent_used_as_a_library_is_left_to_it(
             return "answer of the library"
 
         with SessionDB.open(store_url) as own:
-            agent = Agent(ScriptedModel([answer]), own, "s")
+            agent = SessionAgent(ScriptedModel([answer]), own, "s")
             async with a_host(db, ["answer of the host"] * 3, options=RESUMES) as host, a_host(db) as asks:
                 running = agent.stream("hello")
                 first = await anext(running)

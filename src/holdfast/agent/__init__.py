@@ -1,7 +1,7 @@
 """One turn, start to finish. Read `contract.py` first, then `turn.py`, the heart."""
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, Pools, TurnResult
 from holdfast.agent.recovery import Unfinished
 
-__all__ = ["Agent", "AgentOptions", "Limits", "Pools", "TurnResult", "Unfinished"]
+__all__ = ["AgentOptions", "Limits", "Pools", "SessionAgent", "TurnResult", "Unfinished"]

@@ -1,4 +1,4 @@
-"""`Agent`: one session's agent, usable as a library. The host runs many of them.
+"""`SessionAgent`: one session's agent, usable as a library. The host runs many of them.
 
 `run` gives a turn's result, `stream` its events, `run_turn` emits them. `interrupt` may come from any thread
 and is addressed to the turn that runs at that moment; its message is stored first and becomes the next turn,
@@ -60,7 +60,7 @@ from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.contract import Tool
 
 
-class Agent:
+class SessionAgent:
     """An agent in one session. One turn at a time; every method but `interrupt` on one event loop."""
 
     def __init__(

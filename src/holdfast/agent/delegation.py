@@ -1,8 +1,9 @@
 """`delegate`: the tool by which an agent gives tasks to subagents, and the offer they are made from.
 
-A subagent is a fresh `Agent` in a session of its own (relation `delegate`), with the tools it was given and
-nothing else: no memory, no history, no person unless that is allowed. Several run at once; the results come
-back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one of them and ends it.
+A subagent is a fresh `SessionAgent` in a session of its own (relation `delegate`), with the tools that it was
+given and nothing else: no memory, no history, no person unless that is allowed. Several run at once; the
+results come back in the order of the tasks, and one that fails hurts no other. `subagent.py` runs one of them
+and ends it.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import RunningTasks, Subagent
@@ -162,7 +163,9 @@ class _Delegation:
             return f"[{place}] {state}, session {child_id}\n{answer}", outcome.ok
 
     @asynccontextmanager
-    async def _child(self, context: ToolContext, task: _Task, child_id: str) -> AsyncGenerator[Agent, None]:
+    async def _child(
+        self, context: ToolContext, task: _Task, child_id: str
+    ) -> AsyncGenerator[SessionAgent, None]:
         offer = self._offer
         await context.off_loop(
             partial(
@@ -183,7 +186,9 @@ class _Delegation:
             result_type=None,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
-        agent = Agent(offer.model, offer.db, child_id, tools=self._tools_for(task.tools), options=options)
+        agent = SessionAgent(
+            offer.model, offer.db, child_id, tools=self._tools_for(task.tools), options=options
+        )
         try:
             yield agent
         finally:

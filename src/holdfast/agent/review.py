@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.agent import SessionAgent
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
@@ -171,7 +171,7 @@ class Review:
         return [tool for name, tool in known.items() if name in REVIEW_TOOLS]
 
     @asynccontextmanager
-    async def _fork(self, messages: list[Message], tools: list[Tool]) -> AsyncGenerator[Agent, None]:
+    async def _fork(self, messages: list[Message], tools: list[Tool]) -> AsyncGenerator[SessionAgent, None]:
         """An agent on a copy of the conversation, in a store that is gone when it ends."""
         session_id = new_id()
         db = await finish_despite_cancel(
@@ -179,7 +179,7 @@ class Review:
         )
         with db:
             await off_loop(self._pools.store, _fill, db, session_id, self._options.scope.name, messages)
-            agent = Agent(self._model, db, session_id, tools=tools, options=self._options)
+            agent = SessionAgent(self._model, db, session_id, tools=tools, options=self._options)
             try:
                 yield agent
             finally:

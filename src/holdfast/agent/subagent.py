@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.agent import SessionAgent
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import (
     Event,
@@ -31,7 +31,7 @@ GRACE = 0.4
 PATIENCE = 5.0
 """How long a subagent past its deadline may take to stop before it is left behind."""
 
-MakeAgent = Callable[[], AbstractAsyncContextManager[Agent]]
+MakeAgent = Callable[[], AbstractAsyncContextManager[SessionAgent]]
 """Makes the agent, and closes it when its turn has ended."""
 RunningTasks = set["asyncio.Task[None]"]
 
@@ -51,7 +51,7 @@ class Subagent:
         self._make_agent = make_agent
         self._on_event = on_event
         self._tasks = tasks
-        self._agent: Agent | None = None
+        self._agent: SessionAgent | None = None
         self._said: list[str] = []  # finished answers, and last the one that is being said
         self._saying: list[str] = []
         self._used: list[str] = []

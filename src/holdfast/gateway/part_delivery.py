@@ -16,13 +16,13 @@ from holdfast.gateway.contract import Adapter, NotTaken, Outgoing, Route, SendRe
 from holdfast.gateway.post_text import PLACEHOLDER, to_outgoing
 from holdfast.gateway.rate_budget import RateBudget, TurnKind, TurnReplaced
 from holdfast.host.chat_ledger import ChatLedger
-from holdfast.sessions.chat_posts import ChatPart, ChatPost, PartState
+from holdfast.sessions.chat_posts import ChatPost, PartState, PostPart
 from holdfast.sessions.contract import SECOND
 
 T = TypeVar("T")
 
 
-def part_key(post: ChatPost, part: ChatPart) -> str:
+def part_key(post: ChatPost, part: PostPart) -> str:
     """The key under which the platform is asked to take a part once.
 
     A message that was deleted is sent anew with another key: platforms know the key of a deleted message, and
@@ -82,7 +82,7 @@ class PartDelivery:
         self._traits = calls.adapter.traits
         self._clock = clock
 
-    async def deliver(self, post: ChatPost, route: Route, part: ChatPart) -> None:
+    async def deliver(self, post: ChatPost, route: Route, part: PostPart) -> None:
         """Bring the part to its end. What the platform refuses or can't take now is raised."""
         message_id = part.message_id
         if part.state in ("new", "sending"):
@@ -99,7 +99,7 @@ class PartDelivery:
                 await self._move(post, part, ("standing", "new"))
 
     async def place(
-        self, post: ChatPost, route: Route, part: ChatPart, message: Outgoing, *, preview: bool = False
+        self, post: ChatPost, route: Route, part: PostPart, message: Outgoing, *, preview: bool = False
     ) -> str:
         """Have a message there for a part that is new, or whose sending nobody knows the end of.
 
@@ -130,7 +130,7 @@ class PartDelivery:
         await self._move(post, part, ("sending", "standing" if unsure else "sent"), message_id)
         return message_id
 
-    async def _finish(self, post: ChatPost, route: Route, part: ChatPart, message_id: str) -> None:
+    async def _finish(self, post: ChatPost, route: Route, part: PostPart, message_id: str) -> None:
         try:
             await self._calls.edit(route, message_id, to_outgoing(part.body))
         except SendRefused:
@@ -144,7 +144,7 @@ class PartDelivery:
             return
         await self._move(post, part, ("standing", "sent"), message_id)
 
-    async def _look(self, route: Route, part: ChatPart, key: str) -> str | None:
+    async def _look(self, route: Route, part: PostPart, key: str) -> str | None:
         """The message, if the platform shows that it has it; None when it is to be sent (again)."""
         traits = self._traits
         if traits.repeat == "placeholder":
@@ -155,11 +155,11 @@ class PartDelivery:
                 return None
         return await self._calls.find_sent(route, key)
 
-    async def _now(self, post: ChatPost, part: ChatPart) -> ChatPart:
+    async def _now(self, post: ChatPost, part: PostPart) -> PostPart:
         parts = await self._ledger(self._ledger.posts.parts, post.id)
         return next(each for each in parts if each.number == part.number)
 
     async def _move(
-        self, post: ChatPost, part: ChatPart, step: tuple[PartState, PartState], message_id: str = ""
+        self, post: ChatPost, part: PostPart, step: tuple[PartState, PartState], message_id: str = ""
     ) -> None:
         await self._ledger.under_lease(self._ledger.posts.move_part, post.id, part.number, step, message_id)

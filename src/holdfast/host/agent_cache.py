@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from holdfast.agent import Agent, Pools
+from holdfast.agent import Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError
@@ -32,7 +32,7 @@ SHORTEST_PAUSE = 1.0
 class WarmAgent:
     """One warm agent. In use: its conversation is served; leaving: it is being evicted."""
 
-    agent: Agent
+    agent: SessionAgent
     used: float
     in_use: bool
     leaving: bool = False
@@ -60,11 +60,11 @@ class AgentCache:
     def __contains__(self, root_id: str) -> bool:
         return root_id in self._kept
 
-    def get(self, root_id: str) -> Agent | None:
+    def get(self, root_id: str) -> SessionAgent | None:
         kept = self._kept.get(root_id)
         return kept.agent if kept else None
 
-    def take(self, root_id: str, make: Callable[[], Agent], scope: AgentScope) -> Agent:
+    def take(self, root_id: str, make: Callable[[], SessionAgent], scope: AgentScope) -> SessionAgent:
         """The conversation's agent, made if there is none for this scope; in use until it is given back.
 
         One that was made when the scope's policy was another is not used any more.

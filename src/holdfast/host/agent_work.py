@@ -7,7 +7,7 @@ commands. Then a turn that a dead process left open is resumed or closed, and th
 from contextlib import suppress
 from functools import partial
 
-from holdfast.agent import Agent, Unfinished
+from holdfast.agent import SessionAgent, Unfinished
 from holdfast.core.errors import NothingWaits, NotWaiting
 from holdfast.host.after_crash import reason_to_close
 from holdfast.host.ask_records import AskRecord
@@ -27,7 +27,7 @@ class AgentWork:
         self._asks = asks
         self.commands = publisher.commands
 
-    async def run_before_messages(self, agent: Agent) -> bool:
+    async def run_before_messages(self, agent: SessionAgent) -> bool:
         """Do one thing that comes before messages; False when there is none."""
         if self._publisher.unclosed:
             await self._publisher.close_record(agent)
@@ -39,7 +39,7 @@ class AgentWork:
             return False
         return True
 
-    async def run_turn(self, agent: Agent, look: ConversationState) -> None:
+    async def run_turn(self, agent: SessionAgent, look: ConversationState) -> None:
         """Run the oldest message that waits, or go on with the turn that a dead process left open."""
         if look.open_turn and (unfinished := await agent.unfinished()) is not None:
             await self._after_crash(agent, unfinished, look)
@@ -47,7 +47,9 @@ class AgentWork:
         with suppress(NotWaiting, NothingWaits):  # withdrawn between the look and the taking
             await self._publisher.show(agent, partial(agent.run_turn, seen=look))
 
-    async def _after_crash(self, agent: Agent, unfinished: Unfinished, look: ConversationState) -> None:
+    async def _after_crash(
+        self, agent: SessionAgent, unfinished: Unfinished, look: ConversationState
+    ) -> None:
         """A dead process left this turn open: go on with it or close it, as the rule says."""
         await close_subagents_of(self._parts, self._root_id)
         asks = await self._asks.of_turn(unfinished.turn_id)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
-from holdfast.agent import Agent, Pools
+from holdfast.agent import Pools, SessionAgent
 from holdfast.agent.context_use import ContextPart
 from holdfast.agent.review import Review
 from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, PolicyFor, ScopePolicy
@@ -115,7 +115,7 @@ class HostParts:
     db: SessionDB
     memory: MemoryManager
     lifecycle: SessionLifecycle
-    make_agent: Callable[[str, OpenQuestions, AgentScope], Agent]
+    make_agent: Callable[[str, OpenQuestions, AgentScope], SessionAgent]
     """Makes the agent of a session, with the questions it may ask, for the scope of the session."""
     pools: Pools
     options: HostOptions = HostOptions()
@@ -146,7 +146,7 @@ class HostParts:
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
-    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> Agent:
+    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
         return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
 

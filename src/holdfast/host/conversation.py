@@ -12,7 +12,7 @@ import weakref
 from contextlib import suppress
 from functools import partial
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.errors import (
@@ -105,7 +105,7 @@ class Conversation:
         self._commands = self._work.commands
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._running: Agent | None = None
+        self._running: SessionAgent | None = None
         self._begun: Held | None = None  # the lease with which the conversation began here
         self._last_token = -1  # the next lease has the next token when nobody held it in between
         self._last_parked = 0  # messages up to this inbox id wait until a person speaks
@@ -390,7 +390,7 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    def _agent(self, lease: HeldLease) -> Agent:
+    def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
         scope = AgentScope(self.scope, self._parts.scope_policy(self.scope))
         agent = self._agents.take(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from weakref import WeakValueDictionary
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.core.errors import (
     HoldfastError,
     SessionElsewhere,
@@ -185,7 +185,7 @@ class Conversations:
     async def _busy(self) -> Collection[str]:
         return (await self._call(self._db.activity.read)).busy
 
-    def agent_of(self, conversation: Conversation) -> Agent:
+    def agent_of(self, conversation: Conversation) -> SessionAgent:
         """The agent that is warm, or a fresh one that nobody keeps."""
         return self.agents.get(conversation.root_id) or self._parts.agent_for(
             conversation.session_id, conversation.questions, conversation.scope
@@ -215,7 +215,7 @@ class Conversations:
             await self._delivered(conversation.root_id)
         sessions: list[str] = []
 
-        async def remove(_: Agent) -> None:
+        async def remove(_: SessionAgent) -> None:
             deleted = await self._call(
                 self._db.delete_session, conversation.root_id, holder=self.holder, force=force
             )

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.core.errors import CommandInterrupted, TurnAlreadyRunning
 
 logger = logging.getLogger(__name__)
 
-SessionCommand = Callable[[Agent], Awaitable[None]]
+SessionCommand = Callable[[SessionAgent], Awaitable[None]]
 """Something to do with the agent while no turn runs: resume a turn, compact."""
 
 
@@ -47,7 +47,7 @@ class SessionCommands:
         self._pending.append(pending)
         return pending.answer
 
-    async def run_next(self, agent: Agent) -> None:
+    async def run_next(self, agent: SessionAgent) -> None:
         """Run the oldest command, and tell its caller the outcome."""
         pending = self._pending.popleft()
         if pending.answer.done():
@@ -80,7 +80,7 @@ class SessionCommands:
                 pending.answer.set_exception(why)
 
 
-async def _run(command: SessionCommand, agent: Agent) -> None:
+async def _run(command: SessionCommand, agent: SessionAgent) -> None:
     await command(agent)
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
-from holdfast.agent import Agent, Unfinished
+from holdfast.agent import SessionAgent, Unfinished
 from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
@@ -344,7 +344,7 @@ class SessionHost:
             return made
         conversation = await self._conversations.open(session_id)
 
-        async def end(agent: Agent) -> None:
+        async def end(agent: SessionAgent) -> None:
             if await agent.unfinished() is not None:
                 await conversation.publisher.drop(agent)
             await self._call(self._db.sessions.end, agent.session_id, "cleared")

@@ -6,7 +6,7 @@ It also knows which turn is not closed on record, closes it, and marks completed
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from holdfast.agent import Agent
+from holdfast.agent import SessionAgent
 from holdfast.core.errors import LeaseLost
 from holdfast.core.events import (
     Emit,
@@ -47,7 +47,7 @@ class TurnPublisher:
         self._watcher = watcher
         self._running = running
         self._review = parts.make_review() if parts.make_review else None
-        self._unmarked: list[tuple[str, Agent]] = []
+        self._unmarked: list[tuple[str, SessionAgent]] = []
         self.commands = SessionCommands()
         self.last_ended = ""
         """The last turn whose end was shown: from then on the session is idle."""
@@ -55,7 +55,7 @@ class TurnPublisher:
         """A turn of this process that is not known to be closed on record."""
         self._is_suspended = False
 
-    async def show(self, agent: Agent, work: Callable[[Emit], Awaitable[None]]) -> None:
+    async def show(self, agent: SessionAgent, work: Callable[[Emit], Awaitable[None]]) -> None:
         """Publish what `work` emits; meanwhile what other processes say to the turn reaches it."""
         with self._watcher.watch_turn(self._running):
             await work(partial(self._publish, agent))
@@ -63,7 +63,7 @@ class TurnPublisher:
             # At once, also when the program ends now.
             await self.settle_asks(*self._asks.unsettled)
 
-    async def resume(self, agent: Agent) -> None:
+    async def resume(self, agent: SessionAgent) -> None:
         """Go on with a turn that another process left open; what that one had asked is asked again."""
         unfinished, undecided = await agent.unfinished(), set[str]()
         if unfinished is not None:
@@ -77,7 +77,7 @@ class TurnPublisher:
             )
         await self.show(agent, partial(agent.resume_turn, undecided=undecided))
 
-    async def suspend(self, agent: Agent) -> bool:
+    async def suspend(self, agent: SessionAgent) -> bool:
         """Leave a turn that waits for a person to the next process; False when it does something else."""
         turn_id = agent.running_turn
         if turn_id not in self._asks.unsettled or not self._parts.options.recovers:
@@ -85,7 +85,7 @@ class TurnPublisher:
         self._is_suspended = agent.suspend(undecided_calls(await self._asks.of_turn(turn_id)))
         return self._is_suspended
 
-    async def drop(self, agent: Agent, why: str = ENDED) -> None:
+    async def drop(self, agent: SessionAgent, why: str = ENDED) -> None:
         """Close a turn that a dead process left open; the transcript says how far it got, and why it ends."""
         unfinished = await agent.unfinished()
         await agent.drop(why)  # refuses when there is none
@@ -95,7 +95,7 @@ class TurnPublisher:
                 TurnInterrupted(session_id=unfinished.session_id, turn_id=unfinished.turn_id, reason=why)
             )
 
-    async def close_record(self, agent: Agent) -> None:
+    async def close_record(self, agent: SessionAgent) -> None:
         """The store failed at a turn's end, or the lease was lost: close that turn, and show how it ended.
 
         Where the host recovers by itself, a turn that is still open then is handled as after a crash.
@@ -116,7 +116,7 @@ class TurnPublisher:
         if completed_here and isinstance(end, TurnCompleted):
             self._completed(end, agent)
 
-    async def _ran_it_last(self, agent: Agent, turn_id: str) -> bool:
+    async def _ran_it_last(self, agent: SessionAgent, turn_id: str) -> bool:
         """Whether no other process has resumed the turn: that one shows its end, and marks it."""
         holder = await off_loop(self._parts.pools.store, self._parts.db.turns.holder, turn_id)
         return agent.lease is not None and holder == agent.lease.holder
@@ -147,7 +147,7 @@ class TurnPublisher:
         if self._review is not None:
             await self._review.close(seconds)
 
-    def _publish(self, agent: Agent, event: Event) -> None:
+    def _publish(self, agent: SessionAgent, event: Event) -> None:
         self._note(event, agent)
         self._stream.publish(event)
         if isinstance(event, SessionRotated):
@@ -155,7 +155,7 @@ class TurnPublisher:
         elif isinstance(event, TurnCompleted):
             self._completed(event, agent)
 
-    def _note(self, event: Event, agent: Agent) -> None:
+    def _note(self, event: Event, agent: SessionAgent) -> None:
         if isinstance(event, ENDS):
             self.last_ended = event.turn_id
             lost = isinstance(event, TurnFailed) and event.failure == LeaseLost.__name__
@@ -165,7 +165,7 @@ class TurnPublisher:
                 self.commands.turn_began(event.session_id, event.turn_id)
             self.unclosed = event.turn_id
 
-    def _completed(self, event: TurnCompleted, agent: Agent) -> None:
+    def _completed(self, event: TurnCompleted, agent: SessionAgent) -> None:
         """A completed turn is to be marked, and may start a review, for which nobody waits."""
         self._unmarked.append((event.session_id, agent))
         if self._review is not None and agent.scope.is_owner and self._review.turn_completed():

@@ -42,7 +42,7 @@ class ChatPost:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatPart:
+class PostPart:
     """One message of the platform. `message_id` is the platform's, empty until it is known."""
 
     number: int
@@ -131,12 +131,12 @@ class ChatPosts:
             lambda tx: dict(tuple(row) for row in tx.queries.chat_post_counts(account=account))
         )
 
-    def parts(self, post_id: int) -> list[ChatPart]:
+    def parts(self, post_id: int) -> list[PostPart]:
         return self._engine.read(lambda tx: [_part(row) for row in tx.queries.chat_parts(post_id=post_id)])
 
     # sending
 
-    def plan(self, post_id: int, bodies: Sequence[Mapping[str, Any]], *, lease: HeldLease) -> list[ChatPart]:
+    def plan(self, post_id: int, bodies: Sequence[Mapping[str, Any]], *, lease: HeldLease) -> list[PostPart]:
         """Record the messages that the post will consist of; what is there already gets its new text."""
         return self._engine.write(plan_chat_post(post_id, bodies, lease=lease))
 
@@ -227,11 +227,11 @@ def amend_chat_post(key: str, body: Mapping[str, Any]) -> Callable[[Transaction]
 @operation
 def plan_chat_post(
     post_id: int, bodies: Sequence[Mapping[str, Any]], *, lease: HeldLease
-) -> Callable[[Transaction], list[ChatPart]]:
+) -> Callable[[Transaction], list[PostPart]]:
     """Record the messages that a post will consist of."""
     texts = [_json(body) for body in bodies]
 
-    def work(tx: Transaction) -> list[ChatPart]:
+    def work(tx: Transaction) -> list[PostPart]:
         lease.require(tx)
         for number, text in enumerate(texts):
             tx.queries.put_chat_part(post_id=post_id, number=number, body=text)
@@ -312,6 +312,6 @@ def _post(row: Sequence[Any]) -> ChatPost:
     return ChatPost(post_id, key, room_id, kind, reply_to, session_id, turn_id, json.loads(body), *rest)
 
 
-def _part(row: Sequence[Any]) -> ChatPart:
+def _part(row: Sequence[Any]) -> PostPart:
     number, body, state, message_id, tried = row
-    return ChatPart(number, json.loads(body), state, message_id, tried)
+    return PostPart(number, json.loads(body), state, message_id, tried)

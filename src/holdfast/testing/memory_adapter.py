@@ -18,7 +18,7 @@ from holdfast.gateway.contract import (
     TakenElsewhere,
     Unreachable,
 )
-from holdfast.testing.memory_chats import BOT, MemoryChatServer, Receiver, StoredMessage
+from holdfast.testing.memory_chats import BOT, MemoryChatServer, MemoryMessage, Receiver
 
 WHOLE_ACCOUNT = ""
 """The name of the one cursor: the sequence id of the last event."""
@@ -147,7 +147,7 @@ class MemoryAdapter:
             for each in there[max(0, end - most) : end]
         ]
 
-    def _own(self, place: Place, message: StoredMessage, *, is_direct: bool) -> Incoming:
+    def _own(self, place: Place, message: MemoryMessage, *, is_direct: bool) -> Incoming:
         """A message of the bot, as history shows it. It was never an event."""
         sent = int((self._server.clock.now() - self._server.clock.monotonic() + message.sent) * 1_000_000)
         return Incoming(

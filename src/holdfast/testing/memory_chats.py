@@ -68,7 +68,7 @@ class PlatformCall:
 
 
 @dataclass(slots=True)
-class StoredMessage:
+class MemoryMessage:
     """A message in a chat."""
 
     id: str
@@ -87,17 +87,17 @@ class StoredMessage:
 
 
 @dataclass(slots=True)
-class Chat:
+class MemoryChat:
     id: str
     title: str
     is_direct: bool
-    messages: list[StoredMessage] = field(default_factory=list)
-    deleted: list[StoredMessage] = field(default_factory=list)
+    messages: list[MemoryMessage] = field(default_factory=list)
+    deleted: list[MemoryMessage] = field(default_factory=list)
     """Messages of the bot whose keys are still known, as on the platforms that have keys."""
     threads: set[str] = field(default_factory=set)
     has_bot: bool = True
 
-    def message(self, message_id: str) -> StoredMessage | None:
+    def message(self, message_id: str) -> MemoryMessage | None:
         return next((each for each in self.messages if each.id == message_id), None)
 
 
@@ -122,7 +122,7 @@ class MemoryChatServer:
         self.traits = traits
         self.options = options
         self.clock = clock
-        self.chats: dict[str, Chat] = {}
+        self.chats: dict[str, MemoryChat] = {}
         self.files: dict[str, bytes] = {}
         self.events: list[Incoming] = []
         """Every event for the bot; its sequence id is its index plus one."""
@@ -171,12 +171,12 @@ class MemoryChatServer:
 
     # The people's side.
 
-    def add_chat(self, title: str, *, is_direct: bool) -> Chat:
-        chat = Chat(self.new_id("chat"), title, is_direct)
+    def add_chat(self, title: str, *, is_direct: bool) -> MemoryChat:
+        chat = MemoryChat(self.new_id("chat"), title, is_direct)
         self.chats[chat.id] = chat
         return chat
 
-    def add_event(self, place: Place, sender: Sender, message: StoredMessage, event: Incoming) -> None:
+    def add_event(self, place: Place, sender: Sender, message: MemoryMessage, event: Incoming) -> None:
         """Fill in what every event has, and deliver it."""
         chat = self.chats[place.chat]
         answered = chat.message(message.reply_to)
@@ -219,7 +219,7 @@ class MemoryChatServer:
         chat = self._checked(route, message, content)
         known = self._sent_with(chat, key)
         if known is None:
-            known = StoredMessage(
+            known = MemoryMessage(
                 id=self.new_id("message"),
                 sender=BOT,
                 text=message.text,
@@ -274,7 +274,7 @@ class MemoryChatServer:
         self._typing.pop(route.place, None)
         self.changed()
 
-    def call(self, kind: CallKind, place: Place) -> Chat:
+    def call(self, kind: CallKind, place: Place) -> MemoryChat:
         """A call that neither faults nor limits touch."""
         self.calls.append(PlatformCall(kind, place.chat, self.clock.monotonic()))
         return self._chat(Route(place))
@@ -322,7 +322,7 @@ class MemoryChatServer:
             raise Unreachable("the connection broke before the answer came")
         return message_id
 
-    def _sent_with(self, chat: Chat, key: str) -> StoredMessage | None:
+    def _sent_with(self, chat: MemoryChat, key: str) -> MemoryMessage | None:
         if self.traits.repeat != "key":
             return None
         kept = self.traits.key_seconds
@@ -330,7 +330,7 @@ class MemoryChatServer:
         known = [*chat.messages, *chat.deleted]
         return next((each for each in known if each.key == key and each.sent > since), None)
 
-    def _chat(self, route: Route) -> Chat:
+    def _chat(self, route: Route) -> MemoryChat:
         chat = self.chats.get(route.place.chat)
         if chat is None or not chat.has_bot:
             raise SendRefused(f"the bot is in no chat {route.place.chat}")
@@ -338,7 +338,7 @@ class MemoryChatServer:
             raise SendRefused(f"chat {chat.id} has no thread {route.place.thread}")
         return chat
 
-    def _checked(self, route: Route, message: Outgoing, content: bytes | None) -> Chat:
+    def _checked(self, route: Route, message: Outgoing, content: bytes | None) -> MemoryChat:
         chat = self._chat(route)
         if self.options.measure(message.text) > self.traits.max_size:
             raise SendRefused(f"a message has at most {self.traits.max_size}")

@@ -16,9 +16,9 @@ from holdfast.testing.memory_adapter import MemoryAdapter
 from holdfast.testing.memory_chats import (
     BOT,
     MemoryChatServer,
+    MemoryMessage,
     MemoryOptions,
     PlatformCall,
-    StoredMessage,
 )
 
 TRAITS = AdapterTraits(max_size=4096, repeat="key", has_history=True)
@@ -142,11 +142,11 @@ class MemoryPlatform:
         """Wait until this holds; it is asked again whenever something happens on the platform."""
         await self.server.until(holds, seconds)
 
-    def _stored(self, place: Place, sender: Sender, text: str, reply_to: str = "") -> StoredMessage:
+    def _stored(self, place: Place, sender: Sender, text: str, reply_to: str = "") -> MemoryMessage:
         chat = self.server.chats[place.chat]
         if place.thread and place.thread not in chat.threads:
             raise LookupError(f"chat {chat.id} has no thread {place.thread}")
-        return StoredMessage(
+        return MemoryMessage(
             id=self.server.new_id("message"),
             sender=sender,
             text=text,
@@ -155,7 +155,7 @@ class MemoryPlatform:
             sent=self.server.clock.monotonic(),
         )
 
-    def _deliver(self, place: Place, message: StoredMessage, event: Incoming) -> None:
+    def _deliver(self, place: Place, message: MemoryMessage, event: Incoming) -> None:
         self.server.chats[place.chat].messages.append(message)
         self.server.add_event(place, message.sender, message, event)
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, Unpack
 
-from holdfast.agent import Agent as SessionAgent
-from holdfast.agent import AgentOptions, Pools, TurnResult
+from holdfast.agent import AgentOptions, Pools, SessionAgent, TurnResult
 from holdfast.agent.turn_lease import MEMORY
 from holdfast.core.contract import Message
 from holdfast.core.errors import AgentClosed, AgentNotStarted, InvalidInput, OtherLoop, SessionNotFound

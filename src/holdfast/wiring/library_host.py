@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from holdfast.agent import Agent, AgentOptions, Pools
+from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Event
@@ -118,7 +118,7 @@ async def _parts_with(
     memory = await given.open_memory(Settings(), model, db, pools)
     agent_options = replace(given.options or AgentOptions(), source=options.source, pools=pools)
 
-    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> Agent:
+    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         policy = ApprovalPolicy(scope.policy.approval or "ask", fenced=not scope.is_owner)
 
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
@@ -127,7 +127,7 @@ async def _parts_with(
         own = replace(agent_options, person_for=person, scope=scope)
         if not scope.is_owner:
             own = replace(own, workspace=scope_workspace(scope.name, program_name(db.location)))
-        return Agent(model, db, session_id, memory, given.tools, own)
+        return SessionAgent(model, db, session_id, memory, given.tools, own)
 
     return HostParts(
         db=db,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict, Unpack
 
-from holdfast.agent import Agent, AgentOptions, Limits, Pools
+from holdfast.agent import AgentOptions, Limits, Pools, SessionAgent
 from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
@@ -196,7 +196,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     # Each conversation has its own todo list; all conversations share the other tools.
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
-    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> Agent:
+    def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         policy = _approval(box.policy, scope)
 
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
@@ -214,7 +214,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         asking, alone = frozenset({ask_user.name}), _unattended(policy)
         offer = Offer(model, db, offered, own, memory, asking=asking, unattended=alone)
         tools = [*offered, TodoList().tool(like=todo), delegate_tool(offer)]
-        return Agent(model, db, session_id, memory, tools, own)
+        return SessionAgent(model, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
         # Reviews may save skills without asking, and write no other file of Holdfast's own.

@@ -22,7 +22,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.slack_api import PUBLIC_URL, Method, Pause, SlackApi, SlackRefused
 from holdfast.gateway.adapters.slack_catch_up import missed
-from holdfast.gateway.adapters.slack_events import Directory, EventReader, is_direct, microseconds
+from holdfast.gateway.adapters.slack_events import Directory, SlackEventReader, is_direct, microseconds
 from holdfast.gateway.adapters.slack_markup import emoji_name, to_mrkdwn
 from holdfast.gateway.adapters.slack_socket import HEARTBEAT, Envelope, SlackSocket
 from holdfast.gateway.contract import (
@@ -87,7 +87,7 @@ class SlackAdapter:
         self._heartbeat = heartbeat
         self._api = SlackApi(bot_token, base_url, pause)
         self._files = DaemonPool("slack-files", 1, 100)
-        self._reader: EventReader | None = None
+        self._reader: SlackEventReader | None = None
 
     async def connect(self) -> Identity:
         for token, prefix in ((self._bot_token, "xoxb-"), (self._app_token, "xapp-")):
@@ -97,7 +97,7 @@ class SlackAdapter:
         # To ask for a connection's address is the only check of an app token; no connection is made here.
         await self._checked("app", self._api.web.apps_connections_open, app_token=self._app_token.reveal())
         about = await self._checked("bot", self._api.web.auth_test)
-        self._reader = EventReader(
+        self._reader = SlackEventReader(
             str(about["user_id"]),
             str(about.get("bot_id") or ""),
             str(about["team_id"]),
@@ -257,7 +257,7 @@ class SlackAdapter:
         except (SignInRefused, SlackRefused) as cause:
             raise SignInRefused(f"the {token} token: {cause}") from cause
 
-    async def _signed_in(self) -> EventReader:
+    async def _signed_in(self) -> SlackEventReader:
         if self._reader is None:
             await self.connect()
         assert self._reader is not None  # noqa: S101 - `connect` sets it
@@ -269,7 +269,7 @@ class SlackAdapter:
             return self._api.pages(self._api.web.conversations_replies, channel=channel, ts=thread, **wanted)
         return self._api.pages(self._api.web.conversations_history, channel=channel, **wanted)
 
-    async def _missed(self, reader: EventReader, known: dict[str, str]) -> AsyncIterator[Batch]:
+    async def _missed(self, reader: SlackEventReader, known: dict[str, str]) -> AsyncIterator[Batch]:
         if not known:
             return
         async for channel, messages in missed(self._api, dict(known)):
@@ -282,7 +282,7 @@ class SlackAdapter:
             )
 
     async def _live(
-        self, reader: EventReader, envelopes: Sequence[Envelope], known: dict[str, str], caught: set[str]
+        self, reader: SlackEventReader, envelopes: Sequence[Envelope], known: dict[str, str], caught: set[str]
     ) -> Batch:
         """What these envelopes bring, in the order in which it was said; empty ones are acknowledged now."""
         events: dict[str, Incoming] = {}
@@ -336,7 +336,7 @@ class SlackAdapter:
         return f"{now:.6f}"
 
 
-async def _read(reader: EventReader, envelope: Envelope) -> Incoming | None:
+async def _read(reader: SlackEventReader, envelope: Envelope) -> Incoming | None:
     try:
         return await reader.of_envelope(envelope.type, envelope.payload)
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -84,7 +84,7 @@ class Directory:
             self._names[key] = str(name)
 
 
-class EventReader:
+class SlackEventReader:
     """Reads for one bot in one workspace."""
 
     def __init__(self, user: str, bot: str, team: str, directory: Directory, clock: Clock) -> None:
