@@ -1,6 +1,7 @@
 """`holdfast web --gateway`: the page and a real Telegram adapter in one process, as a person runs them."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from tests.gateway.telegram_server import TOKEN
 from tests.web.api.test_command import MAIN, command, folders
 
 SECONDS = 90
+NOTE = {"path": "note.txt", "text": "a note"}
 
 
 async def until(look: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
@@ -46,6 +48,9 @@ def test_a_chat_is_answered_and_shown_by_one_process(tmp_path: Path) -> None:
             await telegram.close()
 
     run(scenario())
+    # A user has files, in a workspace of their own. Without the gateway's policy they would be a guest.
+    [note] = tmp_path.glob("**/note.txt")
+    assert tmp_path / "project" not in note.parents
 
 
 def set_up(home: Path, api_url: str) -> None:
@@ -61,7 +66,10 @@ def set_up(home: Path, api_url: str) -> None:
 
 async def played(telegram: TelegramPlatform, home: Path) -> None:
     place = await telegram.direct("Ada")
-    with command(home, "--gateway", HOLDFAST_WEB_REQUESTS_PER_S="100000") as process:
+    script = home / "answers.json"
+    script.write_text(json.dumps([{"tool": "write_file", "arguments": NOTE}, "hello"]), encoding="utf-8")
+    settings = {"HOLDFAST_WEB_REQUESTS_PER_S": "100000", "HOLDFAST_MODEL_NAME": str(script)}
+    with command(home, "--gateway", **settings) as process:
         assert process.stdout is not None
         link = (await asyncio.to_thread(process.stdout.readline)).strip()
         base = link.partition("?")[0]
@@ -86,7 +94,7 @@ async def played(telegram: TelegramPlatform, home: Path) -> None:
             await telegram.say(place, "Ada", "let me in")
             [pairing] = await until(pairings)
             path = f"{base}api/chats/pairings/{pairing['code']}/approve"
-            assert (await browser.post(path, json={"role": "owner"})).status_code == 200
+            assert (await browser.post(path, json={"role": "user"})).status_code == 200
             await telegram.say(place, "Ada", "are you there?")
             await until(answered)
             [session] = (await browser.get(f"{base}api/sessions")).json()["items"]
