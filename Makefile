@@ -39,10 +39,12 @@ static: sync ## Lint, format, types, import order, file sizes
 fast-tests: sync
 	$(RUN) -m pytest -m "not slow and not backends" --fast -n 3 $(PYTEST_ARGS)
 
-soak: sync ## The long runs: long random tests, 20,000 chats, servers that are killed and paused
+soak: sync ## The long runs: long random tests, 20,000 chats, servers and gateways that are killed and paused
 	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
 	$(RUN) -m bench.growth 20000
 	$(RUN) -m bench.soak --kills 200 --pauses 50
+	$(RUN) -m bench.gateway_soak --kills 200
+	$(RUN) -m bench.gateway_soak --kills 40 --store postgres
 
 bench: sync ## Measure the store beside a bare sqlite3 control
 	$(RUN) -m bench --write docs/benchmarks.md

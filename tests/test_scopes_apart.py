@@ -249,6 +249,7 @@ def run(opener: Callable[[Path], SessionDB], examples: int) -> None:
     run_state_machine_as_test(machine, settings=wanted)
 
 
+@pytest.mark.clause("G6")
 @pytest.mark.slow
 def test_nobody_finds_a_word_of_another_on_sqlite() -> None:
     run(lambda folder: SessionDB(folder / "holdfast.db"), 25)

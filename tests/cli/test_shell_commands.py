@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from holdfast import SessionDB
+from holdfast.sessions.chat_events import account_lease
 from tests.cli.real_terminal import Home, run
+from tests.sessions.chat_fixtures import chat_message
+from tests.sessions.store_fixtures import hold_lease
 
 # Each test is several processes.
 pytestmark = pytest.mark.slow
@@ -31,6 +34,21 @@ def test_conversations_are_listed_shown_and_searched(talked: Home) -> None:
     assert "assistant: The harbour has a lighthouse." in shown
     assert "lighthouse" in run(talked, "sessions", "search", "lighthouse").stdout
     assert "Nothing was found" in run(talked, "sessions", "search", "submarine").stdout
+
+
+def test_a_conversation_that_lives_in_a_chat_says_where_in_one_word(talked: Home) -> None:
+    with SessionDB(talked.database) as db:
+        root = db.conversations.list()[0].root_id
+        lease = hold_lease(db, account_lease("telegram"), "a gateway", ttl_seconds=600)
+        db.chat_events.receive("telegram", [chat_message("1")], {}, lease=lease)
+        db.chat_events.assign(1, root, lease=lease)
+    mountain, harbour = run(talked, "sessions").stdout.splitlines()
+    assert "[telegram] tell me of the mountain" in mountain
+    assert "[" not in harbour
+    chats = [each["chat"] for each in json.loads(run(talked, "sessions", "--json").stdout)]
+    assert chats == ["telegram", None]
+    assert run(talked, "sessions", "show", "1").stdout.splitlines()[0] == "[telegram]"
+    assert "telegram" not in run(talked, "sessions", "show", "2").stdout
 
 
 def test_a_conversation_moves_to_another_store(talked: Home, tmp_path: Path) -> None:

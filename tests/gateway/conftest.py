@@ -1,6 +1,7 @@
 """Fixtures of the gateway's tests: a store on each engine on the real clock, and the platforms."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from tests.sessions.conftest import live_url, postgres
 if TYPE_CHECKING:
     from tests.gateway.telegram_platform import TelegramPlatform
 
+HEAVY = ("test_telegram_", "test_discord", "test_our_adapters", "test_matrix")
 __all__ = ["live_url", "postgres", "synapse"]
 
 
@@ -29,3 +31,10 @@ def telegram() -> "TelegramPlatform":
     from tests.gateway.telegram_platform import TelegramPlatform
 
     return TelegramPlatform()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast tests do not load the libraries of the platforms: that alone takes seconds for each worker."""
+    if config.getoption("--fast") and collection_path.name.startswith(HEAVY):
+        return not collection_path.name.endswith("_markup.py")
+    return None

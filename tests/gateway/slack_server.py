@@ -63,6 +63,8 @@ class SlackServer:
         self._held: list[Json] | None = None
         self._runner: web.AppRunner | None = None
         self._port = 0
+        self.link_port = 0
+        """The port that sockets are told to use, e.g. that of a proxy; 0: the server's own."""
         self.methods = WebMethods(self.workspace)
 
     @property
@@ -196,7 +198,7 @@ class SlackServer:
     def _open_connection(self) -> Json:
         ticket = f"ticket-{next(self._numbers)}"
         self._tickets.add(ticket)
-        return {"url": f"ws://127.0.0.1:{self._port}/link?ticket={ticket}"}
+        return {"url": f"ws://127.0.0.1:{self.link_port or self._port}/link?ticket={ticket}"}
 
     async def _serve_socket(self, request: web.Request) -> web.StreamResponse:
         ticket = request.query.get("ticket", "")

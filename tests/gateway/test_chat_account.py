@@ -12,6 +12,7 @@ from holdfast.testing.memory_platform import MemoryPlatform
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
 
 
+@pytest.mark.clause("G1", "G2", "G7")
 def test_a_message_is_answered_as_a_reply_in_its_chat(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -45,6 +46,7 @@ def test_two_people_have_two_conversations(db: SessionDB) -> None:
     run(scenario())
 
 
+@pytest.mark.clause("G2")
 @pytest.mark.parametrize("repeat", ["key", "look", "placeholder"])
 @pytest.mark.parametrize("fault", ["slow down", "drop before", "drop after"])
 def test_a_fault_of_the_platform_doubles_no_answer(db: SessionDB, repeat: Repeat, fault: Fault) -> None:
@@ -61,6 +63,7 @@ def test_a_fault_of_the_platform_doubles_no_answer(db: SessionDB, repeat: Repeat
     run(scenario())
 
 
+@pytest.mark.clause("G1", "G3")
 def test_what_was_sent_while_the_gateway_was_away_is_answered_in_order_and_commands_are_left_out(
     db: SessionDB,
 ) -> None:
@@ -84,6 +87,7 @@ def test_what_was_sent_while_the_gateway_was_away_is_answered_in_order_and_comma
     run(scenario())
 
 
+@pytest.mark.clause("G1")
 def test_a_message_that_is_too_old_is_said_and_not_answered(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -102,6 +106,7 @@ def test_a_message_that_is_too_old_is_said_and_not_answered(db: SessionDB) -> No
     run(scenario())
 
 
+@pytest.mark.clause("G1")
 def test_an_event_that_is_delivered_again_is_answered_once(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -118,6 +123,7 @@ def test_an_event_that_is_delivered_again_is_answered_once(db: SessionDB) -> Non
     run(scenario())
 
 
+@pytest.mark.clause("G7")
 def test_an_answer_that_a_chat_refuses_waits_for_a_person(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())

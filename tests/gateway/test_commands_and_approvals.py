@@ -54,6 +54,7 @@ def last_said(platform: MemoryPlatform, place: object) -> str:
     return said[-1] if said else ""
 
 
+@pytest.mark.clause("G4")
 @pytest.mark.parametrize(("option", "count"), [(0, 1), (-1, 0)])
 def test_a_button_decides_an_approval_once(db: SessionDB, option: int, count: int) -> None:
     ran: list[str] = []
@@ -94,6 +95,7 @@ def test_a_word_decides_where_there_are_no_buttons(db: SessionDB, word: str) -> 
     run(scenario())
 
 
+@pytest.mark.clause("G4")
 def test_a_button_works_after_a_restart_and_the_question_is_shown_once(db: SessionDB) -> None:
     ran: list[str] = []
 
@@ -116,6 +118,7 @@ def test_a_button_works_after_a_restart_and_the_question_is_shown_once(db: Sessi
     run(scenario())
 
 
+@pytest.mark.clause("G6")
 def test_a_guest_can_not_approve(db: SessionDB) -> None:
     ran: list[str] = []
 
@@ -179,6 +182,7 @@ def test_new_begins_another_conversation_and_resume_goes_back(db: SessionDB) -> 
     run(scenario())
 
 
+@pytest.mark.clause("G7")
 def test_stop_ends_the_turn_and_retry_answers_again(db: SessionDB) -> None:
     async def scenario() -> None:
         gate = asyncio.Event()
@@ -222,6 +226,7 @@ def test_an_unknown_command_and_a_path_are_told_apart(db: SessionDB) -> None:
     run(scenario())
 
 
+@pytest.mark.clause("G7")
 def test_a_failed_turn_is_said_in_its_chat(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())

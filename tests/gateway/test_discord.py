@@ -6,6 +6,8 @@ from holdfast.gateway.contract import Place
 from tests.gateway.discord_reader import StoringReader, reading, route, run, text
 from tests.gateway.discord_server import DiscordPlatform, answer, too_many
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 
 def test_a_message_says_who_where_and_when() -> None:
     async def story(platform: DiscordPlatform) -> None:
@@ -186,7 +188,6 @@ def test_after_a_broken_connection_the_session_is_resumed_and_nothing_is_missing
     run(story)
 
 
-@pytest.mark.slow
 def test_a_session_that_discord_forgot_is_caught_up_with_from_the_channels() -> None:
     async def story(platform: DiscordPlatform) -> None:
         place = await platform.direct("ann")

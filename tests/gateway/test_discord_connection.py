@@ -8,6 +8,8 @@ from holdfast.gateway.contract import NotTaken, SignInRefused, Unreachable
 from tests.gateway.discord_reader import StoringReader, reading, run
 from tests.gateway.discord_server import DiscordPlatform
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 
 def test_a_gateway_that_does_not_answer_is_said_and_waited_for_later() -> None:
     async def story(platform: DiscordPlatform) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from holdfast.gateway.adapters.discord_events import (
     Channel,
     read_channel,
@@ -9,6 +11,8 @@ from holdfast.gateway.adapters.discord_events import (
     read_message,
 )
 from holdfast.gateway.contract import Place
+
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
 
 ME = "99"
 CHANNEL = Channel(Place("5"), "talk")

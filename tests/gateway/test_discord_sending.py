@@ -23,6 +23,8 @@ from holdfast.testing.chat_platform import ChatPlatform
 from tests.gateway.discord_reader import StoringReader, reading, route, run, text
 from tests.gateway.discord_server import DiscordPlatform
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 
 def test_the_adapter_and_its_platform_fit_the_contracts() -> None:
     async def story(platform: DiscordPlatform) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from holdfast.models.contract import Model, ModelRequest
 from holdfast.process import run
 from holdfast.sessions import SessionDB
@@ -12,6 +14,7 @@ from tests.agent.agent_fixtures import a_tool
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
 
 
+@pytest.mark.clause("G6", "S5")
 def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_approves_it(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -31,6 +34,7 @@ def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_approves_it(db:
     run(scenario())
 
 
+@pytest.mark.clause("S5")
 def test_a_name_lets_nobody_in(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -43,6 +47,7 @@ def test_a_name_lets_nobody_in(db: SessionDB) -> None:
     run(scenario())
 
 
+@pytest.mark.clause("G6")
 def test_blocked_people_and_bots_are_not_answered(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -104,6 +109,7 @@ def test_a_thread_that_the_bot_was_called_into_goes_on_without_mentions(db: Sess
     run(scenario())
 
 
+@pytest.mark.clause("G6")
 def test_each_thread_has_its_own_conversation(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())
@@ -119,6 +125,7 @@ def test_each_thread_has_its_own_conversation(db: SessionDB) -> None:
     run(scenario())
 
 
+@pytest.mark.clause("G6")
 def test_a_group_without_a_role_has_no_tools_that_guests_may_not_have(db: SessionDB) -> None:
     offered: list[set[str]] = []
 
@@ -150,6 +157,7 @@ def test_a_group_without_a_role_has_no_tools_that_guests_may_not_have(db: Sessio
     assert [each & {"terminal"} for each in offered] == [set(), {"terminal"}, {"terminal"}]
 
 
+@pytest.mark.clause("G6")
 def test_the_owner_alone_is_the_owner_and_everybody_else_is_apart(db: SessionDB) -> None:
     async def scenario() -> None:
         platform = MemoryPlatform(traits())

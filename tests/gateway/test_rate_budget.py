@@ -187,6 +187,7 @@ def test_a_chat_with_much_to_say_does_not_hold_up_the_others() -> None:
     run(story())
 
 
+@pytest.mark.clause("G5")
 @pytest.mark.parametrize(("whole_account", "others_at"), [(False, 1.0), (True, 31.0)])
 def test_slow_down_holds_up_that_chat_or_the_account_when_the_platform_says_so(
     whole_account: bool, others_at: float

@@ -11,6 +11,8 @@ from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway
 from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_story import played
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 
 async def chat_with(telegram: TelegramPlatform, db: SessionDB, person: str) -> Place:
     """The direct chat of a person who may talk with the bot."""
@@ -40,7 +42,6 @@ async def test_a_message_is_answered_as_a_reply(telegram: TelegramPlatform, db: 
         assert answer.reply_to == asked
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["slow down", "drop before", "drop after"])
 @played
 async def test_a_fault_doubles_a_placeholder_at_worst(
@@ -54,7 +55,6 @@ async def test_a_fault_doubles_a_placeholder_at_worst(
         await until_said(telegram, ada, *placeholder, "You said: hello")
 
 
-@pytest.mark.slow
 @played
 async def test_what_came_during_an_absence_is_answered_in_order_and_once(
     telegram: TelegramPlatform, db: SessionDB

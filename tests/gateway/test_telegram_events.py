@@ -22,6 +22,8 @@ from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_server import TOKEN
 from tests.gateway.telegram_story import played, told
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 MOST = 1_000_000
 RECEIVED = 1_700_000_000_000_000
 

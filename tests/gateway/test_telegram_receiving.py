@@ -22,6 +22,8 @@ from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_server import FIRST_UPDATE, TOKEN
 from tests.gateway.telegram_story import Reader, cursors_of_now, played
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 
 @played
 async def test_the_first_start_receives_nothing_of_the_past(telegram: TelegramPlatform) -> None:

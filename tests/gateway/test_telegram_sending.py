@@ -24,6 +24,8 @@ from tests.gateway.telegram_platform import TelegramPlatform
 from tests.gateway.telegram_server import RateLimit
 from tests.gateway.telegram_story import played
 
+pytestmark = pytest.mark.slow  # the real library takes seconds to load
+
 KEY = "a-key"
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 

@@ -35,6 +35,7 @@ def states(db: SessionDB, schedule: Schedule) -> list[str]:
     return [run.state for run in db.schedules.runs(schedule.id)]
 
 
+@pytest.mark.clause("G8")
 @pytest.mark.slow
 @pytest.mark.parametrize("commit", COMMITS)
 def test_a_run_is_said_and_answered_once_wherever_its_server_is_killed(

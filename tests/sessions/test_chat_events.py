@@ -14,6 +14,7 @@ def ids(db: SessionDB) -> list[str]:
     return [event.event_id for event in db.chat_events.new(ACCOUNT)]
 
 
+@pytest.mark.clause("G1")
 def test_an_event_that_is_delivered_again_is_stored_once(db: SessionDB) -> None:
     lease = received_chat(db, "1", "2")
     again = [chat_message("2"), chat_message("3"), chat_message("1", chat="c2")]
@@ -31,6 +32,7 @@ def test_events_of_two_accounts_do_not_meet(db: SessionDB) -> None:
     assert len(keys) == 2
 
 
+@pytest.mark.clause("G3")
 def test_a_process_that_lost_the_account_stores_nothing(database: Database) -> None:
     db = database.open()
     old = received_chat(db, "1")

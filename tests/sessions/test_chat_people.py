@@ -8,6 +8,7 @@ from holdfast.sessions.chat_people import MAX_PAIRINGS, PAIRING_SECONDS
 from tests.sessions.databases import Database
 
 
+@pytest.mark.clause("G6", "S5")
 def test_a_stranger_is_let_in_by_a_code(db: SessionDB) -> None:
     pairing = db.chat_people.pair("a", "p1", "Ada", "CODE0001")
     assert pairing is not None
@@ -29,7 +30,9 @@ def test_a_code_expires_and_few_strangers_wait_at_a_time(database: Database) -> 
         assert db.chat_people.pair("a", f"p{number}", "", f"CODE{number}") is not None
     assert db.chat_people.pair("a", "late", "", "CODE9") is None
     assert db.chat_people.pair("b", "late", "", "CODE9") is not None
+    assert len(db.chat_people.pairings("a")) == MAX_PAIRINGS
     database.clock.advance(PAIRING_SECONDS + 1)
+    assert db.chat_people.pairings("a") == []
     assert db.chat_people.approve("CODE0") is None
     assert db.chat_people.pair("a", "late", "", "CODE8") is not None
 

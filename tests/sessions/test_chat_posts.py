@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.errors import LeaseLost, NotWaiting
+from holdfast.core.errors import ChatPostNotFound, ChatPostSettled, LeaseLost, NotWaiting
 from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_events import account_lease
 from holdfast.sessions.chat_posts import NewPost
@@ -28,6 +28,7 @@ def send_all(db: SessionDB, post_id: int, lease: HeldLease, *texts: str) -> None
     db.chat_posts.settle(post_id, "sent", lease=lease)
 
 
+@pytest.mark.clause("G2")
 def test_an_answer_goes_where_its_message_came_from(db: SessionDB, lease: HeldLease) -> None:
     assert db.chat_posts.due(ACCOUNT) == []
     db.turns.complete("t", assistant("hi there"))
@@ -61,6 +62,7 @@ def test_a_turn_that_more_messages_joined_answers_the_first_once(db: SessionDB, 
     assert [post.reply_to for post in db.chat_posts.due(ACCOUNT)] == ["m1"]
 
 
+@pytest.mark.clause("G2")
 def test_a_preview_becomes_the_answer(db: SessionDB, lease: HeldLease) -> None:
     preview = db.chat_posts.open("t", "s")
     assert preview is not None
@@ -84,6 +86,7 @@ def test_a_preview_that_comes_after_the_answer_is_none(db: SessionDB, lease: Hel
     assert db.chat_posts.open("unknown", "s") is None
 
 
+@pytest.mark.clause("G4")
 def test_a_question_that_is_asked_again_keeps_its_message(db: SessionDB, lease: HeldLease) -> None:
     held = hold_lease(db, "session:s", "me", ttl_seconds=60)
     db.asks.put("ask1", "t", {"ask_id": "ask1", "call_id": "c"}, lease=held)
@@ -97,6 +100,7 @@ def test_a_question_that_is_asked_again_keeps_its_message(db: SessionDB, lease: 
     assert found.body["ask_id"] == "ask2"
 
 
+@pytest.mark.clause("G5")
 def test_posts_of_a_room_are_sent_in_order_and_rooms_do_not_wait_for_each_other(
     database: Database,
 ) -> None:
@@ -119,15 +123,17 @@ def test_posts_of_a_room_are_sent_in_order_and_rooms_do_not_wait_for_each_other(
 def test_what_failed_waits_for_a_person(db: SessionDB) -> None:
     lease = received_chat(db, "1")
     db.chat_posts.put(NewPost("n", 1, {"text": "hello"}))
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ChatPostSettled):
         db.chat_posts.retry(1)
+    with pytest.raises(ChatPostNotFound):
+        db.chat_posts.retry(2)
     db.chat_posts.settle(1, "failed", "the chat is gone", lease=lease)
     assert [post.error for post in db.chat_posts.failed(ACCOUNT)] == ["the chat is gone"]
     db.chat_posts.retry(1)
     assert len(db.chat_posts.due(ACCOUNT)) == 1
     db.chat_posts.drop(1)
     assert db.chat_posts.counts(ACCOUNT) == {"dropped": 1}
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ChatPostSettled):
         db.chat_posts.drop(1)
 
 
@@ -141,6 +147,7 @@ def test_a_post_that_was_sent_can_be_changed(db: SessionDB) -> None:
     assert [(part.state, part.message_id) for part in db.chat_posts.parts(post.id)] == [("standing", "m0")]
 
 
+@pytest.mark.clause("G3")
 def test_a_process_that_lost_the_account_sends_nothing(database: Database) -> None:
     db = database.open()
     old = received_chat(db, "1")

@@ -1,11 +1,13 @@
 """Finds a conversation by its id, the beginning or end of its id, or its number in the list."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions import SessionDB
+from holdfast.sessions.chat_places import ChatPlace
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.conversation_list import ListedConversation
 
@@ -60,12 +62,20 @@ def day(moment: int) -> str:
     return datetime.fromtimestamp(moment / SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def listed_line(number: int, each: ListedConversation, width: int) -> str:
-    """The line of one conversation in a list."""
+def lives_in(places: Iterable[ChatPlace]) -> str:
+    """The chat accounts in which a conversation goes on; empty for one that lives in no chat."""
+    return ",".join(dict.fromkeys(each.account for each in places))
+
+
+def listed_line(number: int, each: ListedConversation, width: int, where: str = "") -> str:
+    """The line of one conversation in a list; `where` is the chat account that it lives in."""
     head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
     about = each.session.title or each.opening or "(nothing was said)"
     if each.session.scope:
         about = f"[{each.session.scope}] {about}"
+    # The scope of a person or a group on a chat platform begins with the account.
+    if where and not each.session.scope.startswith(f"{where}/"):
+        about = f"[{where}] {about}"
     if each.pinned:
         about = f"[pinned] {about}"
     if width < len(head) + 16:

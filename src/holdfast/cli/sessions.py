@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from holdfast.cli.output import show, show_json, width, write_lines
 from holdfast.cli.session_changes import SessionName, archive, delete, pin, rename, unarchive, unpin
-from holdfast.cli.session_lookup import day, find_in_store, listed_line
+from holdfast.cli.session_lookup import day, find_in_store, listed_line, lives_in
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.wiring import existing_store, load_settings, open_store
@@ -35,6 +35,8 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
     """
     with existing_store(load_settings()) as db:
         listed = db.conversations.list(archived=archived, limit=limit)
+        places = db.chat_places.of(each.root_id for each in listed)
+    chats = {each.root_id: lives_in(places.get(each.root_id, ())) for each in listed}
     if as_json:
         show_json(
             [
@@ -48,13 +50,14 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
                     "ended": each.session.end_reason,
                     "pinned": each.pinned,
                     "archived": each.archived,
+                    "chat": chats[each.root_id] or None,
                 }
                 for each in listed
             ]
         )
         return
     for number, each in enumerate(listed, start=1):
-        show(listed_line(number, each, width()))
+        show(listed_line(number, each, width(), chats[each.root_id]))
     if not listed:
         show("No conversation is archived." if archived else "There are no conversations yet.")
 
@@ -72,7 +75,10 @@ for back in (unpin, unarchive):
 def show_session(session: SessionName, /) -> None:
     """Print a conversation."""
     with existing_store(load_settings()) as db:
-        for session_id in db.sessions.lineage(find_in_store(db, session)):
+        lineage = db.sessions.lineage(find_in_store(db, session))
+        if where := lives_in(db.chat_places.of(lineage[:1]).get(lineage[0], ())):
+            show(f"[{where}]")
+        for session_id in lineage:
             for stored in db.sessions.read(session_id):
                 if stored.carried:
                     continue

@@ -138,6 +138,12 @@ def chat_account(text: str) -> str:
     raise ValueError(f"must be a platform such as telegram, or NAME=PLATFORM in small letters, not {text!r}")
 
 
+def account_parts(account: str) -> tuple[str, str]:
+    """The name and the platform of an account: `telegram`, or `work=telegram`."""
+    name, equals, platform = account.partition("=")
+    return (name, platform) if equals else (account, account)
+
+
 def store_url(text: str) -> str:
     """The URL of the store. Errors never repeat it, because it may hold a password."""
     scheme, separator, rest = text.partition("://")

@@ -21,6 +21,7 @@ from pydantic import (
 from holdfast.core.secret import Secret
 from holdfast.core.server_url import server_url_problem
 from holdfast.core.setting_checks import (
+    account_parts,
     allow_rule,
     chat_account,
     host_name,
@@ -342,6 +343,11 @@ class GatewaySettings(Slice):
         default=0.6, ge=0, le=60, description="messages of one person within this time become one"
     )
     preview: bool = Field(default=True, description="show an answer while it is written")
+
+    @property
+    def platforms(self) -> dict[str, str]:
+        """The platform of each account, by the account's name."""
+        return dict(map(account_parts, self.accounts))
 
 
 class LimitsSettings(Slice):

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from holdfast.core.setting_checks import account_parts
 from holdfast.core.settings import Settings
 from holdfast.gateway.contract import Adapter
-from holdfast.gateway.platforms import account_parts, make_adapter
+from holdfast.gateway.platforms import make_adapter
 from holdfast.sessions.contract import OWNER
 from holdfast.wiring import chat_config_store, data_folder, environment
 from holdfast.wiring.scope_workspaces import scope_workspace

@@ -39,7 +39,7 @@ from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
 from holdfast.gateway.schedule_reports import ScheduleReports
 from holdfast.host import SessionHost
-from holdfast.host.chat_ledger import ChatLedger
+from holdfast.host.chat_ledger import ChatLedger, ServedAccount
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +82,11 @@ class ChatAccount:
         self._adapter = adapter
         self._parts = parts
         self._service: AccountService | None = None
+        parts.host.chats.serve(name, self._standing)
+
+    def _standing(self) -> ServedAccount:
+        identity = self.health.identity
+        return ServedAccount(self.health.state, self.health.detail, identity.name if identity else "")
 
     def note(self, event: Event) -> None:
         """An event of the host; must not wait."""

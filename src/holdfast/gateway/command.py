@@ -1,9 +1,7 @@
 """`holdfast gateway`: serve the chat platforms that are set up, set them up, see how they stand."""
 
-import asyncio
 import sys
 from collections.abc import Iterable
-from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -38,37 +36,28 @@ def serve(*, workspace: Annotated[str, Parameter(name="--workspace")] = "") -> N
 
     settings = with_workspace(load_settings(), workspace)
     workspace_of(settings).require_trusted()
-    _require_accounts(settings)
     run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
-    from holdfast.gateway.account_adapters import account_adapters, scope_folder_of
-    from holdfast.gateway.chat_account import GatewayParts
-    from holdfast.gateway.chat_scopes import ChatPolicies
-    from holdfast.gateway.gateway import Gateway
+    from holdfast.gateway.gateway_service import GatewayService
     from holdfast.wiring.graceful_stop import open_host
 
-    adapters = account_adapters(settings)
-    policies = ChatPolicies()
+    service = GatewayService(settings)
     opened = open_host(
         settings,
         source=SOURCE,
         say=_say,
         after_crash="resume",
         model_required=False,
-        scope_policy=policies,
+        scope_policy=service.scope_policy,
     )
     async with opened as (host, leaving):
         host.serve_schedules()
-        parts = GatewayParts(host, settings.gateway, policies, partial(scope_folder_of, settings))
-        serving = Gateway(adapters, parts)
-        async with serving.running() as running:
+        async with service.running(host, _say) as running:
             for problem in host.overview.problems:
                 _say(f"! {problem}")
-            announcing = asyncio.create_task(serving.announce(_say))
             await leaving.wait_for(running)
-            announcing.cancel()
             _say("shutting down")
         if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()
@@ -175,20 +164,12 @@ def drop(post: int, /) -> None:
 
 
 def _accounts() -> tuple[Settings, list[tuple[str, str]]]:
-    from holdfast.gateway.platforms import account_parts
+    from holdfast.gateway.platforms import require_accounts
     from holdfast.wiring import load_settings
 
     settings = load_settings()
-    _require_accounts(settings)
-    return settings, [account_parts(each) for each in settings.gateway.accounts]
-
-
-def _require_accounts(settings: Settings) -> None:
-    from holdfast.gateway.platforms import platform_names
-
-    if not settings.gateway.accounts:
-        known = " or ".join(platform_names())
-        raise InvalidInput(f"no chat account is set up; run: holdfast gateway setup PLATFORM ({known})")
+    require_accounts(settings.gateway)
+    return settings, list(settings.gateway.platforms.items())
 
 
 def _store(settings: Settings) -> SessionDB:

@@ -24,7 +24,7 @@ from holdfast.core.events import (
     TurnStarted,
 )
 from holdfast.gateway.contract import ChatPlatformError, Outgoing, Place, Route
-from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls, part_key
+from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_text import PLACEHOLDER, part_body
 from holdfast.gateway.rate_budget import TurnReplaced
 from holdfast.gateway.splitter import split
@@ -74,7 +74,7 @@ class LiveTurn:
 
     def waits_about(self) -> str:
         """What a call for its preview is about, as the rate budget knows it."""
-        return self.message_id or ("" if self.post is None else part_key(self.post.key, 0))
+        return self.message_id or ("" if self.post is None else self.post.key)
 
 
 class LiveTurns:
@@ -196,9 +196,10 @@ class LiveTurns:
             return text
         if part.state in ("new", "sending"):
             turn.message_id = await self._parts.place(turn.post, route, part, Outgoing(text), preview=True)
-        else:
-            turn.message_id = part.message_id
-        return PLACEHOLDER if self._begins_empty else text
+            # A message that was sent before has its text of then, and a placeholder has none.
+            return text if part.state == "new" and not self._begins_empty else PLACEHOLDER
+        turn.message_id = part.message_id
+        return PLACEHOLDER
 
 
 async def _until(ended: asyncio.Event, seconds: float) -> None:

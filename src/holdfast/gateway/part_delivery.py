@@ -22,9 +22,13 @@ from holdfast.sessions.contract import SECOND
 T = TypeVar("T")
 
 
-def part_key(post_key: str, number: int) -> str:
-    """The key under which the platform is asked to take a part once."""
-    return sha256(f"{post_key}/{number}".encode()).hexdigest()[:24]
+def part_key(post: ChatPost, part: ChatPart) -> str:
+    """The key under which the platform is asked to take a part once.
+
+    A message that was deleted is sent anew with another key: platforms know the key of a deleted message, and
+    would answer with that message.
+    """
+    return sha256(f"{post.key}/{part.number}/{part.tried}".encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class PlatformCalls:
     async def send(self, route: Route, message: Outgoing, key: str) -> str:
         return await self._call(route, "send", lambda: self.adapter.send(route, message, key))
 
-    async def send_preview(self, route: Route, message: Outgoing, key: str) -> str:
+    async def send_preview(self, route: Route, message: Outgoing, key: str, about: str) -> str:
         """Begin to show a text that still grows; what others have to say goes before it."""
-        return await self._call(route, "edit", lambda: self.adapter.send(route, message, key), key)
+        return await self._call(route, "edit", lambda: self.adapter.send(route, message, key), about)
 
     async def edit(self, route: Route, message_id: str, message: Outgoing) -> None:
         """Put a text into a message for good; an edit of its preview that still waits is dropped."""
@@ -101,17 +105,21 @@ class PartDelivery:
 
         A `preview` stands there until the whole text is put into it.
         """
-        key = part_key(post.key, part.number)
         is_new = part.state == "new"
+        if is_new:
+            await self._move(post, part, ("new", "sending"))
+            part = await self._now(post, part)
+        key = part_key(post, part)
         if not is_new and (found := await self._look(route, part, key)) is not None:
             await self._move(post, part, ("sending", "standing"), found)
             return found
         placeholder = self._traits.repeat == "placeholder" and message.file is None
-        if is_new:
-            await self._move(post, part, ("new", "sending"))
-        send = self._calls.send_preview if preview else self._calls.send
+        first = Outgoing(PLACEHOLDER) if placeholder else message
         try:
-            message_id = await send(route, Outgoing(PLACEHOLDER) if placeholder else message, key)
+            if preview:
+                message_id = await self._calls.send_preview(route, first, key, post.key)
+            else:
+                message_id = await self._calls.send(route, first, key)
         except (SlowDown, NotTaken, SendRefused, TurnReplaced):
             # Not taken this time; of an earlier time nothing is known.
             if is_new:

@@ -12,6 +12,8 @@ from typing import Any
 
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import InvalidInput
+from holdfast.core.setting_checks import account_parts
+from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Adapter
 from holdfast.memory.config import ConfigField, ProviderConfig, missing_fields, resolve_config
 
@@ -36,15 +38,16 @@ class Platform:
     """Signs in with the `sign_in_fields`; returns the values of `fields`."""
 
 
-def account_parts(account: str) -> tuple[str, str]:
-    """The name and the platform of an account: `telegram`, or `work=telegram`."""
-    name, equals, platform = account.partition("=")
-    return (name, platform) if equals else (account, account)
-
-
 def platform_names() -> list[str]:
     """The platforms that are installed."""
     return sorted({each.name for each in entry_points(group=GROUP)})
+
+
+def require_accounts(settings: GatewaySettings) -> None:
+    """Refuse to go on when no account is set up."""
+    if not settings.accounts:
+        known = " or ".join(platform_names())
+        raise InvalidInput(f"no chat account is set up; run: holdfast gateway setup PLATFORM ({known})")
 
 
 def find_platform(name: str) -> Platform:

@@ -9,9 +9,10 @@ from cyclopts import Parameter
 
 from holdfast.core.clean_text import clean
 from holdfast.core.errors import InvalidInput
+from holdfast.core.setting_checks import account_parts
 from holdfast.gateway.account_adapters import config_name
 from holdfast.gateway.contract import ChatPlatformError, Identity
-from holdfast.gateway.platforms import Platform, account_parts, find_platform, make_adapter
+from holdfast.gateway.platforms import Platform, find_platform, make_adapter
 from holdfast.memory.config import ConfigField, missing_fields, resolve_config
 from holdfast.process import run
 from holdfast.wiring import chat_config_store, data_folder, environment, load_settings, settings_path

@@ -4,7 +4,7 @@ One process at a time receives and sends for an account, under the account's lea
 of that lease. What a person decides (who may talk, what is sent again) needs no lease.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -15,11 +15,24 @@ from holdfast.process import is_provably_gone
 from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_events import account_lease
 from holdfast.sessions.chat_people import ChatPerson, Pairing
+from holdfast.sessions.chat_places import ChatPlace
 from holdfast.sessions.chat_posts import ChatPost
 from holdfast.sessions.held_lease import HeldLease
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAccount:
+    """How an account stands in the process that serves it, or waits to."""
+
+    state: str
+    """waiting, connecting, catching up, connected, unreachable or refused."""
+    detail: str
+    """Why, where it is not connected."""
+    name: str
+    """The name that the bot has on the platform; empty until it is signed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,8 @@ class ChatAccountStatus:
     failed: list[ChatPost]
     people: list[ChatPerson]
     pairings: list[Pairing]
+    serving: ServedAccount | None = None
+    """How it stands here; None: this process has no gateway for it."""
 
 
 class Chats:
@@ -48,6 +63,9 @@ class Chats:
         self._holder = holder
         self.events, self.posts, self.people = db.chat_events, db.chat_posts, db.chat_people
         self.schedules = db.schedules
+        self._serving: dict[str, Callable[[], ServedAccount]] = {}
+        self.platforms: Mapping[str, str] = {}
+        """The platform of each account that the settings name."""
 
     def answer_of(self, turn_id: str) -> str:
         """What a turn answered, as it is on record. Blocking."""
@@ -62,6 +80,31 @@ class Chats:
     async def __call__(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a method of `events`, `posts` or `people` off the loop."""
         return await self._call(fn, *args, **kwargs)
+
+    def serve(self, account: str, standing: Callable[[], ServedAccount]) -> None:
+        """From now on this process serves the account; `standing` says how it stands."""
+        self._serving[account] = standing
+
+    def set_up(self, platforms: Mapping[str, str]) -> None:
+        """Say which accounts the settings name, with the platform of each."""
+        self.platforms = dict(platforms)
+
+    async def accounts(self) -> list[str]:
+        """The accounts of the settings, then others that the store knows: set up since, or taken away."""
+        stored = await self._call(self._db.chat_places.accounts)
+        return list(dict.fromkeys([*self.platforms, *stored]))
+
+    async def waiting(self) -> int:
+        """How much waits for a person: strangers, and what could not be delivered."""
+        return await self._call(self._db.chat_places.waiting)
+
+    async def places(self, roots: Iterable[str]) -> dict[str, list[ChatPlace]]:
+        """Where these conversations live; one that lives in no chat is left out."""
+        return await self._call(self._db.chat_places.of, list(roots))
+
+    async def places_of_rooms(self, rooms: Iterable[int]) -> dict[int, ChatPlace]:
+        """What the rooms are, in words."""
+        return await self._call(self._db.chat_places.of_rooms, list(rooms))
 
     async def claim(self, account: str) -> "ChatLedger | None":
         """Take the account's lease and keep it; None while another process holds it."""
@@ -79,6 +122,8 @@ class Chats:
 
     async def status(self, account: str) -> ChatAccountStatus:
         """How the account stands."""
+        standing = self._serving.get(account)
+        here = standing() if standing else None
 
         def read() -> ChatAccountStatus:
             return ChatAccountStatus(
@@ -90,6 +135,7 @@ class Chats:
                 self.posts.failed(account),
                 list(self.people.list(account)),
                 list(self.people.pairings(account)),
+                here,
             )
 
         return await self._call(read)

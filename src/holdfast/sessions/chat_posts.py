@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from holdfast.core.errors import InvalidInput, NotWaiting
+from holdfast.core.errors import ChatPostNotFound, ChatPostSettled, InvalidInput, NotWaiting
 from holdfast.sessions.codec import checked_name, is_storable
 from holdfast.sessions.contract import SECOND, Engine, Operation, Transaction
 from holdfast.sessions.held_lease import HeldLease
@@ -50,7 +50,7 @@ class ChatPart:
     state: PartState
     message_id: str
     tried: int | None
-    """When the platform was last asked to take it, by the store's clock."""
+    """When it became `sending` for the last time, by the store's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def settle_chat_post(
 def _person(tx: Transaction, query: str, post_id: int) -> None:
     if not getattr(tx.queries, query)(id=post_id):
         post = _maybe(tx.queries.get_chat_post(id=post_id))
-        raise NotWaiting(post_id, "unknown" if post is None else post.state)
+        raise ChatPostNotFound(post_id) if post is None else ChatPostSettled(post_id, post.state)
 
 
 def _json(body: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
 from holdfast.sessions.chat_events import ChatEvents
 from holdfast.sessions.chat_people import ChatPeople
+from holdfast.sessions.chat_places import ChatPlaces
 from holdfast.sessions.chat_posts import ChatPosts
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
@@ -145,6 +146,7 @@ class SessionDB:
         self.chat_events = ChatEvents(engine)
         self.chat_posts = ChatPosts(engine)
         self.chat_people = ChatPeople(engine)
+        self.chat_places = ChatPlaces(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)

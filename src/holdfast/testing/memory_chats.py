@@ -92,6 +92,8 @@ class Chat:
     title: str
     is_direct: bool
     messages: list[StoredMessage] = field(default_factory=list)
+    deleted: list[StoredMessage] = field(default_factory=list)
+    """Messages of the bot whose keys are still known, as on the platforms that have keys."""
     threads: set[str] = field(default_factory=set)
     has_bot: bool = True
 
@@ -248,7 +250,9 @@ class MemoryChatServer:
 
     def delete(self, route: Route, message_id: str) -> None:
         chat = self.call("delete", route.place)
-        chat.messages = [each for each in chat.messages if each.id != message_id or each.sender.id != BOT.id]
+        found = [each for each in chat.messages if each.id == message_id and each.sender.id == BOT.id]
+        chat.messages = [each for each in chat.messages if each not in found]
+        chat.deleted += found
         self.changed()
 
     def react(self, route: Route, message_id: str, emoji: str) -> None:
@@ -323,7 +327,8 @@ class MemoryChatServer:
             return None
         kept = self.traits.key_seconds
         since = self.clock.monotonic() - kept if kept else float("-inf")
-        return next((each for each in chat.messages if each.key == key and each.sent > since), None)
+        known = [*chat.messages, *chat.deleted]
+        return next((each for each in known if each.key == key and each.sent > since), None)
 
     def _chat(self, route: Route) -> Chat:
         chat = self.chats.get(route.place.chat)

@@ -19,9 +19,21 @@ from holdfast.web.origin_guard import OriginGuard
 from holdfast.web.page_files import PageFiles
 from holdfast.web.proxies import ForwardedHeaders
 from holdfast.web.request_log import RequestLog
-from holdfast.web.routes import commands, events, health, memory, messages, search, sessions
+from holdfast.web.routes import chats, commands, events, health, memory, messages, search, sessions
 
-GROUPS = (chat_completions, sessions, messages, events, responses, models, commands, search, memory, health)
+GROUPS = (
+    chat_completions,
+    sessions,
+    messages,
+    events,
+    responses,
+    models,
+    commands,
+    search,
+    memory,
+    chats,
+    health,
+)
 """Routes are searched in this order, so the busiest groups stand first."""
 PAGE = Path(__file__).parent / "page"
 

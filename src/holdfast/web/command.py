@@ -26,6 +26,7 @@ def web(
     port: Annotated[int | None, Parameter(name="--port")] = None,
     open_browser: Annotated[bool, Parameter(name="--open", negative="")] = False,
     workspace: Annotated[str, Parameter(name="--workspace")] = "",
+    gateway: Annotated[bool, Parameter(name="--gateway", negative="")] = False,
 ) -> None:
     """Serve the web page and the HTTP API until Ctrl-C.
 
@@ -39,6 +40,8 @@ def web(
         Open the page in a browser.
     workspace
         The folder that the agent works in; by default the current folder.
+    gateway
+        Serve the chat accounts that are set up too, as `holdfast gateway` does.
 
     """
     from holdfast.wiring import load_settings
@@ -48,11 +51,13 @@ def web(
     workspace_of(settings).require_trusted()
     given = {"host": host or settings.web.host, "port": settings.web.port if port is None else port}
     chosen = WebSettings.model_validate({**dict(settings.web), **given})
-    run(_serve(settings.model_copy(update={"web": chosen}), open_browser))
+    run(_serve(settings.model_copy(update={"web": chosen}), open_browser, gateway))
 
 
-async def _serve(settings: Settings, open_browser: bool) -> None:
+async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
+    from holdfast.host.contract import default_policy
     from holdfast.web.app import PAGE
+    from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
     from holdfast.web.listener import room_for_streams
     from holdfast.web.page_files import page_problem
@@ -61,15 +66,23 @@ async def _serve(settings: Settings, open_browser: bool) -> None:
     from holdfast.wiring.graceful_stop import open_host
 
     token = token_for(settings.web)
+    chats = chat_service(settings) if gateway else None
     listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     # Without a model the page is where a person learns what is missing.
-    opened = open_host(settings, source=SOURCE, say=_say, after_crash="resume", model_required=False)
+    opened = open_host(
+        settings,
+        source=SOURCE,
+        say=_say,
+        after_crash="resume",
+        model_required=False,
+        scope_policy=chats.scope_policy if chats else default_policy,
+    )
     async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
         hosted.watch(_freeze_after_first_turn)
         hosted.serve_schedules()
-        async with run_server(parts, listening) as running:
+        async with run_server(parts, listening) as running, serving_chats(chats, hosted, _say):
             problems = (*hosted.overview.problems, page_problem(PAGE))
             _announce(link, problems, hosted.model.notice if hosted.model else "")
             _announce_names(link, settings.web)

@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from holdfast.core.errors import (
     BackupRefused,
+    ChatPostNotFound,
     ContentRejected,
     ContextTooLong,
     DeliveryNotFound,
@@ -49,6 +50,7 @@ STATUSES: tuple[tuple[type[HoldfastError], int, str], ...] = (
     (SessionNotFound, 404, "List the sessions with GET /api/sessions."),
     (TurnNotFound, 404, "Read the session's messages for the ids of its turns."),
     (DeliveryNotFound, 404, "List what was set aside with GET /api/memory/set-aside."),
+    (ChatPostNotFound, 404, "List what could not be delivered with GET /api/chats."),
     (HostClosed, 503, "Start Holdfast again, then repeat the request."),
     (StoreClosed, 503, "Start Holdfast again, then repeat the request."),
     (PoolSaturated, 503, AGAIN),

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from holdfast.core.contract import Message
 from holdfast.core.messages import text_of
 from holdfast.host import Accepted, ConversationStatus, SessionHost
+from holdfast.sessions.chat_places import ChatPlace
 from holdfast.sessions.contract import Session
 from holdfast.sessions.conversation_list import PREVIEW, ListedConversation
 from holdfast.web.views import (
     AskView,
+    ChatPlaceView,
     FailedView,
     LineageView,
     SessionDetail,
@@ -21,8 +23,17 @@ from holdfast.web.views import (
 
 async def views_of(host: SessionHost, listed: Sequence[ListedConversation]) -> list[SessionView]:
     """The conversations of a list with their current states."""
-    statuses = await host.overview.statuses([each.root_id for each in listed])
-    return [_view(each, now) for each, now in zip(listed, statuses, strict=True)]
+    roots = [each.root_id for each in listed]
+    statuses = await host.overview.statuses(roots)
+    places = await host.chats.places(roots)
+    return [
+        _view(each, now, _chats(host, places.get(each.root_id, ())))
+        for each, now in zip(listed, statuses, strict=True)
+    ]
+
+
+def _chats(host: SessionHost, places: Sequence[ChatPlace]) -> list[ChatPlaceView]:
+    return [ChatPlaceView.at(each, host.chats.platforms.get(each.account, "")) for each in places]
 
 
 async def view_of(host: SessionHost, session_id: str) -> SessionView:
@@ -50,7 +61,7 @@ def begun_view(accepted: Accepted, title: str | None, message: Message, source: 
     )
 
 
-def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
+def _view(listed: ListedConversation, now: ConversationStatus, chats: list[ChatPlaceView]) -> SessionView:
     session = listed.session
     return SessionView(
         id=session.id,
@@ -69,6 +80,7 @@ def _view(listed: ListedConversation, now: ConversationStatus) -> SessionView:
         asking=now.asking,
         trouble=now.trouble,
         parent_id=session.parent,
+        chats=chats,
     )
 
 

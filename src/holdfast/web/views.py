@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from holdfast.host.contract import State
+from holdfast.sessions.chat_places import ChatPlace
 
 Mode = Literal["queue", "steer", "interrupt"]
 Decision = Literal["yes", "always", "no"]
@@ -27,6 +28,30 @@ class View(BaseModel):
     @classmethod
     def of(cls, given: object) -> Self:
         return cls.model_validate(given)
+
+
+class ChatPlaceView(BaseModel):
+    """A chat on a chat platform, or one of its threads."""
+
+    account: str
+    platform: str = Field(description="empty: the settings of this server do not name the account")
+    chat: str = Field(description="the platform's own id of the chat")
+    thread: str
+    is_direct: bool = Field(description="whether only one person and the bot are there")
+    title: str = Field(description="the name of a group")
+    person: str = Field(description="who talked there last: a name, else an id")
+
+    @classmethod
+    def at(cls, place: ChatPlace, platform: str) -> Self:
+        return cls(
+            account=place.account,
+            platform=platform,
+            chat=place.chat,
+            thread=place.thread,
+            is_direct=place.is_direct,
+            title=place.title,
+            person=place.person,
+        )
 
 
 class SessionView(BaseModel):
@@ -52,6 +77,7 @@ class SessionView(BaseModel):
     asking: int = Field(description="approvals and questions that wait for a person")
     parent_id: str | None
     trouble: str = Field(default="", description="why it can't go on now, such as a full disk")
+    chats: list[ChatPlaceView] = Field(default=[], description="the chats in which it goes on")
 
 
 class SessionPage(BaseModel):

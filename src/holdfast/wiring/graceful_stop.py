@@ -97,6 +97,7 @@ async def open_host(
     with leaving.signals:
         made = Host(settings, **how)
         host = await _opened(made, leaving)
+        host.chats.set_up(settings.gateway.platforms)
         try:
             yield host, leaving
         finally:

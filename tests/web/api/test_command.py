@@ -19,15 +19,20 @@ from tests.web.api.api_server import frames
 MAIN = "from holdfast.cli.main import main; main()"
 
 
+def folders(home: Path) -> dict[str, str]:
+    """The environment of a person who has set up nothing."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    own = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    return {**known, **{name: str(home) for name in own}}
+
+
 @contextmanager
 def command(home: Path, *arguments: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
     script = home / "script.json"
     script.write_text(json.dumps(["hello"] * 9), encoding="utf-8")
     (home / "project").mkdir(exist_ok=True)
-    known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     environment = {
-        **known,
-        **{name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")},
+        **folders(home),
         "HOLDFAST_MODEL_PROVIDER": "scripted",
         "HOLDFAST_MODEL_NAME": str(script),
         "HOLDFAST_MEMORY_PROVIDERS": "",

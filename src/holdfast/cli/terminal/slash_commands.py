@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.cli.logs import log_file
 from holdfast.cli.output import write_lines
-from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line
+from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line, lives_in
 from holdfast.cli.terminal.chat import Chat
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
@@ -124,9 +124,10 @@ class SlashCommands:
         self._listed = await self._chat.host.records.sessions(limit=SHOWN)
         if not self._listed:
             self._say("There are no conversations yet.")
+        places = await self._chat.host.chats.places(each.root_id for each in self._listed)
         width = self._chat.screen.width - 1
         for number, each in enumerate(self._listed, start=1):
-            self._say(listed_line(number, each, width))
+            self._say(listed_line(number, each, width, lives_in(places.get(each.root_id, ()))))
 
     async def _search(self, words: str) -> None:
         if not words:

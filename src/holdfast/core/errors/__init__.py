@@ -61,6 +61,8 @@ from holdfast.core.errors.process_errors import (
 )
 from holdfast.core.errors.session_errors import (
     AlreadyContinued,
+    ChatPostNotFound,
+    ChatPostSettled,
     DeliveryNotFound,
     LeaseLost,
     NothingWaits,
@@ -117,6 +119,8 @@ __all__ = [
     "AnswerEmpty",
     "BackupRefused",
     "BoundaryFailed",
+    "ChatPostNotFound",
+    "ChatPostSettled",
     "CommandInterrupted",
     "ConstraintBroken",
     "ContentRejected",

@@ -125,6 +125,21 @@ class NotSetAside(Refused):
         self.state = state
 
 
+class ChatPostNotFound(Refused):
+    def __init__(self, post_id: int) -> None:
+        super().__init__(f"there is no post {post_id}")
+        self.post_id = post_id
+
+
+class ChatPostSettled(Refused):
+    """A person sends again what could not be delivered, and drops only what has not been sent."""
+
+    def __init__(self, post_id: int, state: str) -> None:
+        super().__init__(f"post {post_id} is {state}; only what could not be delivered waits for a person")
+        self.post_id = post_id
+        self.state = state
+
+
 class ScheduleNotFound(Refused):
     def __init__(self, schedule_id: int) -> None:
         super().__init__(f"there is no schedule {schedule_id}")

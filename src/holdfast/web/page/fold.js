@@ -28,6 +28,7 @@ export const blank = (sessionId = null) => ({
   rootId: null,
   title: "",
   opening: "",
+  chats: [], // where it lives on chat platforms
   number: null,
   state: "idle",
   items: [], // stored messages, oldest first: {session_id, seq, turn_id, at, carried, message}
@@ -295,6 +296,7 @@ const statusOf = (state, detail, at, begun) => ({
   sessionId: state.sessionId === begun.sessionId ? detail.id : state.sessionId,
   title: detail.title ?? "",
   opening: detail.opening ?? "",
+  chats: detail.chats ?? [],
   pinned: detail.pinned,
   archived: detail.archived,
   waiting: inOrder(

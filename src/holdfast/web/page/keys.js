@@ -15,6 +15,7 @@ export const KEYS = [
     run: (page) => page.session && page.show("context"),
   },
   { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
+  { keys: ["g"], label: "Chats: accounts on chat platforms", run: (page) => page.show("chats") },
   { keys: ["t"], label: "Timeline of the last turn", run: (page) => lastTurn(page) },
   {
     keys: ["r"],

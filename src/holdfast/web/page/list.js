@@ -10,7 +10,30 @@ const DAY = 86_400_000;
 
 export const nameOf = (session) => session.title || session.opening || "New conversation";
 // Whose conversation it is stands before its name; the owner's own say nothing.
-export const nameWithScope = (session) => (session.scope ? `${session.scope}: ${nameOf(session)}` : nameOf(session));
+export function nameWithScope(session) {
+  if (!session.scope) return nameOf(session);
+  const [place] = session.chats ?? [];
+  const whose = place && (place.is_direct ? place.person : place.title);
+  return `${whose || session.scope}: ${nameOf(session)}`;
+}
+
+/** The name of a chat platform, with that of the account where it has one of its own. */
+export function platformOf({ platform, account }) {
+  const name = platform || account;
+  const shown = name.charAt(0).toUpperCase() + name.slice(1);
+  return platform && platform !== account ? `${shown} (${account})` : shown;
+}
+
+/** Where a chat is: “in Telegram, with Ada”. */
+export function whereIs(place) {
+  const platform = platformOf(place);
+  if (place.is_direct) return `in ${platform}${place.person ? `, with ${place.person}` : ""}`;
+  const group = place.title || "a group";
+  return place.thread ? `in ${platform}, in a thread of ${group}` : `in ${platform}, in ${group}`;
+}
+
+/** The chats in which a conversation goes on, in words; empty for one that goes on here alone. */
+export const whereLives = (session) => (session.chats ?? []).map(whereIs).join("; ");
 
 /** A conversation after something about it has changed. */
 function changed(known, { session_id: id, state, waiting, asking, title, pinned, archived }) {

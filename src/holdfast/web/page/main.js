@@ -7,6 +7,10 @@ import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
 import { ROOT, api, begin, messageBody } from "./wire.js";
 
+const STATUS_MS = 30_000;
+// Panels that are about more than one conversation.
+const STAYING = new Set(["memory", "chats"]);
+
 class Page {
   constructor(root) {
     this.root = root;
@@ -18,6 +22,7 @@ class Page {
     this.menu = null;
     this.toast = null;
     this.notice = ""; // what there is to know about the model before the first message
+    this.chatsWaiting = 0; // strangers and undelivered posts on chat platforms that wait for a person
     this.view = null; // what shows a conversation, loaded with the first one
     this.opening = null;
     this.sideOpen = false;
@@ -37,18 +42,20 @@ class Page {
     this.root.replaceChildren();
     this.list.start();
     this._route();
+    setInterval(() => document.visibilityState === "visible" && this.loadStatus().catch(() => {}), STATUS_MS);
   }
 
   _connectionChanged(which, connection) {
     this.lost = { ...this.lost, [which]: connection };
-    if (which === "list" && connection.state === "open") this._loadNotice();
+    if (which === "list" && connection.state === "open") this.trying(() => this.loadStatus());
     this.draw();
   }
 
   /** Another model may answer after the server was started again, so this is asked with each connection. */
-  async _loadNotice() {
-    const status = await this.trying(() => api("GET", "/status"));
-    this.notice = status?.model?.notice ?? "";
+  async loadStatus() {
+    const status = await api("GET", "/status");
+    this.notice = status.model?.notice ?? "";
+    this.chatsWaiting = status.chats_waiting ?? 0;
     this.draw();
   }
 
@@ -81,7 +88,7 @@ class Page {
     if (this.begun?.id !== id) this._leaveBegun();
     this.target = target;
     this.lost = { ...this.lost, session: null };
-    if (this.panel?.name !== "memory") this.panel = null;
+    if (!STAYING.has(this.panel?.name)) this.panel = null;
     if (id) this._open(id, target);
     return this.draw();
   }

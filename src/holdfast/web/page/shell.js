@@ -2,6 +2,7 @@
 // the right, and menus and dialogs above. `main.js` has the actions.
 import { html } from "./lib/base.js";
 import { Composer } from "./composer.js";
+import { whereLives } from "./list.js";
 import { Sidebar } from "./sidebar.js";
 
 /** The draft of a conversation that has not begun. */
@@ -12,6 +13,7 @@ export function Shell({ page }) {
   const act = {
     newChat: page.newChat,
     memory: () => page.show("memory", { turnId: undefined }),
+    chats: () => page.show("chats"),
     help: page.help,
     menu: page.openMenu,
     importFile: page.importFile,
@@ -26,7 +28,7 @@ export function Shell({ page }) {
       event.preventDefault();
       page.focusComposer();
     }}>Skip to the message</a>
-    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} />
+    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} />
     ${page.sideOpen && html`<button type="button" class="veil" aria-label="Close the list" onClick=${act.closeSide}></button>`}
     <main class="main" aria-label="Conversation">
       <${Head} page=${page} />
@@ -44,6 +46,7 @@ function Head({ page }) {
   const { session } = page;
   const state = session?.state;
   const listed = page.listed;
+  const where = state ? whereLives(state) : "";
   const full = state?.window ? Math.min(100, Math.round((state.context / state.window) * 100)) : null;
   return html`<header class="head">
     <button type="button" class="icon burger" aria-label="Conversations" onClick=${() => {
@@ -53,7 +56,10 @@ function Head({ page }) {
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h14M3 10h14M3 14h14" /></svg>
       ${page.list.needing.length > 0 && html`<span class="dot"></span>`}
     </button>
-    <h1 class="clip">${page.name || "New chat"}</h1>
+    <div class="title">
+      <h1 class="clip">${page.name || "New chat"}</h1>
+      ${where && html`<button type="button" class="where clip" title=${where} onClick=${() => page.show("chats")}>${where}</button>`}
+    </div>
     ${
       session &&
       html`<button type="button" class="quiet" onClick=${() => page.show("context")} title="Context (c)" aria-label=${full === null ? "Context" : `Context, ${full} percent full`}>

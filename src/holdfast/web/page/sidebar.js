@@ -1,14 +1,14 @@
 // Owns the left side: new chat, a search that opens the message it finds, import, and the list of conversations,
 // of which only the visible rows are in the document.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
-import { grouped, nameOf, nameWithScope } from "./list.js";
+import { grouped, nameOf, nameWithScope, platformOf, whereLives } from "./list.js";
 import { api, query } from "./wire.js";
 
 const ROW = 38;
 const HEADING = 34;
 const MARGIN = 400;
 
-export function Sidebar({ list, current, act, connection }) {
+export function Sidebar({ list, current, act, connection, chatsWaiting }) {
   const [words, setWords] = useState("");
   const found = useSearch(words);
   return html`<nav class="sidebar" aria-label="Conversations">
@@ -23,11 +23,15 @@ export function Sidebar({ list, current, act, connection }) {
       <kbd aria-hidden="true">/</kbd>
     </div>
     ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
+    <div class="side-views">
+      <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
+      <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>
+    </div>
     <div class="side-foot">
       <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
       <${Import} act=${act} />
-      <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
+      <span class="space"></span>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>
   </nav>`;
@@ -176,10 +180,16 @@ function Entry({ session, style, isCurrent, list, act }) {
   const menu = (event) => act.menu(event.currentTarget, session, () => setRenaming(nameOf(session)));
   return html`<li class=${`entry${isCurrent ? " current" : ""}`} style=${style}>
     <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${nameWithScope(session)} onClick=${act.closeSide}>
-      <${Badge} session=${session} /><span class="clip">${nameWithScope(session)}</span>
+      <${Badge} session=${session} /><span class="clip">${nameWithScope(session)}</span><${Where} session=${session} />
     </a>
     <button type="button" class="dots" aria-label=${`More for ${nameOf(session)}`} aria-haspopup="menu" onClick=${menu}>⋯</button>
   </li>`;
+}
+
+/** The chat platform that a conversation lives on. */
+function Where({ session }) {
+  const [place] = session.chats ?? [];
+  return place && html`<span class="tag" title=${whereLives(session)}>${platformOf({ ...place, account: place.platform || place.account })}</span>`;
 }
 
 function Badge({ session }) {

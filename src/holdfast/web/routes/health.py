@@ -3,7 +3,7 @@
 from typing import Literal
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from holdfast.core.errors import HoldfastError
 from holdfast.web.contract import HostDep, WebDep
@@ -58,6 +58,9 @@ class StatusView(BaseModel):
     workspace: str
     approval: str
     problems: list[str]
+    chats_waiting: int = Field(
+        description="strangers who ask to be let in on chat platforms, and what could not be delivered there"
+    )
 
 
 class ModelsView(BaseModel):
@@ -114,6 +117,7 @@ async def status(web: WebDep) -> StatusView:
         approval=now.approval,
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
         problems=list(web.host.overview.problems),
+        chats_waiting=await web.host.chats.waiting(),
     )
 
 

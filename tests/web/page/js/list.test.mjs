@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const { SessionList, grouped } = await import(new URL("list.js", process.env.HOLDFAST_PAGE));
+const { SessionList, grouped, nameWithScope, whereLives } = await import(new URL("list.js", process.env.HOLDFAST_PAGE));
 
 const session = (id, more = {}) => ({ id, root_id: id, title: null, opening: "", pinned: false, archived: false, last_active: 1, state: "idle", waiting: 0, asking: 0, ...more });
 const change = (id, more = {}) => ({ root_id: id, session_id: id, state: "running", waiting: 0, asking: 0, title: null, pinned: false, archived: false, deleted: false, ...more });
@@ -48,4 +48,28 @@ test("a deleted conversation is gone, pinned ones stand first, then by date", ()
   list._onChange(change("gone", { deleted: true }));
   const rows = grouped(list.items, now).map((row) => row.heading ?? row.session.id);
   assert.deepEqual([rows[0], rows[1], rows[2], rows[3], rows[5]], ["Pinned", "pin", "Today", "new", "old"]);
+});
+
+test("whose conversation it is is said by the name that people know", () => {
+  const place = { account: "telegram", platform: "telegram", is_direct: true, person: "Ada", title: "", thread: "" };
+  const said = { opening: "ahoy", scope: "telegram/1001" };
+  assert.equal(nameWithScope({ ...said, chats: [place] }), "Ada: ahoy");
+  assert.equal(nameWithScope({ ...said, chats: [{ ...place, is_direct: false, title: "The crew" }] }), "The crew: ahoy");
+  assert.equal(nameWithScope(said), "telegram/1001: ahoy");
+  assert.equal(nameWithScope({ opening: "ahoy", scope: "", chats: [place] }), "ahoy");
+});
+
+test("a conversation says where it lives on chat platforms", () => {
+  const direct = { account: "telegram", platform: "telegram", is_direct: true, person: "Ada", title: "", thread: "" };
+  const group = { ...direct, is_direct: false, title: "The crew" };
+  assert.equal(whereLives({ chats: [direct] }), "in Telegram, with Ada");
+  assert.equal(whereLives({ chats: [{ ...direct, person: "" }] }), "in Telegram");
+  assert.equal(whereLives({ chats: [group] }), "in Telegram, in The crew");
+  assert.equal(whereLives({ chats: [{ ...group, thread: "7" }] }), "in Telegram, in a thread of The crew");
+  assert.equal(whereLives({ chats: [{ ...group, title: "" }] }), "in Telegram, in a group");
+  const work = { ...direct, account: "work", platform: "slack" };
+  assert.equal(whereLives({ chats: [direct, work] }), "in Telegram, with Ada; in Slack (work), with Ada");
+  assert.equal(whereLives({ chats: [{ ...work, platform: "" }] }), "in Work, with Ada", "an account that is set up elsewhere");
+  assert.equal(whereLives({ chats: [] }), "");
+  assert.equal(whereLives({}), "", "a conversation that has just begun");
 });

@@ -106,6 +106,16 @@ select s.root, s.id, s.title, s.pinned, s.archived, s.ended is not null,
   join sessions s on s.root = p.value ->> 0
  where not exists (select 1 from sessions c where c.parent = s.id and c.relation = 'continuation')
 
+-- name: chat_places(conversations)
+-- The rooms in which conversations go on (a JSON list of their first sessions), and who was let in there last.
+select r.session_id, r.id, r.account, r.chat, r.thread, r.is_direct, r.title, e.sender, p.name, e.event
+  from json_array_elements_text(cast(:conversations as json)) c (value)
+  join chat_rooms r on r.session_id = c.value
+  left join chat_events e on e.id = (select max(l.id) from chat_events l
+                                      where l.room_id = r.id and l.state = 'accepted' and l.sender <> '')
+  left join chat_people p on p.account = r.account and p.person = e.sender
+ order by r.id
+
 -- name: tokens_used(scope, period_us)$
 -- Input and output of the turns of a scope that ended lately.
 select coalesce(sum(cast(cast(t.timeline as json) #>> '{tokens,0}' as bigint)

@@ -90,3 +90,22 @@ select id, key, room_id, event_id, kind, sender, message_id, event, sent, receiv
 -- The platform's ids stay, so that none of them is answered again.
 update chat_events set event = '{}', note = '', sender = '', session_id = null
  where session_id in (select id from sessions where root = :root)
+
+-- name: chat_place(id)^
+-- A room, and who was let in there last.
+select r.id, r.account, r.chat, r.thread, r.is_direct, r.title, e.sender, p.name, e.event
+  from chat_rooms r
+  left join chat_events e on e.id = (select max(l.id) from chat_events l
+                                      where l.room_id = r.id and l.state = 'accepted' and l.sender <> '')
+  left join chat_people p on p.account = r.account and p.person = e.sender
+ where r.id = :id
+
+-- name: chat_waiting()$
+-- What waits for a person, on all accounts.
+select (select count(*) from chat_posts where state = 'failed')
+     + (select count(*) from chat_pairings where expires > store_now())
+
+-- name: chat_accounts()
+select account from chat_cursors union select account from chat_rooms
+ union select account from chat_people union select account from chat_pairings
+ order by account

@@ -30,7 +30,8 @@ on conflict do nothing
 select code, account, person, name, expires from chat_pairings where code = :code
 
 -- name: chat_pairings(account)
-select code, account, person, name, expires from chat_pairings where account = :account order by expires, code
+select code, account, person, name, expires from chat_pairings
+ where account = :account and expires > store_now() order by expires, code
 
 -- name: delete_chat_pairing(code)!
 delete from chat_pairings where code = :code

@@ -1,0 +1,185 @@
+"""A real gateway that is killed answers every message once; `bench.gateway_soak` does the same for long."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.gateway_soak.__main__ import is_sound
+from bench.gateway_soak.model import NumberedModel
+from bench.gateway_soak.people import PEOPLE, Room, Talk
+from holdfast.sessions import SessionDB
+from tests.gateway.chat_sites import NAMES, ChatSite, a_site
+from tests.gateway.gateway_process import GatewayProcess
+from tests.gateway.moments import Moments
+from tests.gateway.synapse_server import SynapseServer
+from tests.gateway.telegram_platform import TelegramPlatform
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+SECONDS = 150.0
+HOUR = 3600
+MOMENTS = ("at delivery", "model asked", "after send")
+
+
+@dataclass
+class World:
+    """A platform, a model, and whatever gateways are started."""
+
+    folder: Path
+    store_url: str
+    site: ChatSite
+    model: NumberedModel
+    model_url: str
+    moments: Moments
+    stack: AsyncExitStack
+    victim: GatewayProcess | None = None
+
+    async def gateway(self, name: str, *, host: str = "") -> GatewayProcess:
+        """A gateway that is set up and not started."""
+        gateway = GatewayProcess(self.folder / name, self.store_url, self.model_url, host=host)
+        self.stack.push_async_callback(gateway.kill)
+        await gateway.set_up(self.site.name, self.site.values, self.site.person_id(PEOPLE[0]))
+        self.victim = self.victim or gateway
+        return gateway
+
+    async def kill(self) -> None:
+        assert self.victim is not None
+        await self.victim.kill()
+
+
+@asynccontextmanager
+async def a_world(
+    folder: Path, store_url: str, name: str, synapse: SynapseServer | None = None
+) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        moments = Moments(lambda: world.kill())  # noqa: PLW0108 - it is made below
+        model = NumberedModel(moments)
+        model_url = await stack.enter_async_context(model.serving())
+        site = await stack.enter_async_context(a_site(name, moments, synapse))
+        world = World(folder, store_url, site, model, model_url, moments, stack)
+        yield world
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), SECONDS))
+
+
+async def settled(store_url: str, account: str) -> None:
+    """Wait until the ledger has nothing under way."""
+    with SessionDB.open(store_url) as db:
+        while set(db.chat_posts.counts(account)) != {"sent"} or "new" in db.chat_events.counts(account):
+            await asyncio.to_thread(db.chat_posts.counts, account)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gateway_that_is_killed_answers_each_message_once_in_its_place(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    synapse = request.getfixturevalue("synapse") if name == "matrix" else None
+    store_url = f"sqlite:///{tmp_path}/holdfast.db"
+
+    async def story() -> None:
+        async with a_world(tmp_path, store_url, name, synapse) as world:
+            talk = Talk(world.site, seed=1)
+            platform, owner = world.site.platform, PEOPLE[:1]
+            talk.rooms = [
+                Room(await platform.direct(PEOPLE[0]), owner, mention=False),
+                Room(await world.site.thread(PEOPLE), owner, mention=True),
+            ]
+            gateway = await world.gateway("home")
+            await gateway.start_and_connect()
+            for moment in MOMENTS:
+                struck = world.moments.arm(moment)
+                for room in talk.rooms:
+                    await talk.say(room)
+                await struck.wait()
+                await gateway.start_and_connect()
+                await talk.until_answered()
+            await settled(store_url, name)
+            found = await talk.audit()
+            found["kills"] = len(MOMENTS)
+            assert is_sound(found), found
+
+    play(story)
+
+
+def test_after_an_hour_away_all_is_caught_up_in_order_but_commands_and_what_is_too_old(
+    tmp_path: Path,
+) -> None:
+    store_url = f"sqlite:///{tmp_path}/holdfast.db"
+
+    async def story() -> None:
+        async with a_world(tmp_path, store_url, "telegram") as world:
+            telegram = world.site.platform
+            assert isinstance(telegram, TelegramPlatform)
+            ada = PEOPLE[0]
+            places = [await telegram.direct(ada)]
+            places += [await telegram.group(PEOPLE) for _ in range(4)]
+            gateway = await world.gateway("home")
+            await gateway.start_and_connect()
+            await gateway.kill()
+
+            wanted: dict[str, list[str]] = {place.chat: [] for place in places}
+            now = int(time.time())
+            for number in range(50):
+                place = places[number % 5]
+                text, date, shown = f"say #{number}", now - HOUR + number * 60, f"a{number}w1 "
+                if number < 3:
+                    date, shown = now - 25 * HOUR + number, f"older than 24 hours.\n> say #{number}"
+                elif number in (20, 41):
+                    text, shown = "/new", "did not run this command"
+                wanted[place.chat].append(shown)
+                mention = [{"type": "mention", "offset": 0, "length": 13}] if number % 5 else []
+                said = f"@holdfast_bot {text}" if mention else text
+                telegram.post(place, ada, {"text": said, "date": date, "entities": mention})
+
+            await gateway.start_and_connect()
+            await settled(store_url, "telegram")
+            for place in places:
+                texts = [each.text for each in await telegram.messages(place) if each.by_bot]
+                assert len(texts) == len(wanted[place.chat])
+                for text, shown in zip(texts, wanted[place.chat], strict=True):
+                    assert shown in text
+            assert sorted(world.model.asked) == [n for n in range(3, 50) if n not in (20, 41)]
+
+    play(story)
+
+
+@pytest.mark.parametrize("hosts", [("", ""), ("one", "two")], ids=["one host", "two hosts"])
+def test_of_two_gateways_with_one_token_the_second_takes_over_when_the_first_is_killed(
+    hosts: tuple[str, str], live_url: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with a_world(tmp_path, live_url, "telegram") as world:
+            telegram = world.site.platform
+            assert isinstance(telegram, TelegramPlatform)
+            talk = Talk(world.site, seed=2)
+            room = Room(await telegram.direct(PEOPLE[0]), PEOPLE[:1], mention=False)
+            talk.rooms = [room]
+            first = await world.gateway("first", host=hosts[0])
+            second = await world.gateway("second", host=hosts[1])
+            await first.start_and_connect()
+            await second.start()
+            await talk.say(room)
+            await talk.until_answered()
+            assert not second.connected.is_set()
+
+            struck = world.moments.arm("answer half said")
+            await talk.say(room)
+            await struck.wait()
+            await talk.say(room)
+            await second.connected.wait()
+            await talk.until_answered()
+            await settled(live_url, "telegram")
+            found = await talk.audit()
+            found["kills"] = 1
+            assert is_sound(found), found
+            assert not re.search("[Cc]onflict", second.said)
+
+    play(story)
