@@ -18,6 +18,10 @@ CODE_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 CODE_LENGTH = 8
 GUESTS_ALONE = "Guests can talk with me in a direct chat, not in this group."
 NOT_ADDRESSED = "not addressed to the bot"
+STRANGER = "a stranger"
+MOST_TOLD = 3
+"""How often a stranger is told their code: nobody can make the bot talk for ever."""
+REMEMBERED_CODES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class AccessControl:
         self._ledger = ledger
         self._settings = settings
         self._policies = policies
+        self._told: dict[str, int] = {}
+        """How often a code was said, for the last codes."""
 
     async def load(self) -> None:
         """Know everybody's role, for turns that go on after a restart."""
@@ -53,10 +59,18 @@ class AccessControl:
         if event.kind == "message" and not self._is_addressed(event, room):
             return Refusal(NOT_ADDRESSED)
         group_role = await self._group_role(event)
+        if group_role == "blocked":
+            return Refusal("the group is blocked")
         if person.role == "guest" and group_role != "guest":
             return Refusal("a guest in a group that is no guest", GUESTS_ALONE)
         self._policies.set_role(self._ledger.account, event.sender.id, person.role)
         return person.role
+
+    async def is_heard(self, event: Incoming, room: ChatRoom) -> bool:
+        """Whether the sender is somebody who may talk, and means the bot."""
+        person = await self._ledger.of_account(self._ledger.people.get, event.sender.id)
+        is_known = person is not None and person.role != "blocked" and not event.sender.is_bot
+        return is_known and self._is_addressed(event, room)
 
     async def _group_role(self, event: Incoming) -> Role:
         """What the group may do; a direct chat is no group."""
@@ -82,9 +96,17 @@ class AccessControl:
         )
         if pairing is None:
             return Refusal("a stranger, while too many others wait for their pairing")
+        if not self._may_tell(pairing.code):
+            return Refusal(STRANGER)
         return Refusal(
-            "a stranger",
+            STRANGER,
             f"I only talk with people that my owner has let in. Your code is {pairing.code}, for "
             f"{PAIRING_SECONDS / 60:.0f} minutes. My owner lets you in with: "
             f"holdfast gateway approve {pairing.code}",
         )
+
+    def _may_tell(self, code: str) -> bool:
+        times = self._told[code] = self._told.pop(code, 0) + 1
+        if len(self._told) > REMEMBERED_CODES:
+            del self._told[next(iter(self._told))]
+        return times <= MOST_TOLD

@@ -37,6 +37,8 @@ AT_ONCE = 200
 LOOK_SECONDS = 2.0
 TRY_AGAIN_SECONDS = 2.0
 HOUR = 3600
+KEPT_REFUSED = 10
+"""Of how many refused messages of a room for one reason the words are kept, for people who look why."""
 TOO_OLD = "too old"
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
@@ -168,7 +170,7 @@ class EventRouter:
         scope = scope_of(self._ledger.account, incoming, role)
         routed = replace(routed, room=await self._room_of(routed.room, scope))
         if incoming.kind == "press":
-            return await self._presses.answer(routed.event, incoming, role)
+            return await self._presses.answer(routed.event, incoming, role, scope)
         if not incoming.text.strip() and not incoming.files:
             raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
@@ -193,6 +195,7 @@ class EventRouter:
             return wait
         if len(burst) > 1:
             await self._ledger.under_lease(self._ledger.events.join, [each.id for each in burst])
+            self._live.difference_update((routed.room.chat, each.event_id) for each in burst[:-1])
             return 0.0  # the last of them brings the others along
         event = routed.event
         joined = await self._ledger(self._ledger.events.joined, event.id)
@@ -315,13 +318,10 @@ class EventRouter:
         if refusal.reply:
             key = f"refused:{routed.event.key}"
             await self._say(routed.room, key, refusal.reply, routed.event.message_id)
-        if refusal.note == NOT_ADDRESSED:
-            keep = self._settings.group_context
-            await self._ledger.under_lease(
-                self._ledger.events.pass_over, routed.event, refusal.note, keep=keep
-            )
-        else:
-            await self._settle(routed, "refused", note=refusal.note)
+        self._live.discard((routed.room.chat, routed.event.event_id))
+        # What is not answered is not kept for ever, so that nobody can fill the store with it.
+        keep = self._settings.group_context if refusal.note == NOT_ADDRESSED else KEPT_REFUSED
+        await self._ledger.under_lease(self._ledger.events.pass_over, routed.event, refusal.note, keep=keep)
 
     async def _expire(self, routed: RoutedEvent, note: str) -> None:
         said = routed.incoming.text.strip()[:80]
@@ -330,8 +330,8 @@ class EventRouter:
             text = f"I was away and did not answer this message: it is older than {hours:g} hours.\n> {said}"
         else:
             text = f"I was away, so I did not run this command; send it again if it still counts.\n> {said}"
-        is_known = await self._ledger.of_account(self._ledger.people.get, routed.incoming.sender.id)
-        if is_known is not None and routed.incoming.kind == "message":
+        is_heard = await self._access.is_heard(routed.incoming, routed.room)
+        if is_heard and routed.incoming.kind == "message":
             await self._say(routed.room, f"expired:{routed.event.key}", text, routed.event.message_id)
         await self._settle(routed, "expired", note=note)
 

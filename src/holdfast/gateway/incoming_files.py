@@ -18,7 +18,8 @@ from holdfast.sessions.chat_people import Role
 
 FOLDER = "chat-files"
 UNSAFE = re.compile(r"[^\w.+-]+")
-LONGEST_NAME = 100
+LONGEST_NAME = 160
+"""In bytes; file systems take 255 with what is put before it."""
 MEGABYTE = 1_000_000
 
 
@@ -80,4 +81,5 @@ def _saved(file: ChatFile, target: Path) -> str:
 
 def _safe(name: str) -> str:
     """A name without a path and without characters that shells and file systems take for something else."""
-    return UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).lstrip(".-")[-LONGEST_NAME:] or "file"
+    plain = UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).lstrip(".-")
+    return plain.encode()[-LONGEST_NAME:].decode(errors="ignore") or "file"

@@ -3,6 +3,7 @@
 Every sentence that the gateway itself says in a chat stands here.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ PLACEHOLDER = "…"
 STOPPED = "Stopped."
 NO_TEXT = "(no text)"
 ASK_PREFIX = "ask"
+PRESSED = re.compile(rf"{ASK_PREFIX}:([0-9]{{1,18}}):([0-9]{{1,3}})")
+"""A value may be forged: no number is larger than the store takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,8 @@ def press_value(post_id: int, option: int) -> str:
 
 def pressed(value: str) -> tuple[int, int] | None:
     """The post and the option that a button stands for; None for another button."""
-    match value.split(":"):
-        case [prefix, post, option] if prefix == ASK_PREFIX and post.isdecimal() and option.isdecimal():
-            return int(post), int(option)
-    return None
+    found = PRESSED.fullmatch(value)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def _question(body: Mapping[str, Any]) -> str:

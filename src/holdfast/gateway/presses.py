@@ -31,7 +31,7 @@ class Presses:
         self._adapter = adapter
         self._clock = clock
 
-    async def answer(self, event: ChatEvent, press: Incoming, role: Role) -> float:
+    async def answer(self, event: ChatEvent, press: Incoming, role: Role, scope: str) -> float:
         """Take a press; returns how long to wait before it is looked at again, 0 when it is done."""
         chosen = pressed(press.text)
         post = None if chosen is None else await self._ledger(self._ledger.posts.get, chosen[0])
@@ -42,6 +42,8 @@ class Presses:
         options = ask_options(post.body)
         if chosen[1] >= len(options) or post.session_id is None:
             return await self._done(event, press, "unknown button", CLOSED)
+        if await self._ledger(self._host.chats.scope_of, post.session_id) not in (None, scope):
+            return await self._done(event, press, "a button of another's conversation", CLOSED)
         word = options[chosen[1]]
         if await self._is_open(post):
             counted = await self._host.answer(
