@@ -138,6 +138,7 @@ def test_what_a_stranger_said_is_not_done_once_they_are_let_in(db: SessionDB) ->
             await platform.deliver_again()
             await platform.say(place, "eve", "hello")
             await until_status(host, lambda now: now.events == {"refused": 2, "accepted": 1})
+            await until_status(host, lambda now: now.posts == {"sent": 3})
 
     run(scenario())
     assert texts_of(heard) == ["hello"]
