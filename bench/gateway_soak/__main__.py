@@ -1,6 +1,6 @@
 """The gateway's long run: it is killed again and again while people talk, and then the chats are read.
 
-`python -m bench.gateway_soak --platform telegram --kills 200 --store sqlite` starts a gateway, kills
+`python -m bench.gateway_soak --platform telegram --kills 200 --store sqlite` starts a real gateway, kills
 it at moments between "the platform has the message" and "the answer is there", and starts it again at once.
 In between the platform drops calls, asks to slow down, breaks connections and delivers twice. Every message
 must be answered once, in order, in its place, as an answer to it. `--seed` repeats the choices of a run.

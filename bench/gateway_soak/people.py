@@ -66,8 +66,8 @@ class Talk:
 
     async def _talk(self, room: Room, enough: asyncio.Event) -> None:
         while not enough.is_set():
-            is_quiet = time.monotonic() - room.last > APART
-            if is_quiet and await self.unanswered(room) < MOST_UNANSWERED:
+            unanswered = await self.unanswered(room)
+            if unanswered < MOST_UNANSWERED and time.monotonic() - room.last > APART:
                 await self.say(room)
             await asyncio.sleep(APART + self._chance.expovariate(0.12))
 

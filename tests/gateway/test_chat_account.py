@@ -2,11 +2,12 @@
 
 import pytest
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Repeat
 from holdfast.process import run
 from holdfast.sessions import SessionDB
-from holdfast.testing import ScriptedModel
+from holdfast.testing import FakeClock, ScriptedModel
 from holdfast.testing.chat_platform import Fault
 from holdfast.testing.memory_platform import MemoryPlatform
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
@@ -154,6 +155,21 @@ def test_messages_sent_in_a_burst_become_one(db: SessionDB) -> None:
                 await platform.say(place, "ada", text)
             await until_said(platform, place, "You said: one\n\ntwo\n\nthree")
             await until_status(host, lambda now: now.events == {"joined": 2, "accepted": 1})
+
+    run(scenario())
+
+
+def test_messages_that_arrive_together_but_were_sent_apart_stay_apart(db: SessionDB) -> None:
+    async def scenario() -> None:
+        clock = FakeClock(SystemClock().now())
+        platform = MemoryPlatform(traits(), clock=clock)
+        let_in(db, "ada")
+        place = await platform.direct("ada")
+        async with a_gateway(db, platform, settings=GatewaySettings(debounce_s=0.3)):
+            await platform.say(place, "ada", "one")
+            clock.advance(5)
+            await platform.say(place, "ada", "two")
+            await until_said(platform, place, "You said: one", "You said: two")
 
     run(scenario())
 

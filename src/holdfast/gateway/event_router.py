@@ -254,10 +254,13 @@ class EventRouter:
         """Whether a message goes on with the one before it: the same person, right after it."""
         if event.kind != "message" or event.sender != routed.event.sender:
             return False
-        # Some platforms say only the second in which a message was sent.
-        live = self._is_live(event, routed)
-        apart = event.received - before.received if live else event.sent - before.sent
-        return apart < self._settings.debounce_s * SECOND
+        most = self._settings.debounce_s * SECOND
+        apart = event.sent - before.sent
+        if not (self._is_live(before, routed) and self._is_live(event, routed)):
+            return apart < most
+        # Some platforms say only the second in which a message was sent. After a broken connection messages
+        # arrive together that were sent apart.
+        return event.received - before.received < most and apart < most + SECOND
 
     def _is_live(self, event: ChatEvent, routed: RoutedEvent) -> bool:
         return (routed.room.chat, event.event_id) in self._live
