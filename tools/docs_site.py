@@ -54,6 +54,7 @@ NAV: dict[str, list[str]] = {
         "memory-backends.md",
         "writing-a-provider.md",
         "chat-platforms.md",
+        "chat-requirements.md",
         "writing-an-adapter.md",
         "web-page.md",
         "deploy.md",
