@@ -157,8 +157,13 @@ class Terminal:
                 self._read()
 
     def resize(self, rows: int, columns: int, *, wraps: bool = False) -> None:
+        """Another size of the window; returns once the program has begun to draw for it."""
+        while self.process.child_fd in select.select([self.process.child_fd], [], [], 0)[0]:
+            self._read()
+        before = len(self.raw)
         self.screen.resize(rows, columns, wraps=wraps)
         self.process.setwinsize(rows, columns)
+        self.until(lambda: len(self.raw) > before)
 
     def leave(self) -> int:
         """Ctrl-D, and the exit code."""
