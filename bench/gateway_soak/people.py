@@ -81,7 +81,8 @@ class Talk:
         self._numbers += 1
         room.last = time.monotonic()
         number = self._numbers
-        kind = self._chance.choices(["say", "long", "look"], weights=[8, 1, 2])[0]
+        # A group is a guest, which has no tool to look with.
+        kind = self._chance.choices(["say", "long", "look"], weights=[8, 1, 0 if room.mention else 2])[0]
         person = self._chance.choice(list(room.people))
         own = await self._site.platform.say(room.place, person, f"{kind} #{number}", mention=room.mention)
         room.said.append(Said(number, kind, own))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 CONNECTED = b"is connected as"
+WAITS = b"another process serves this account"
 READY_WITHIN = 120.0
 ON_HOST = "import socket; socket.gethostname = lambda: {!r}; from holdfast.cli.main import main; main()"
 FOLDERS = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -40,6 +41,8 @@ class GatewayProcess:
         self._reading: asyncio.Task[None] | None = None
         self.connected = asyncio.Event()
         """Set once the account has caught up."""
+        self.waits = asyncio.Event()
+        """Set once it has found that another process serves the account."""
 
     async def command(self, *words: str) -> str:
         """Run `holdfast` with these words to its end; returns what it printed."""
@@ -111,3 +114,5 @@ class GatewayProcess:
                 log.flush()
                 if CONNECTED in line:
                     self.connected.set()
+                elif WAITS in line:
+                    self.waits.set()

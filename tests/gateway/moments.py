@@ -88,8 +88,8 @@ class MomentProxy:
         self._tasks.add(task)
         try:
             with suppress(OSError, asyncio.CancelledError):
-                up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream())
-                await _Connection(self._marks, self._moments).run((reader, writer), (up_reader, up_writer))
+                upstream = await asyncio.open_connection("127.0.0.1", self._upstream())
+                await _Connection(self._marks, self._moments).run((reader, writer), upstream)
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -112,11 +112,11 @@ class _Connection:
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            for _, writer in (client, server):
+                writer.transport.abort()
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-            for _, writer in (client, server):
-                writer.transport.abort()
 
     async def _pump(
         self,

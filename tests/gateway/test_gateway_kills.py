@@ -172,6 +172,7 @@ def test_of_two_gateways_with_one_token_the_second_takes_over_when_the_first_is_
             second = await world.gateway("second", host=hosts[1])
             await first.start_and_connect()
             await second.start()
+            await second.waits.wait()
             await talk.say(room)
             await talk.until_answered()
             assert not second.connected.is_set()

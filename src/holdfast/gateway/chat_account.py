@@ -79,6 +79,8 @@ class ChatAccount:
         self.health = AccountHealth()
         self.answered = asyncio.Event()
         """Set once the platform has let the account in and the catch-up is done, or has refused it."""
+        self.waited = asyncio.Event()
+        """Set once another process was found to serve the account."""
         self._adapter = adapter
         self._parts = parts
         self._service: AccountService | None = None
@@ -119,6 +121,7 @@ class ChatAccount:
     async def _claim(self) -> ChatLedger:
         while (ledger := await self._parts.host.chats.claim(self.name)) is None:
             self._note("waiting", "another process serves this account")
+            self.waited.set()
             await asyncio.sleep(CLAIM_SECONDS)
         return ledger
 

@@ -36,6 +36,10 @@ class Gateway:
     async def announce(self, say: Callable[[str], None]) -> None:
         """Say of each account, once it is known, whether it is connected, and how a person begins."""
 
+        async def waiting(account: ChatAccount) -> None:
+            await account.waited.wait()
+            say(f"{account.name}: another process serves this account; this one takes over when it ends")
+
         async def one(account: ChatAccount) -> None:
             await account.answered.wait()
             health = account.health
@@ -44,7 +48,8 @@ class Gateway:
             elif health.identity is not None:
                 say(f"{account.name} is connected as {health.identity.name}. {health.identity.invite}")
 
-        await asyncio.gather(*map(one, self.accounts.values()))
+        accounts = self.accounts.values()
+        await asyncio.gather(*map(waiting, accounts), *map(one, accounts))
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
