@@ -95,6 +95,9 @@ def test_a_gateway_that_is_killed_answers_each_message_once_in_its_place(
             ]
             gateway = await world.gateway("home")
             await gateway.start_and_connect()
+            for room in talk.rooms:
+                await talk.say(room)
+            await talk.until_answered()
             for moment in MOMENTS:
                 struck = world.moments.arm(moment)
                 for room in talk.rooms:
