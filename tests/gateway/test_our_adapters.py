@@ -20,7 +20,7 @@ PLATFORMS: dict[str, Callable[[], ChatPlatform]] = {
 }
 NOT_TRIED = {
     "discord": set[str](),
-    "slack": {"bots", "threads", "typing"},
+    "slack": {"typing"},
     "telegram": {"bots", "threads", "repeat after a restart", "history"},
     "matrix": {"buttons", "buttons removed"},
 }

@@ -286,7 +286,7 @@ def test_work_that_lost_its_connection_before_the_commit_is_run_again(
 
     def work(tx: Transaction) -> None:
         runs.append(1)
-        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None)
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None, scope="")
         if len(runs) == 1:
             end_backend(place, tx)
         tx.queries.get_session(id="s")
@@ -301,7 +301,7 @@ def test_a_commit_without_an_answer_is_not_run_again(place: PostgresPlace, db: S
 
     def work(tx: Transaction) -> None:
         runs.append(1)
-        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None)
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None, scope="")
         end_backend(place, tx)
 
     with pytest.raises(OutcomeUnknown, match="not known"):

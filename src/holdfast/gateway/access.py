@@ -91,8 +91,8 @@ class AccessControl:
         if not event.is_direct:
             return Refusal(NOT_ADDRESSED if event.kind == "message" else "pressed by a stranger")
         code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
-        pairing = await self._ledger.of_account(
-            self._ledger.people.pair, event.sender.id, event.sender.name, code
+        pairing = await self._ledger.under_lease(
+            self._ledger.people.pair, self._ledger.account, event.sender.id, event.sender.name, code
         )
         if pairing is None:
             return Refusal("a stranger, while too many others wait for their pairing")

@@ -12,6 +12,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.messages import storable
 from holdfast.sessions.codec import checked_name, checked_seconds
 from holdfast.sessions.contract import Engine, Transaction
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import operation
 
 Role = Literal["owner", "user", "guest", "blocked"]
@@ -69,9 +70,14 @@ class ChatPeople:
         """Make a person a stranger again."""
         return self._engine.write(remove_chat_person(account, person))
 
-    def pair(self, account: str, person: str, name: str, code: str) -> Pairing | None:
-        """The code for a stranger: the one they have, else this one; None while too many others wait."""
-        return self._engine.write(request_pairing(account, person, name, code))
+    def pair(
+        self, account: str, person: str, name: str, code: str, *, lease: HeldLease | None = None
+    ) -> Pairing | None:
+        """The code for a stranger: the one they have, else this one; None while too many others wait.
+
+        With the account's `lease` strangers who come at the same moment are counted one after another.
+        """
+        return self._engine.write(request_pairing(account, person, name, code, lease=lease))
 
     def pairings(self, account: str) -> Sequence[Pairing]:
         """The strangers who wait."""
@@ -110,13 +116,15 @@ def remove_chat_person(account: str, person: str) -> Callable[[Transaction], boo
 
 @operation
 def request_pairing(
-    account: str, person: str, name: str, code: str
+    account: str, person: str, name: str, code: str, *, lease: HeldLease | None = None
 ) -> Callable[[Transaction], Pairing | None]:
     """Give a stranger a code, unless too many wait."""
     checked_name("a person's id", person)
     ttl = checked_seconds("a pairing", PAIRING_SECONDS)
 
     def work(tx: Transaction) -> Pairing | None:
+        if lease is not None:
+            lease.require(tx)  # its row is locked until the end
         tx.queries.expire_chat_pairings()
         known = tx.queries.chat_pairing_of(account=account, person=person)
         if known is None and tx.queries.count_chat_pairings(account=account) < MAX_PAIRINGS:
