@@ -95,6 +95,7 @@ class MomentProxy:
             writer.close()
 
 
+METHODS = (b"GET ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ")
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -138,7 +139,9 @@ class _Connection:
             return await self._moments.reached("before acknowledge")
         if call == "acknowledge":
             return await self._moments.reached("before acknowledge")
-        self._call = call
+        # The body of a call may come by itself, after its head.
+        if call or head.startswith(METHODS):
+            self._call = call
         return bool(call) and await self._moments.reached(f"before {call}")
 
     async def _down(self, data: bytes) -> bool:
