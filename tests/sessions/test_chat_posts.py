@@ -68,7 +68,7 @@ def test_a_preview_becomes_the_answer(db: SessionDB, lease: HeldLease) -> None:
     assert preview is not None
     assert db.chat_posts.open("t", "s") is None
     assert db.chat_posts.due(ACCOUNT) == []
-    assert [post.id for post in db.chat_posts.opened(ACCOUNT)] == [preview.id]
+    assert preview.state == "open"
     db.chat_posts.plan(preview.id, [{"text": "…"}], lease=lease)
     db.chat_posts.move_part(preview.id, 0, ("new", "sending"), lease=lease)
     db.chat_posts.move_part(preview.id, 0, ("sending", "standing"), "m9", lease=lease)
@@ -95,7 +95,7 @@ def test_a_question_that_is_asked_again_keeps_its_message(db: SessionDB, lease: 
     send_all(db, post.id, lease, "may I?")
     db.asks.put("ask2", "t", {"ask_id": "ask2", "call_id": "c"}, lease=held)
     assert db.chat_posts.due(ACCOUNT) == []
-    found = db.chat_posts.of_message(ACCOUNT, "c1", "m0")
+    found = db.chat_posts.by_key("ask:t:c")
     assert found is not None
     assert found.body["ask_id"] == "ask2"
 
@@ -135,16 +135,6 @@ def test_what_failed_waits_for_a_person(db: SessionDB) -> None:
     assert db.chat_posts.counts(ACCOUNT) == {"dropped": 1}
     with pytest.raises(ChatPostSettled):
         db.chat_posts.drop(1)
-
-
-def test_a_post_that_was_sent_can_be_changed(db: SessionDB) -> None:
-    lease = received_chat(db, "1")
-    db.chat_posts.put(NewPost("n", 1, {"text": "may I?"}))
-    send_all(db, 1, lease, "may I?")
-    db.chat_posts.amend("n", {"text": "allowed"})
-    (post,) = db.chat_posts.due(ACCOUNT)
-    assert post.body == {"text": "allowed"}
-    assert [(part.state, part.message_id) for part in db.chat_posts.parts(post.id)] == [("standing", "m0")]
 
 
 @pytest.mark.clause("G3")

@@ -419,14 +419,6 @@ def open_answer(prepared: Prepared) -> Ask:
     return lambda db: db.chat_posts.open("t", "s")
 
 
-def amend_notice(prepared: Prepared) -> Ask:
-    lease = planned_notice(prepared)
-    prepared.db.chat_posts.move_part(1, 0, ("new", "sending"), lease=lease)
-    prepared.db.chat_posts.move_part(1, 0, ("sending", "sent"), "m1", lease=lease)
-    prepared.db.chat_posts.settle(1, "sent", lease=lease)
-    return lambda db: db.chat_posts.amend("n", {"text": "changed"})
-
-
 def plan_notice(prepared: Prepared) -> Ask:
     put_notice(prepared)(prepared.db)
     lease = prepared.held(account_lease("b"))
@@ -538,7 +530,6 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "assign_chat_room": assign_chat,
     "put_chat_post": put_notice,
     "open_chat_post": open_answer,
-    "amend_chat_post": amend_notice,
     "plan_chat_post": plan_notice,
     "move_chat_part": move_notice,
     "defer_chat_post": defer_notice,

@@ -55,8 +55,6 @@ def answer_text(body: Mapping[str, Any]) -> str:
 
 def _ask(post_id: int, body: Mapping[str, Any], *, has_buttons: bool) -> PostContent:
     options = ask_options(body)
-    if body.get("closed"):
-        return PostContent(f"{_question(body)}\n\n_{body['closed']}_")
     if has_buttons and options:
         buttons = [
             Button(DECISIONS.get(each, each)[:60], press_value(post_id, number))

@@ -79,23 +79,11 @@ class ChatPosts:
         """Begin the answer of a running turn as a preview; None when it has none to show, or has begun."""
         return self._engine.write(open_chat_post(turn_id, session_id))
 
-    def amend(self, key: str, body: Mapping[str, Any]) -> None:
-        """Change a post that was sent or is due: its messages are edited."""
-        self._engine.write(amend_chat_post(key, body))
-
     def get(self, post_id: int) -> ChatPost | None:
         return self._engine.read(lambda tx: _maybe(tx.queries.get_chat_post(id=post_id)))
 
     def by_key(self, key: str) -> ChatPost | None:
         return self._engine.read(lambda tx: _maybe(tx.queries.chat_post_by_key(key=key)))
-
-    def of_message(self, account: str, chat: str, message_id: str) -> ChatPost | None:
-        """The post that a message of the platform belongs to."""
-        return self._engine.read(
-            lambda tx: _maybe(
-                tx.queries.chat_post_of_message(account=account, chat=chat, message_id=message_id)
-            )
-        )
 
     def due(self, account: str) -> list[ChatPost]:
         """The next post of each room whose time has come."""
@@ -112,12 +100,6 @@ class ChatPosts:
     def is_due(self, room_id: int) -> bool:
         """Whether something is still to be sent in a room."""
         return self._engine.read(lambda tx: bool(tx.queries.is_chat_post_due(room_id=room_id)))
-
-    def opened(self, account: str) -> list[ChatPost]:
-        """The previews of turns that have not ended."""
-        return self._engine.read(
-            lambda tx: [_post(row) for row in tx.queries.open_chat_posts(account=account)]
-        )
 
     def failed(self, account: str) -> list[ChatPost]:
         """What could not be delivered and waits for a person."""
@@ -210,18 +192,6 @@ def put_chat_post(post: NewPost) -> Callable[[Transaction], None]:
 def open_chat_post(turn_id: str, session_id: str) -> Callable[[Transaction], ChatPost | None]:
     """Begin the answer of a running turn as a preview."""
     return lambda tx: _maybe(tx.queries.open_chat_post(turn_id=turn_id, session_id=session_id))
-
-
-@operation
-def amend_chat_post(key: str, body: Mapping[str, Any]) -> Callable[[Transaction], None]:
-    """Change a post; the messages that stand are edited."""
-    text = _json(body)
-
-    def work(tx: Transaction) -> None:
-        if tx.queries.amend_chat_post(key=key, body=text):
-            tx.queries.reopen_chat_parts(key=key)
-
-    return work
 
 
 @operation

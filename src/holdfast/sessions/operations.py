@@ -86,7 +86,6 @@ OPERATIONS = (
     "assign_chat_room",
     "put_chat_post",
     "open_chat_post",
-    "amend_chat_post",
     "plan_chat_post",
     "move_chat_part",
     "defer_chat_post",

@@ -68,13 +68,6 @@ select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.bo
 -- name: is_chat_post_due(room_id)$
 select exists (select 1 from chat_posts where room_id = :room_id and state = 'due')
 
--- name: open_chat_posts(account)
--- Previews whose turn has ended without them, or still runs.
-select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.body, p.state, p.attempts, p.due,
-       p.error, p.created
-  from chat_rooms r join chat_posts p on p.room_id = r.id and p.state = 'open'
- where r.account = :account order by p.id
-
 -- name: failed_chat_posts(account)
 select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.body, p.state, p.attempts, p.due,
        p.error, p.created
@@ -84,15 +77,6 @@ select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.bo
 -- name: chat_post_counts(account)
 select p.state, count(*) from chat_rooms r join chat_posts p on p.room_id = r.id
  where r.account = :account group by p.state order by p.state
-
--- name: amend_chat_post(key, body)!
--- Its messages stand and are changed into the new text.
-update chat_posts set body = :body, state = 'due', due = store_now(), attempts = 0, settled = null, error = ''
- where key = :key and state in ('due', 'sent')
-
--- name: reopen_chat_parts(key)!
-update chat_parts set state = 'standing'
- where state = 'sent' and post_id = (select id from chat_posts where key = :key)
 
 -- name: put_chat_part(post_id, number, body)!
 insert into chat_parts (post_id, number, body) values (:post_id, :number, :body)
@@ -120,14 +104,6 @@ update chat_posts set state = 'due', due = store_now(), attempts = 0 where id = 
 
 -- name: drop_chat_post(id)!
 update chat_posts set state = 'dropped', settled = store_now() where id = :id and state in ('failed', 'due')
-
--- name: chat_post_of_message(account, chat, message_id)^
-select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.body, p.state, p.attempts, p.due,
-       p.error, p.created
-  from chat_parts m
-  join chat_posts p on p.id = m.post_id
-  join chat_rooms r on r.id = p.room_id and r.account = :account and r.chat = :chat
- where m.message_id = :message_id
 
 -- name: delete_chat_posts(root)!
 delete from chat_posts where session_id in (select id from sessions where root = :root)
