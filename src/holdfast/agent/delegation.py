@@ -183,6 +183,7 @@ class _Delegation:
             instructions="\n\n".join(filter(None, (offer.options.instructions, INSTRUCTIONS))),
             limits=offer.limits,
             ephemeral=True,
+            caller_turn=context.outer_turn,
             result_type=None,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )

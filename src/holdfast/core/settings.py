@@ -205,6 +205,12 @@ class ToolSettings(Slice):
     result_characters: int = Field(
         default=30_000, ge=1000, le=1_000_000, description="how much of a result the model reads at once"
     )
+    undo_mb: int = Field(
+        default=500,
+        ge=0,
+        le=1_000_000,
+        description="megabytes of file contents kept to undo changes; the oldest are dropped; 0: none",
+    )
     mcp_servers: Annotated[tuple[McpServerSettings, ...], BeforeValidator(_from_json)] = Field(
         default=(), repr=False, description="MCP servers whose tools are offered"
     )

@@ -181,7 +181,12 @@ class ChatCommands:
 
     async def _usage(self, command: ChatCommand) -> str:
         size = await self._host.overview.context_size(_session(command.room))
-        return f"{size.tokens:,} of {size.window:,} tokens of the model's window are used."
+        used = await self._host.usage.conversation(_session(command.room))
+        return (
+            f"{size.tokens:,} of {size.window:,} tokens of the model's window are used.\n"
+            f"So far: {used.input_tokens:,} tokens read, {used.output_tokens:,} written, "
+            f"{'cost unknown' if used.cost is None else f'${used.cost}'}."
+        )
 
 
 def _session(room: ChatRoom) -> str:

@@ -113,6 +113,17 @@ class TruncateBody(KeyBody):
     before: Annotated[int, Field(ge=0, le=2**53)] = Field(description="the seq of the first message left out")
 
 
+class UndoBody(KeyBody):
+    before: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        default=None, description="the seq of the first message that is taken back; empty: the last one sent"
+    )
+    files: bool = Field(default=False, description="also take back what the turns did to files")
+
+
+class UndoFilesBody(StrictBody):
+    turn_id: SessionId | None = Field(default=None, description="only what this turn did; empty: all turns")
+
+
 class BranchBody(KeyBody):
     before: Annotated[int, Field(ge=0, le=2**53)] | None = None
     exact: bool = Field(default=False, description="from exactly this session, even if it has ended")

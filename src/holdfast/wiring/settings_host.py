@@ -161,7 +161,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     if given.memory is not None:
         memory = await given.open_memory(settings, model, db, pools)
     else:
-        complete = complete_with(model, asyncio.get_running_loop())
+        complete = complete_with(model, asyncio.get_running_loop(), partial(db.usage.record, None))
         memory, left_out = await off_loop(pools.work, build_memory, settings, db, complete)
     own = await off_loop(pools.work, own_files, settings)
     box = await toolbox(
@@ -220,7 +220,11 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         # Reviews may save skills without asking, and write no other file of Holdfast's own.
         folder = os.path.realpath(skills_folder(settings))
         policy = replace(box.policy, own_files=(AllowRule("write", f"{folder}/*/SKILL.md"),))
-        every = ReviewOptions(every=settings.memory.review_every, unattended=_unattended(policy))
+        every = ReviewOptions(
+            every=settings.memory.review_every,
+            keep_usage=partial(db.usage.record, None),
+            unattended=_unattended(policy),
+        )
         return Review(model, every, agent_options, box.tools, memory)
 
     async def release() -> None:
@@ -244,6 +248,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         workspace=workspace.description,
         approval=settings.tools.approval,
         closes_store=not isinstance(given.store, SessionDB),
-        forget_outputs=box.budget.forget,
+        forget_outputs=box.forget,
+        file_history=box.history,
         release=release,
     )
