@@ -29,7 +29,9 @@ class ChangedFiles:
             return []
         return await off_loop(self._parts.pools.work, history.changes, session_id, turn_id)
 
-    async def undo(self, session_id: str, turn_id: str | None = None, *, start: int = 0) -> list[UndoneFile]:
+    async def undo(
+        self, session_id: str, turn_id: str | None = None, *, start: int | None = None
+    ) -> list[UndoneFile]:
         """Put files back as they were before a turn, or before the turns from a place in the conversation on.
 
         What was said stays. A file that was changed since is left as it is, and the answer says so. Refused

@@ -77,7 +77,7 @@ class FileChanges:
 
     def turns(self, session_id: str) -> list[str]:
         """The turns that a conversation has; `SessionNotFound` for an unknown one."""
-        return self._engine.read(lambda tx: _turns_said(tx, live_end(tx, session_id), 0))
+        return self._engine.read(lambda tx: _turns_said(tx, live_end(tx, session_id)))
 
     def of_turn(self, turn_id: str) -> list[RecordedChange]:
         """The changes of one turn, oldest first; `TurnNotFound` for an unknown one."""
@@ -88,10 +88,10 @@ class FileChanges:
 
         return self._engine.read(work)
 
-    def of_conversation(self, session_id: str, *, start: int = 0) -> list[RecordedChange]:
+    def of_conversation(self, session_id: str, *, start: int | None = None) -> list[RecordedChange]:
         """The changes of the turns that a conversation has, oldest first; a branch has those it began with.
 
-        `start` leaves out the turns that ended before that place in the live session.
+        With a `start`, only of the turns that have a message at or after that place of the live session.
         """
 
         def work(tx: Transaction) -> list[RecordedChange]:
@@ -162,13 +162,13 @@ def _of_turn(tx: Transaction, turn_id: str) -> list[RecordedChange]:
     return [_from_row(row) for row in tx.queries.file_changes_of_turn(turn_id=turn_id)]
 
 
-def _turns_said(tx: Transaction, session_id: str, start: int) -> list[str]:
+def _turns_said(tx: Transaction, session_id: str, start: int | None = None) -> list[str]:
     """The turns of a session and of those it goes on from, from a place on, oldest first."""
     found: list[str] = []
     here: str | None = session_id
     before = LARGEST
     while here is not None:
-        rows = tx.queries.turns_between(session_id=here, start=start, before=before)
+        rows = tx.queries.turns_between(session_id=here, start=start or 0, before=before)
         found = [*(row[0] for row in rows), *found]
         session = find_session(tx, here)
         if session is None or session.relation == "delegate":
@@ -176,7 +176,7 @@ def _turns_said(tx: Transaction, session_id: str, start: int) -> list[str]:
         if session.relation == "branch":
             # Its copies name no turns; the messages of its parent at the same places do.
             before = min(before, int(tx.queries.carried_count(session_id=here)))
-        elif start:
+        elif start is not None:
             break  # what a continuation carried along names its turns
         else:
             before = LARGEST

@@ -6,6 +6,7 @@ names: those are kept before it runs and compared afterwards. What else a comman
 what background processes and MCP servers do: that would need a copy of the whole workspace before each.
 """
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from holdfast.tools.file_versions import (
 from holdfast.tools.kept_contents import KeptContents, content_hash
 from holdfast.tools.resolved_path import ResolvedPath
 from holdfast.tools.text_files import replace_file
+
+logger = logging.getLogger(__name__)
 
 WATCHED_FILES = 50
 WATCHED_BYTES = 5_000_000
@@ -88,8 +91,7 @@ class FileHistory:
         if conversation is None or found is None or found.version.hash == content_hash(data):
             return replace_file(target, data, unchanged_since=unchanged_since)
         try:
-            if found.data is not None:
-                self._kept.put(conversation, found.data)
+            self._keep(conversation, found)
             after = FileVersion(self._kept.put(conversation, data), found.version.mode)
         except OSError as cause:
             raise ToolFailed(
@@ -105,42 +107,55 @@ class FileHistory:
     def before_command(
         self, context: ToolContext, command: str, folder: Path, environment: Mapping[str, str]
     ) -> WatchedFiles | None:
-        """Keep the files of the workspace that a command names; None when there is nothing to compare."""
+        """Keep the files of the workspace that a command names; None when nothing is kept.
+
+        A command runs in any case, also when the disk is full.
+        """
         conversation = self._db.file_changes.conversation(context.outer_turn)
         if conversation is None:
             return None
         found = _named_files(command, folder, environment, context)
         there = [path for path, each in found.items() if each.version != NOTHING]
-        for path in there:
-            data = found[path].data
-            if data is not None:
-                self._kept.put(conversation, data)
-        ids: list[int] = []
-        if there:
-            changes = [NewChange(str(path), found[path].version) for path in there]
-            ids = self._record(context, COMMAND, changes)
+        try:
+            for path in there:
+                self._keep(conversation, found[path])
+        except OSError:
+            logger.warning("file_history.not_kept", exc_info=True)
+            return None
+        changes = [NewChange(str(path), found[path].version) for path in there]
+        ids = self._record(context, COMMAND, changes) if changes else []
         workspace = os.path.realpath(context.workspace)
         by_path = dict(zip(there, ids, strict=False))
         return WatchedFiles(context.outer_turn, workspace, conversation, found, by_path)
 
     def after_command(self, watched: WatchedFiles) -> None:
-        """Record what the command did to the files it names."""
+        """Record what the command did to the files it names. Its result stands, whatever fails here."""
+        try:
+            self._compare(watched)
+        except (OSError, HoldfastError):
+            logger.warning("file_history.not_compared", exc_info=True)
+
+    def _compare(self, watched: WatchedFiles) -> None:
         outcomes: list[tuple[int, FileVersion | None]] = []
         created: list[NewChange] = []
         for path, before in watched.found.items():
             now = read_version(path)
-            version = NOTHING if now is None else now.version
-            changed = now is not None and version != before.version
-            if changed and now is not None and now.data is not None:
-                self._kept.put(watched.conversation, now.data)
+            changed = now is not None and now.version != before.version
+            if changed and now is not None:
+                self._keep(watched.conversation, now)
+            version = now.version if changed and now is not None else None
             if path in watched.ids:
-                outcomes.append((watched.ids[path], version if changed else None))
-            elif changed:
+                outcomes.append((watched.ids[path], version))
+            elif version is not None:
                 created.append(NewChange(str(path), before.version, version))
         if outcomes:
             self._db.file_changes.settle(outcomes)
         if created:
             self._db.file_changes.record(watched.turn_id, watched.workspace, COMMAND, created)
+
+    def _keep(self, conversation: str, found: FoundFile) -> None:
+        if found.data is not None:
+            self._kept.put(conversation, found.data)
 
     def _record(self, context: ToolContext, tool: str, changes: Sequence[NewChange]) -> list[int]:
         workspace = os.path.realpath(context.workspace)
@@ -156,7 +171,7 @@ class FileHistory:
         """What a turn, or all turns of a conversation, did to files: one entry for each file."""
         return [self._diff(each) for each in _by_path(self._of(session_id, turn_id)).values()]
 
-    def undo(self, session_id: str, turn_id: str | None = None, start: int = 0) -> list[UndoneFile]:
+    def undo(self, session_id: str, turn_id: str | None = None, start: int | None = None) -> list[UndoneFile]:
         """Take back what one turn did, or all turns from a place in the conversation on.
 
         A file that was changed since is left as it is. What was taken back is not taken back again.
@@ -167,7 +182,7 @@ class FileHistory:
             for changes in _by_path(each for each in recorded if each.undone is None).values()
         ]
 
-    def _of(self, session_id: str, turn_id: str | None, start: int = 0) -> list[RecordedChange]:
+    def _of(self, session_id: str, turn_id: str | None, start: int | None = None) -> list[RecordedChange]:
         if turn_id is not None:
             return self._db.file_changes.of_turn(turn_id)
         return self._db.file_changes.of_conversation(session_id, start=start)
