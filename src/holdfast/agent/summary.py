@@ -9,14 +9,13 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from holdfast.agent.answer import whole_answer
-from holdfast.agent.prompt import fenced
 from holdfast.agent.refused_content import is_cut_off
 from holdfast.agent.summary_text import summary_text
 from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate, estimate_all
 from holdfast.agent.usage_meter import SUMMARY, UsageMeter
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
-from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
+from holdfast.core.messages import HOLDFAST_KEY, fenced, holdfast_data, text_of
 from holdfast.models.contract import Model, ModelRequest
 
 TAIL_SHARE = 0.5

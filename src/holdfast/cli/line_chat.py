@@ -5,7 +5,9 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from pathlib import Path
 
+from holdfast.cli.attached_files import with_named_files
 from holdfast.cli.plain_view import PlainView
 from holdfast.cli.session_lookup import find_on_host
 from holdfast.core.events import Event
@@ -45,7 +47,8 @@ async def turn_events(
     """Send a message; returns the events of its turn. A request to stop interrupts the turn."""
     # Another process that runs the turn may have a person to ask.
     options = AskOptions(when_asked="refuse-here", stop=leaving.requested)
-    return (await host.start_turn(session_id, text, options)).events()
+    message = await with_named_files(text, Path.cwd())
+    return (await host.start_turn(session_id, message, options)).events()
 
 
 async def answer(host: SessionHost, session_id: str, text: str, leaving: GracefulStop) -> None:

@@ -145,6 +145,8 @@ class HostParts:
     """Removes what is kept of a deleted session's tool outputs; may block."""
     file_history: FileHistory | None = None
     """What the tools change in files; None: nothing is recorded."""
+    observer: Callable[[Event], None] | None = None
+    """Hears every event of every conversation here; must not wait."""
     closes_store: bool = True
     """False: the store was given by a program, which goes on using it."""
     release: Callable[[], Awaitable[None]] = _nothing

@@ -108,6 +108,8 @@ class SessionHost:
         self.usage = UsageReports(parts.db, self._call, parts.clock)
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
+        if parts.observer is not None:
+            self.watch(parts.observer)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
 
     async def __aexit__(

@@ -16,6 +16,7 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.messages import storable
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
+from holdfast.tools.documents import document_text, is_document
 from holdfast.tools.file_history import FileHistory
 from holdfast.tools.output import RESULT_CHARACTERS
 from holdfast.tools.resolved_path import (
@@ -59,7 +60,7 @@ class Files:
         start: Annotated[int, Field(ge=1)] = 1,
         lines: Annotated[int, Field(ge=1, le=10_000)] = LINES,
     ) -> str:
-        """Read a text file. Each line comes with its number and a tab before it.
+        """Read a text file, a PDF or an Office document. Each line comes with its number and a tab before it.
 
         Args:
             path: the file, relative to the workspace or absolute
@@ -68,11 +69,14 @@ class Files:
 
         """
         target = await readable_path(context, path)
-        return str(await context.off_loop(self._read, target, start, lines))
+        data, _ = await context.off_loop(read_bytes, target, MAX_TEXT_BYTES)
+        if is_document(target.path.name, data):
+            file = TextFile(await document_text(target.shown, data))
+        else:
+            file = await context.off_loop(TextFile.decode, data, target.shown)
+        return str(await context.off_loop(self._shown, target, file, start, lines))
 
-    def _read(self, target: ResolvedPath, start: int, lines: int) -> str:
-        data, _ = read_bytes(target, MAX_TEXT_BYTES)
-        file = TextFile.decode(data, target.shown)
+    def _shown(self, target: ResolvedPath, file: TextFile, start: int, lines: int) -> str:
         found = file.text.split("\n")
         if found[-1] == "":
             found.pop()

@@ -32,6 +32,7 @@ from holdfast.tools.skills import Skills
 from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
 from holdfast.tools.web import PageFetcher
+from holdfast.tools.web_search import search_service, search_web_tools
 
 SKILLS = "skills"
 
@@ -115,6 +116,7 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         *search_tools(),
         output_tool(budget),
         PageFetcher().tool(),
+        *search_web_tools(search_service(settings, deps.environment)),
         *(PastSessions(deps.db).tools() if deps.db is not None else ()),
         *(ScheduleTools(deps.db, deps.time_zone).tools() if deps.db is not None else ()),
         *of_skills,

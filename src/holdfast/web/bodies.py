@@ -34,12 +34,20 @@ class ImageUrl(LenientBody):
     url: str
 
 
-class Part(LenientBody):
-    """A part of a message in OpenAI's shape: a text, or a picture as a data URL or an address."""
+class FilePart(LenientBody):
+    filename: str
+    file_data: str = Field(description="a data URL in base64")
 
-    type: str = Field(description="text or image_url")
+
+class Part(LenientBody):
+    """A part of a message in OpenAI's shape: a text, a picture as a data URL or an address, or a file."""
+
+    type: str = Field(description="text, image_url or file")
     text: str | None = None
     image_url: ImageUrl | None = None
+    file: FilePart | None = Field(
+        default=None, description="a PDF, an Office document, a text or a picture; its text is stored"
+    )
 
 
 class MessageBody(StrictBody):

@@ -43,6 +43,7 @@ from holdfast.wiring.own_files import own_files, own_folders, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
+from holdfast.wiring.telemetry import open_telemetry
 from holdfast.wiring.workspace import workspace_of
 
 TODO = "todo"
@@ -227,8 +228,12 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         )
         return Review(model, every, agent_options, box.tools, memory)
 
+    telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
+
     async def release() -> None:
         await asyncio.gather(box.close(), given.close_model(model))
+        if telemetry is not None:
+            await off_loop(pools.work, telemetry.close)
 
     return HostParts(
         db=db,
@@ -243,12 +248,18 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         model=model.traits,
         models=ModelSwitch(settings, model) if given.model is None else None,
         tools=tool_lines((*box.tools, *given.tools)),
-        problems=(*workspace.notes(attended=options.attended), *map(str, left_out), *box.problems),
+        problems=(
+            *workspace.notes(attended=options.attended),
+            *map(str, left_out),
+            *box.problems,
+            *(telemetry.problems if telemetry else ()),
+        ),
         sandbox=box.sandbox.state,
         workspace=workspace.description,
         approval=settings.tools.approval,
         closes_store=not isinstance(given.store, SessionDB),
         forget_outputs=box.forget,
         file_history=box.history,
+        observer=None if telemetry is None else telemetry.on_event,
         release=release,
     )
