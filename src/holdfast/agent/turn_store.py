@@ -117,6 +117,15 @@ class TurnStore:
         """Keep what has come of an answer that still streams."""
         await finish_despite_cancel(self._run(save_partial, self.turn_id, text, lease=self._lease))
 
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Whether readers in another process wait for the text of this turn."""
+        return self._db.live_text.is_read_elsewhere(self.turn_id)
+
+    def send_live(self, start: int, text: str) -> None:
+        """Send text of an answer that still streams to readers in other processes."""
+        self._db.live_text.send(self.turn_id, self.stored, start, text)
+
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
         return await self.retry.until_stored(lambda: off_loop(self._pool, self._steers))
