@@ -246,12 +246,13 @@ def _hand_over(loop: asyncio.AbstractEventLoop, hear: Callable[[LivePiece], None
 
 def _beginning(db: SessionDB, session_id: str) -> int:
     """Where the running turn begins in this session, or the end when none runs."""
+    # Counted before it is known whether a turn runs: one that begins in between is shown from its beginning.
+    count = db.sessions.message_count(session_id)
     turn = db.turns.running(session_id)
-    stored = db.sessions.read(session_id) if turn is not None else []
-    for each in stored:
-        if turn is not None and each.turn_id == turn.id:
-            return each.seq
-    return db.sessions.message_count(session_id) if turn is None else len(stored)
+    if turn is None:
+        return count
+    stored = db.sessions.read(session_id)
+    return next((each.seq for each in stored if each.turn_id == turn.id), len(stored))
 
 
 def _turns(db: SessionDB, turn_ids: set[str]) -> dict[str, TurnRecord]:
