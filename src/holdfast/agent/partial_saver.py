@@ -48,6 +48,7 @@ class PartialSaver:
 
     async def _run(self, answer: Answer) -> None:
         saved = sent = 0
+        await asyncio.sleep(SAVE_SECONDS / SENDS_PER_SAVE)  # many an answer is there by then
         while True:
             sent = await self._until_next_save(answer, sent)
             text = answer.text
@@ -62,7 +63,7 @@ class PartialSaver:
     async def _until_next_save(self, answer: Answer, sent: int) -> int:
         """Wait; meanwhile send readers elsewhere the text from here on. Returns how far that came."""
         if not self._store.is_read_elsewhere:
-            await asyncio.sleep(SAVE_SECONDS)
+            await self._store.wait_for_readers(SAVE_SECONDS)
             return sent
         for _ in range(SENDS_PER_SAVE):
             text = answer.text

@@ -8,8 +8,8 @@ which the store fills.
 
 import json
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.core.contract import Clock
@@ -40,6 +40,7 @@ class LiveText:
         self._lock = threading.Lock()  # guards what follows
         self._is_subscribed = False
         self._asked: dict[str, float] = {}  # turns that others read, and until when they are sent
+        self._noticing: dict[str, Callable[[], object]] = {}
         self._readers: dict[str, Callable[[LivePiece], object]] = {}
         self._asked_at: dict[str, float] = {}
 
@@ -49,6 +50,17 @@ class LiveText:
         """Whether another process has asked for this turn's text lately."""
         self._subscribe()
         return self._asked.get(turn_id, 0.0) > self._clock.monotonic()
+
+    @contextmanager
+    def notice_readers(self, turn_id: str, notice: Callable[[], object]) -> Iterator[None]:
+        """While inside, `notice` is called, on a thread, when another process asks for this turn's text."""
+        with self._lock:
+            self._noticing[turn_id] = notice
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._noticing.pop(turn_id, None)
 
     def send(self, turn_id: str, step: int, start: int, text: str) -> None:
         """Send text to the readers elsewhere."""
@@ -84,7 +96,8 @@ class LiveText:
     def _hear(self, note: str) -> None:
         if not note:
             return
-        with suppress(ValueError, TypeError):  # a note of another version is nothing to us
+        # A note of another version is nothing to us, and a loop that was to hear of it may have ended.
+        with suppress(ValueError, TypeError, RuntimeError):
             found = json.loads(note)
             if isinstance(found, str):
                 self._note_asked(found)
@@ -99,3 +112,6 @@ class LiveText:
         with self._lock:
             self._asked = {turn: until for turn, until in self._asked.items() if until > now}
             self._asked[turn_id] = now + ASKED_SECONDS
+            notice = self._noticing.get(turn_id)
+        if notice is not None:
+            notice()
