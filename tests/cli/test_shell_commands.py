@@ -1,6 +1,7 @@
 """The commands that look at and change what is on record: sessions, memory, model, config, doctor."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
 
@@ -16,14 +17,22 @@ from tests.sessions.store_fixtures import hold_lease
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def talked(home: Home) -> Home:
-    """A person who has had two conversations."""
+@pytest.fixture(scope="session")
+def talked_once(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A person who has had two conversations; to be copied, not to be changed."""
+    home = Home(tmp_path_factory.mktemp("talked"))
     home.script(["The harbour has a lighthouse."])
-    run(home, "ask", "tell me of the harbour")
+    assert run(home, "ask", "tell me of the harbour").returncode == 0
     home.script(["The mountain has a hut."])
-    run(home, "ask", "tell me of the mountain")
+    assert run(home, "ask", "tell me of the mountain").returncode == 0
     return home
+
+
+@pytest.fixture
+def talked(talked_once: Home, tmp_path: Path) -> Home:
+    """A person who has had two conversations."""
+    shutil.copytree(talked_once.folder, tmp_path / "home")
+    return Home(tmp_path / "home")
 
 
 def test_conversations_are_listed_shown_and_searched(talked: Home) -> None:

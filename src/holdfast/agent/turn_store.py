@@ -6,7 +6,10 @@ the same moment as it was interrupted is completed. A store that can't be writte
 (`store_retry.py`).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent.contract import EventIds
@@ -118,6 +121,23 @@ class TurnStore:
     async def save_partial(self, text: str) -> None:
         """Keep what has come of an answer that still streams."""
         await finish_despite_cancel(self._run(save_partial, self.turn_id, text, lease=self._lease))
+
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Whether readers in another process wait for the text of this turn."""
+        return self._db.live_text.is_read_elsewhere(self.turn_id)
+
+    async def wait_for_readers(self, seconds: float) -> None:
+        """Wait so long, or until readers in another process ask for the text of this turn."""
+        asked = asyncio.Event()
+        notice = partial(asyncio.get_running_loop().call_soon_threadsafe, asked.set)
+        with self._db.live_text.notice_readers(self.turn_id, notice), suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asked.wait()
+
+    def send_live(self, start: int, text: str) -> None:
+        """Send text of an answer that still streams to readers in other processes."""
+        self._db.live_text.send(self.turn_id, self.stored, start, text)
 
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""

@@ -46,6 +46,7 @@ from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
+from holdfast.sessions.live_text import LiveText
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
@@ -135,6 +136,8 @@ class SessionDB:
     def _stand_on(self, engine: Engine, clock: Clock, lease_seconds: float) -> None:
         checked_seconds("a lease", lease_seconds)
         self._engine = engine
+        self.notifications = engine.notifications
+        self.live_text = LiveText(engine.notifications, clock)
         self.sessions = Transcripts(engine)
         self.conversations = ConversationList(engine)
         self.statuses = ConversationStatuses(engine)
