@@ -4,6 +4,7 @@ import json
 import shutil
 import stat
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -303,7 +304,8 @@ def test_what_a_conversation_did_to_files_is_shown_and_taken_back(home: Home) ->
     home.script([write, "changed"])
     run(home, "ask", "correct it: @notes.md")
     with SessionDB(home.database) as db:
-        [said, file] = db.get_messages(db.conversations.list()[0].root_id)[0]["content"]
+        first = db.get_messages(db.conversations.list()[0].root_id)[0]
+    said, file = cast("list[dict[str, str]]", first["content"])
     assert (said["text"], "tide at noon" in file["text"]) == ("correct it: @notes.md", True)
     shown = run(home, "sessions", "changes", "1").stdout
     assert shown.splitlines()[0] == "changed notes.md"

@@ -118,6 +118,7 @@ def test_the_files_that_a_command_names_are_covered(
         (calls.workspace / name).write_text(name)
     (calls.workspace / "link").symlink_to("read.txt")
     command = "cat read.txt; rm gone.txt link; mv moved.txt to.txt; echo new > 'a file.txt'; rm unn*"
+    assert calls.run(tools["run_command"], command="touch brief; rm brief").ok
     assert calls.run(tools["run_command"], command=command).ok
     kinds = {each.path: each.kind for each in history.changes("s1")}
     assert kinds == {

@@ -169,7 +169,7 @@ class FileHistory:
 
     def changes(self, session_id: str, turn_id: str | None = None) -> list[FileDiff]:
         """What a turn, or all turns of a conversation, did to files: one entry for each file."""
-        return [self._diff(each) for each in _by_path(self._of(session_id, turn_id)).values()]
+        return [self._diff(each) for each in _by_path(self._of(session_id, turn_id))]
 
     def undo(self, session_id: str, turn_id: str | None = None, start: int | None = None) -> list[UndoneFile]:
         """Take back what one turn did, or all turns from a place in the conversation on.
@@ -177,10 +177,7 @@ class FileHistory:
         A file that was changed since is left as it is. What was taken back is not taken back again.
         """
         recorded = self._of(session_id, turn_id, start)
-        return [
-            self._undo(changes)
-            for changes in _by_path(each for each in recorded if each.undone is None).values()
-        ]
+        return [self._undo(each) for each in _by_path(each for each in recorded if each.undone is None)]
 
     def _of(self, session_id: str, turn_id: str | None, start: int | None = None) -> list[RecordedChange]:
         if turn_id is not None:
@@ -240,11 +237,17 @@ class FileHistory:
         return UndoneFile(shown, outcome)
 
 
-def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange]]:
+def _by_path(changes: Iterable[RecordedChange]) -> list[list[RecordedChange]]:
+    """The changes of each file; a file that is in the end as it was before is left out."""
     found: dict[str, list[RecordedChange]] = {}
     for each in changes:
         found.setdefault(each.path, []).append(each)
-    return found
+    return [each for each in found.values() if not _same_ends(each)]
+
+
+def _same_ends(changes: Sequence[RecordedChange]) -> bool:
+    after = changes[-1].after
+    return after is not None and is_same(changes[0].before, after)
 
 
 def _named_files(

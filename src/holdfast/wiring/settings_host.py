@@ -43,7 +43,7 @@ from holdfast.wiring.own_files import own_files, own_folders, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
-from holdfast.wiring.telemetry import open_telemetry
+from holdfast.wiring.telemetry import close_telemetry, open_telemetry
 from holdfast.wiring.workspace import workspace_of
 
 TODO = "todo"
@@ -231,9 +231,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
 
     async def release() -> None:
-        await asyncio.gather(box.close(), given.close_model(model))
-        if telemetry is not None:
-            await off_loop(pools.work, telemetry.close)
+        closing = close_telemetry(telemetry, pools.work)
+        await asyncio.gather(box.close(), given.close_model(model), closing)
 
     return HostParts(
         db=db,

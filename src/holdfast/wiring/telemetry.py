@@ -3,15 +3,19 @@
 Where they go is said by OpenTelemetry's own variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT`.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.distribution import install_command
 from holdfast.core.events import Event
 from holdfast.core.settings import HostSettings
+from holdfast.process import DaemonPool, off_loop
 
-CLOSE_MS = 2000
+CLOSE_SECONDS = 2.0
 """How long the last spans may take to be sent at the end."""
 
 
@@ -28,7 +32,7 @@ class Telemetry:
     """What listens to events, and what sends the rest at the end; a problem when it can't be used."""
 
     on_event: Callable[[Event], None] = _ignore_event
-    close: Callable[[], None] = _nothing_to_close
+    close: Callable[[], object] = _nothing_to_close
     problems: tuple[str, ...] = ()
 
 
@@ -55,7 +59,12 @@ def open_telemetry(settings: HostSettings, model: Callable[[], str]) -> Telemetr
         provider.get_tracer("holdfast", __version__), model, SystemClock(), content=settings.otel_content
     )
 
-    def close() -> None:
-        provider.force_flush(CLOSE_MS)
+    return Telemetry(tracer.on_event, partial(provider.force_flush, int(CLOSE_SECONDS * 1000)))
 
-    return Telemetry(tracer.on_event, close)
+
+async def close_telemetry(telemetry: Telemetry | None, pool: DaemonPool) -> None:
+    """Send the last spans. A collector that does not answer is not waited for."""
+    if telemetry is not None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await off_loop(pool, telemetry.close)
