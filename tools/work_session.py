@@ -83,6 +83,10 @@ WIDE = """| 言語 | greeting | width |
 | 日本語 | こんにちは、世界 | 16 |
 | Ελληνικά | Γειά σου Κόσμε | 14 |
 | English | Hello, world | 12 |"""
+README = "# Shop\n\n" + "".join(
+    f"## Part {number}\n\nWhat part {number} is for.\n\n" for number in range(1, 7)
+)
+SHORT_README = "# Shop\n\n## Part 1\n\nWhat part 1 is for.\n"
 
 
 def call(tool: str, **arguments: object) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def script(outside: Path) -> list[Any]:
         ),
         ["Once upon a time a ship left the harbour at dawn, ", LONG, "and never came back."],
         *(
-            call("run_command", command="for i in $(seq 1 30); do echo packing part $i; sleep 0.05; done"),
+            call("run_command", command="for i in $(seq 1 30); do echo packing part $i; sleep 0.1; done"),
             "Packed.",
         ),
         "It is version 1.1 now, as you said meanwhile.",
@@ -127,6 +131,9 @@ def script(outside: Path) -> list[Any]:
             WIDE,
         ),
         *(call("write_file", path="greetings.md", text=WIDE + "\n"), "Written to greetings.md."),
+        *(call("write_file", path="README.md", text=README), "The README has a section for each function."),
+        *(call("write_file", path="README.md", text=SHORT_README), "It is short now."),
+        *(call("run_command", command=UNITTEST), "They still pass."),
         "You are welcome.",
     ]
 
@@ -174,7 +181,8 @@ def queued(terminal: Terminal) -> None:
     terminal.type("y")
     terminal.see("packing part 3")
     terminal.type("Call it version 1.1.")
-    terminal.see("queued: Call it version 1.1.", "Packed.", "> Call it version 1.1.", "as you said", "ready")
+    terminal.see("queued: Call it version 1.1.")
+    terminal.see("Packed.", "> Call it version 1.1.", "as you said", "ready")
 
 
 def commands(*lines: tuple[str, str]) -> Callable[[Terminal], None]:
@@ -184,6 +192,13 @@ def commands(*lines: tuple[str, str]) -> Callable[[Terminal], None]:
             terminal.see(f"> {line}", expected)
 
     return play
+
+
+def taken_back(terminal: Terminal) -> None:
+    terminal.type("/undo")
+    terminal.see("changed files:", "created greetings.md", "it and the [f]iles")
+    terminal.type("f")
+    terminal.see("Taken back: Keep it in a file.", "removed greetings.md", "ready")
 
 
 def opened(terminal: Terminal) -> None:
@@ -206,8 +221,13 @@ TURNS: Sequence[Callable[[Terminal], None]] = (
     allowed("Set the version in the file outside.", "n", "I left that file as it is."),
     allowed("Add a greeting.", "2", "Hello, world"),
     asked("Keep it in a file.", "Written to greetings.md."),
-    commands(("/rename The discount", "is called"), ("/status", "workspace:")),
+    commands(("/diff", "created greetings.md"), ("/cost", "this conversation:")),
+    taken_back,
+    asked("Write a README.", "a section for each function"),
+    asked("Shorter!", "It is short now."),
     opened,
+    asked("Do the tests still pass?", "They still pass."),
+    commands(("/rename The discount", "is called"), ("/status", "workspace:")),
     asked("Thanks!", "You are welcome."),
 )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.wiring.store_opener import (
         existing_store,
         exit_watchdog,
+        file_history,
         forget_outputs,
         has_store,
         open_store,
@@ -37,6 +38,7 @@ __all__ = [
     "environment",
     "existing_store",
     "exit_watchdog",
+    "file_history",
     "forget_outputs",
     "has_store",
     "is_plugin",
@@ -58,7 +60,9 @@ _FILES = {
     ),
     "model_opener": ("list_models", "open_model"),
     "settings_loader": ("editor", "environment", "load_settings", "settings_path"),
-    "store_opener": ("existing_store", "exit_watchdog", "forget_outputs", "has_store", "open_store"),
+    "store_opener": (
+        *("existing_store", "exit_watchdog", "file_history", "forget_outputs", "has_store", "open_store"),
+    ),
 }
 
 if not TYPE_CHECKING:  # A type checker that saw this function would accept any name.

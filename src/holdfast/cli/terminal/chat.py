@@ -7,7 +7,7 @@ run left.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import AnyFormattedText, fragment_list_to_text
 
+from holdfast.cli.terminal.letter_question import LetterQuestion
 from holdfast.cli.terminal.own_command import OwnCommand
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import WORDS, StatusInfo, answers, prompt_lines, status_text
@@ -28,9 +29,11 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import (
     ApprovalAsked,
+    Event,
     MessageJoined,
     SessionRotated,
     SessionSnapshot,
+    ToolFinished,
     TurnStarted,
 )
 from holdfast.process.background_tasks import BackgroundTasks
@@ -80,8 +83,8 @@ class Chat:
         self._taken: set[int] = set()
         self._tasks = BackgroundTasks()
         self._last_interrupt = float("-inf")
-        self._asking = asyncio.Lock()  # one question of the terminal at a time
-        self._question: tuple[str, dict[str, str], asyncio.Future[str]] | None = None
+        self._question = LetterQuestion(screen.refresh)
+        self.choose = self._question.ask
         self.own_command = OwnCommand(self)
 
     @property
@@ -98,6 +101,16 @@ class Chat:
             self.info.model, self.info.window = host.model.name, host.model.context_window
         self.info.starting = False
         self.screen.refresh()
+        self.start(self._load_model(host))
+
+    async def _load_model(self, host: "SessionHost") -> None:
+        """Load a model on this machine while the person types; the status line says it."""
+        self.info.loading = True
+        try:
+            await host.warm_up()
+        finally:
+            self.info.loading = False
+            self.screen.refresh()
 
     def set_look(self, look: Look) -> None:
         """Draw everything in other colours from now on."""
@@ -118,8 +131,8 @@ class Chat:
 
     def above(self) -> AnyFormattedText:
         lines = prompt_lines(self.screen, self.view, self._clock.monotonic())
-        if self._question is not None:
-            lines[-1] = ("class:ask", f"{self._question[0]} > ")
+        if self._question.mark:
+            lines[-1] = ("class:ask", f"{self._question.mark} > ")
         self.screen.above = fragment_list_to_text(lines).split("\n")
         return lines
 
@@ -203,7 +216,7 @@ class Chat:
                 self.view.note(f"✗ {type(failure).__name__}: {failure}; the log has the details", "failure")
 
     async def take(self, text: str, commands: Any) -> None:  # noqa: ANN401 - SlashCommands, which needs this class
-        if self._question is not None and self._answer_question(text):
+        if self._question.answer(text):
             return
         if commands.is_command(text):
             self.view.print_command(text)
@@ -231,8 +244,11 @@ class Chat:
 
     async def send(self, text: str) -> None:
         """Send a message; it is stored when this returns."""
+        from holdfast.cli.attached_files import with_named_files
+
+        message = self.own_command.with_outputs(await with_named_files(text, Path.cwd()))
         session_id = self.session_id or await self.begin()
-        accepted = await self.host.send(session_id, self.own_command.with_outputs(text), self.mode)
+        accepted = await self.host.send(session_id, message, self.mode)
         self.own_command.outputs_sent()
         if accepted.inbox_id not in self._taken:
             self.view.waiting[accepted.inbox_id] = (accepted.mode, text)
@@ -288,7 +304,7 @@ class Chat:
                         self._taken.add(event.inbox_id)
                     if isinstance(event, SessionRotated):
                         self.session_id = event.child_id
-                    self.view.show(event)
+                    self.view.show(event, await self._changed_by(event))
                     if isinstance(event, SessionSnapshot):
                         ready.set()
         except HoldfastError as refusal:
@@ -298,30 +314,20 @@ class Chat:
             problem = f"✗ the conversation can't be shown: {failure}; the log has the details"
             self.view.note(problem, "failure")
 
-    # questions of the terminal itself
-
-    async def choose(self, mark: str, choices: dict[str, str]) -> str:
-        """Ask for one of a few letters. Any other line chooses the last one and is handled as typed."""
-        async with self._asking:
-            answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-            self._question = (mark, choices, answer)
-            self.screen.refresh()
-            try:
-                return await answer
-            finally:
-                self._question = None
-                self.screen.refresh()
-
-    def _answer_question(self, text: str) -> bool:
-        if self._question is None:
-            return False
-        _, choices, answer = self._question
-        self._question = None
-        word = text.strip().lower()
-        found = next((value for key, value in choices.items() if word in (key, value)), None)
-        if not answer.done():
-            answer.set_result(found or list(choices.values())[-1])
-        return found is not None
+    async def _changed_by(self, event: Event) -> Sequence[str]:
+        """What a call that wrote a whole file changed in it; the call itself does not say it."""
+        if not isinstance(event, ToolFinished) or event.name != "write_file" or not event.ok:
+            return ()
+        path = (
+            str(self.view.tools[event.call_id].arguments.get("path"))
+            if event.call_id in self.view.tools
+            else ""
+        )
+        try:
+            found = await self.host.files.changes(event.session_id, event.turn_id)
+        except HoldfastError:
+            return ()
+        return next((each.diff.splitlines()[2:] for each in found if Path(path).match(each.path)), ())
 
     # what the commands use
 

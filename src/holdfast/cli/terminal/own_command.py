@@ -5,7 +5,7 @@ environment, in the workspace. The agent sees its output only when the person ad
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.terminal.tool_cards import RunningTool
 from holdfast.core.errors import InvalidInput
@@ -13,6 +13,7 @@ from holdfast.core.events import ToolFinished, ToolOutput
 
 if TYPE_CHECKING:
     from holdfast.cli.terminal.chat import Chat
+    from holdfast.core.contract import Message
 
 CALL = "own-command"
 GIVEN_CHARACTERS = 20_000
@@ -55,9 +56,13 @@ class OwnCommand:
         if self._running is not None:
             self._running.cancel()
 
-    def with_outputs(self, text: str) -> str:
+    def with_outputs(self, message: "str | Message") -> "str | Message":
         """A message with the outputs that were added to it."""
-        return "\n\n".join([text, *self._outputs])
+        if isinstance(message, str):
+            return "\n\n".join([message, *self._outputs])
+        content: Any = message["content"]
+        outputs = [{"type": "text", "text": each} for each in self._outputs]
+        return {"role": "user", "content": [*content, *outputs]}
 
     def outputs_sent(self) -> None:
         """The message with the outputs is stored."""

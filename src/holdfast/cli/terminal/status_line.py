@@ -33,6 +33,8 @@ class StatusInfo:
     hint: str = ""
     starting: bool = True
     """The conversations are not open yet; what is typed waits."""
+    loading: bool = False
+    """A model on this machine is being loaded; it can be talked to already."""
     attached: int = 0
     """Outputs of the person's own commands that go along with the next message."""
     spinner: bool = True
@@ -92,7 +94,7 @@ def status_text(info: StatusInfo, view: TerminalView, width: int, now: float = 0
     window = view.window or info.window
     parts = [
         (0, _doing(info, view, now)),
-        (3, info.model),
+        (3, f"{info.model}, loading" if info.loading else info.model),
         (4, f"{_tokens(view.context)}/{_tokens(window)}" if window and view.context else ""),
         (1, f"{info.owed} owed to memory" if info.owed else ""),
         (1, f"{len(view.waiting)} waiting" if view.waiting else ""),
