@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -33,8 +33,10 @@ class Start(NamedTuple):
     """Seconds until the prompt is drawn."""
     open: float
     """Seconds until the conversations are open."""
+    cpu: float
+    """Seconds of processor time until the prompt: about the time on an idle machine."""
     memory: int
-    """KiB of memory then."""
+    """KiB of memory when the conversations are open."""
 
 
 def start_rows(folder: Path, rounds: int = ROUNDS) -> Iterator[Row]:
@@ -53,6 +55,8 @@ def start_rows(folder: Path, rounds: int = ROUNDS) -> Iterator[Row]:
         milliseconds = median(taken[1:]) * 1000
         met = milliseconds <= GOAL_MS if goal else None
         yield Row(f"start: {what}", control, f"{number(milliseconds)} ms", "", goal=goal, met=met)
+    cpu = f"{number(min(each.cpu for each in starts) * 1000)} ms"
+    yield Row("processor time until the prompt of `holdfast chat`", "", cpu, "")
     yield Row("memory at the prompt", "", f"{number(min(each.memory for each in starts) / 1024)} MiB", "")
 
 
@@ -74,21 +78,28 @@ def start_chat(home: Path) -> Start:
     if pid == 0:
         os.execve(sys.executable, [sys.executable, "-c", MAIN, "chat"], environment)  # noqa: S606
     try:
-        seen = _until(terminal, begun)
+        seen = _until(terminal, begun, (PROMPT, OPEN))
+        cpu = _cpu(pid)
+        seen |= _until(terminal, begun, (OPEN,))
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
         resident = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
         os.close(terminal)
-    return Start(seen.get(PROMPT, seen[OPEN]), seen[OPEN], resident)
+    return Start(min(seen.values()), seen[OPEN], cpu, resident)
 
 
-def _until(terminal: int, begun: float) -> Mapping[bytes, float]:
-    """When each word was first on the terminal."""
+def _cpu(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _until(terminal: int, begun: float, words: Sequence[bytes]) -> dict[bytes, float]:
+    """When the first of the words was on the terminal."""
     written = b""
-    seen: dict[bytes, float] = {}
-    while OPEN not in seen:
+    while True:
         if time.perf_counter() - begun > PATIENCE:
             raise RuntimeError(f"no prompt came within {PATIENCE:g} s: {written[-300:]!r}")
         if select.select([terminal], [], [], 1.0)[0]:
@@ -96,10 +107,9 @@ def _until(terminal: int, begun: float) -> Mapping[bytes, float]:
             if b"\x1b[6n" in written:  # it asks where the cursor is
                 os.write(terminal, b"\x1b[1;1R")
                 written = written.replace(b"\x1b[6n", b"")
-        for word in (PROMPT, OPEN):
+        for word in words:
             if word in written:
-                seen.setdefault(word, time.perf_counter() - begun)
-    return seen
+                return {word: time.perf_counter() - begun}
 
 
 def main() -> int:

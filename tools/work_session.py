@@ -106,7 +106,11 @@ def script(outside: Path) -> list[Any]:
     mend = call("edit_file", path="shop.py", old=FIRST_TRY, new=MENDED)
     boundary = "The sum is exactly 100 in the test, so the comparison must include it: >= instead of >."
     return [
-        *(call("list_folder"), call("read_file", path="shop.py"), ANSWER),
+        *(
+            call("list_folder"),
+            call("read_file", path="shop.py"),
+            [ANSWER, {"tokens": {"input": 4210, "output": 96}}],
+        ),
         *(plan("done", "in_progress", "pending"), edit, call("run_command", command=UNITTEST)),
         *([{"reasoning": boundary}, "The test is right, my comparison was not.", mend],),
         *(call("run_command", command=UNITTEST), plan("done", "done", "done"), "Both tests pass now."),
@@ -226,7 +230,7 @@ TURNS: Sequence[Callable[[Terminal], None]] = (
     asked("Write a README.", "a section for each function"),
     asked("Shorter!", "It is short now."),
     opened,
-    asked("Do the tests still pass?", "They still pass."),
+    allowed("Do the tests still pass?", "y", "They still pass."),
     commands(("/rename The discount", "is called"), ("/status", "workspace:")),
     asked("Thanks!", "You are welcome."),
 )

@@ -29,7 +29,7 @@ class TerminalScreen:
         """Called when the program has finished a piece that is shown at once."""
         self._codes: list[str] = []
         self._rest = ""
-        self._covered: tuple[list[list[str]], int, int] | None = None
+        self._covered: tuple[list[list[str]], dict[tuple[int, int], str], int, int] | None = None
 
     def feed(self, text: str) -> None:
         text = self._rest + text
@@ -136,8 +136,8 @@ class TerminalScreen:
             if not on:
                 self.on_frame()
         elif on:
-            self._covered = (self.rows, self.row, self.column)
-            self.rows, self.row, self.column = [[]], 0, 0
+            self._covered = (self.rows, self.marks, self.row, self.column)
+            self.rows, self.marks, self.row, self.column = [[]], {}, 0, 0
         elif self._covered is not None:
-            self.rows, self.row, self.column = self._covered
+            self.rows, self.marks, self.row, self.column = self._covered
             self._covered = None

@@ -18,6 +18,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import AnyFormattedText, fragment_list_to_text
 
+from holdfast.cli.terminal.diff_text import body_lines
 from holdfast.cli.terminal.letter_question import LetterQuestion
 from holdfast.cli.terminal.own_command import OwnCommand
 from holdfast.cli.terminal.screen import Screen
@@ -327,7 +328,7 @@ class Chat:
             found = await self.host.files.changes(event.session_id, event.turn_id)
         except HoldfastError:
             return ()
-        return next((each.diff.splitlines()[2:] for each in found if Path(path).match(each.path)), ())
+        return next((body_lines(each.diff) for each in found if Path(path).match(each.path)), ())
 
     # what the commands use
 

@@ -35,6 +35,11 @@ def diff_lines(before: str, after: str) -> list[str]:
     return [line for line in lines if line not in places] if len(places) == 1 else lines
 
 
+def body_lines(diff: str) -> list[str]:
+    """The lines of a unified diff of one file, without its head; of a new file also without its place."""
+    return [line for line in diff.splitlines()[2:] if not line.startswith("@@ -0,0 ")]
+
+
 def counted(lines: Iterable[str]) -> str:
     """How many lines come and go, in words."""
     known = list(lines)

@@ -19,6 +19,8 @@ from holdfast.core.clean_text import CleanStream, clean, one_line
 from holdfast.core.contract import Clock
 
 YOU = "> "
+OUTPUT_OF = "I ran `"
+"""How the output of a person's own command begins in a message."""
 MOST_REASONING = 400_000
 """Characters of one stretch of reasoning that are kept."""
 
@@ -128,9 +130,12 @@ class TerminalView:
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
         if joined:
             lines[0] = f"(joins) {lines[0]}"
+        style = "said"
         for number, line in enumerate(lines):
+            if line.startswith(OUTPUT_OF):
+                style = "quiet"
             short = line if len(line) <= 2_000 else f"{line[:1_000]} … {len(line) - 1_000} more characters"  # noqa: PLR2004
-            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "you"), (short, "said")))
+            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "you"), (short, style)))
 
     def print_command(self, text: str) -> None:
         """Print a command as it was typed."""

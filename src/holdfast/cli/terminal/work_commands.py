@@ -6,7 +6,7 @@ from decimal import Decimal
 from rich.text import Text
 
 from holdfast.cli.terminal.chat import Chat
-from holdfast.cli.terminal.diff_text import coloured
+from holdfast.cli.terminal.diff_text import body_lines, coloured
 from holdfast.cli.terminal.folds import hidden_lines
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
@@ -110,8 +110,7 @@ class WorkCommands:
         if not each.diff:
             self._chat.say(f"  {each.note}", style="quiet")
             return
-        # The first two lines name the file again.
-        lines = clean(each.diff).split("\n")[2:]
+        lines = body_lines(clean(each.diff))
         self._chat.view.folds.keep(f"changes {each.path}", "\n".join(lines))
         for line in lines[:MOST_DIFF_LINES]:
             self._chat.screen.print(Text.assemble("  ", coloured(line)))
@@ -126,6 +125,8 @@ def _state(each: FileDiff) -> str:
 
 
 def _used(total: UsageTotal) -> str:
+    if total.requests and not total.input_tokens + total.output_tokens:
+        return "the model reports no tokens"
     tokens = f"{total.input_tokens:,} tokens read, {total.output_tokens:,} written"
     if total.cost is not None:
         return f"${Decimal(total.cost):.4f}, {tokens}"
