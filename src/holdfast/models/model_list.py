@@ -1,4 +1,4 @@
-"""Reads names, windows and prices from the list of models that a server gives. Pure functions."""
+"""Reads names, windows, sizes and prices from the list of models that a server gives. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ from holdfast.core.errors import ModelMissing
 from holdfast.core.settings import ModelSettings
 from holdfast.models.choice import DEFAULT_NAMES, ModelChoice
 from holdfast.models.contract import Prices
+from holdfast.models.model_size import parameters_in, stated_parameters
 from holdfast.models.server import Server
 
 Listed = Sequence[Mapping[str, Any]]
@@ -74,6 +75,11 @@ def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Pric
     listed_prices = _entry(choice, listed).get("pricing")
     stated = listed_prices if isinstance(listed_prices, Mapping) else {}
     return Prices(*(_per_million(stated.get(name)) for name in ("prompt", "completion", "input_cache_read")))
+
+
+def parameters(choice: ModelChoice, listed: Listed) -> int | None:
+    """How many parameters the model has, as the server or its name says; None when neither does."""
+    return stated_parameters(_entry(choice, listed)) or parameters_in(choice.name)
 
 
 def _entry(choice: ModelChoice, listed: Listed) -> Mapping[str, Any]:
