@@ -19,6 +19,7 @@ from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import RunningTasks, Subagent
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -184,6 +185,8 @@ class _Delegation:
             limits=offer.limits,
             ephemeral=True,
             result_type=None,
+            # Tools that are named for a task are shown; else it has the profile of its model.
+            tool_profiles=ToolProfiles() if task.tools is not None else offer.options.tool_profiles,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
         agent = SessionAgent(
