@@ -65,12 +65,10 @@ def test_marks_within_a_line_become_styles(source: str, shown: str) -> None:
 def test_code_has_colours_and_no_fences_and_a_docstring_keeps_its_colour() -> None:
     lines = MarkdownLines()
     code = ["```python", "def f():", '    """One', "    and two.", '    """', "```", "after"]
-    shown = [each for line in code for each in lines.add(line)]
-    texts = [each.plain for each in shown if isinstance(each, Text)]
+    shown = [each for line in code for each in lines.add(line) if isinstance(each, Text)]
+    texts = [each.plain for each in shown]
     assert texts == ["  def f():", '      """One', "      and two.", '      """', "after"]
-    first, second = (
-        {str(span.style) for span in shown[at].spans} for at in (1, 2) if isinstance(shown[at], Text)
-    )
+    first, second = ({str(span.style) for span in shown[at].spans} for at in (1, 2))
     assert first & second  # one style reaches over both lines
 
 

@@ -28,7 +28,7 @@ def is_markdown(name: str) -> bool:
 def markdown_lines(db: "SessionDB", session_id: str) -> list[str]:
     """The whole conversation. Blocks on the store."""
     found = db.conversations.find(session_id)
-    title = found.session.title or found.opening or "A conversation"
+    title = found.label or "A conversation"
     lines = [f"# {' '.join(title.split())}", ""]
     for each in db.sessions.lineage(session_id):
         lines += messages_as_markdown([stored for stored in db.sessions.read(each) if not stored.carried])

@@ -13,7 +13,7 @@ ABOUT: dict[str, str] = {
     "compact": "summarise the conversation now: /compact [WHAT TO KEEP]",
     "memory": "the state of memory",
     "model": "which model answers; /model NAME changes it, /model list names others",
-    "tools": "what the agent can do",
+    "tools": "what the agent can do; /tools profile NAME: which of it the model is told of",
     "diff": "what the last turn did to files; /diff all: the whole conversation",
     "changes": "which files this conversation changed",
     "cost": "tokens and cost of this conversation and of today",

@@ -86,7 +86,7 @@ class SessionPicker:
 
 
 def _name(each: ListedConversation) -> str:
-    return " ".join((each.session.title or each.opening or "(nothing was said)").split())
+    return " ".join((each.label or "(nothing was said)").split())
 
 
 async def pick_session(screen: Screen, listed: Sequence[ListedConversation], search: Search) -> str | None:

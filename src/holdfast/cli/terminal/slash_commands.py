@@ -9,7 +9,7 @@ from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line,
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.command_names import ABOUT
 from holdfast.cli.terminal.theme import look_of
-from holdfast.cli.terminal.work_commands import WorkCommands, last_said
+from holdfast.cli.terminal.work_commands import PROFILE, WorkCommands, last_said
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ApprovalAsked
@@ -271,6 +271,7 @@ class SlashCommands:
         self._chat.say(f"approval: {APPROVAL[status.approval]}")
         self._chat.say(f"sandbox: {status.sandbox}")
         await self._model("")
+        await self._runs["tools"](PROFILE)
         await self._memory("")
 
     async def _quit(self, _: str) -> None:

@@ -17,6 +17,7 @@ from holdfast.sessions.contract import StoredMessage
 from holdfast.tools.file_diff import FileDiff
 
 FILES = "files"
+PROFILE = "profile"
 UNDO = {"m": "message", "f": FILES, "l": "leave"}
 MOST_DIFF_LINES = 200
 """Lines of a diff that are printed; of a longer one the key that opens it shows the rest."""
@@ -88,13 +89,30 @@ class WorkCommands:
             self._chat.say(f"this conversation: {_used(await usage.conversation(self._chat.session_id))}")
         self._chat.say(f"today: {_used(today)}", "`holdfast usage` shows other days and models")
 
-    async def tools(self, _: str) -> None:
+    async def tools(self, argument: str) -> None:
         host = self._chat.host
+        word, _, name = argument.partition(" ")
+        if word == PROFILE:
+            await self._profile(name.strip())
+            return
+        if argument:
+            raise InvalidInput(f"/tools lists them, /tools {PROFILE} NAME chooses which the model is told of")
         if host.model is not None and not host.model.calls_tools:
             self._chat.say("This model calls no tools. Others have these:", style="warning")
         width = self._chat.screen.width - 1
         for name, about in host.tools:
             self._chat.say(one_line(f"{name:<16} {about}", width, squeeze=False))
+
+    async def _profile(self, name: str) -> None:
+        """Show or choose which tools the model is told of in this conversation."""
+        host = self._chat.host
+        if name:
+            session_id = self._chat.session_id or await self._chat.begin()
+            profile = await host.set_tool_profile(session_id, "" if name == "auto" else name)
+        else:
+            profile = await host.tool_profile(self._chat.session_id)
+        others = ", ".join(host.tool_profiles)
+        self._chat.say(f"tools: profile {profile}; there are {others}, and auto for what fits the model")
 
     async def _changed(self, session_id: str, turn_id: str | None = None) -> list[FileDiff]:
         return await self._chat.host.files.changes(session_id, turn_id)
