@@ -65,14 +65,25 @@ def test_the_work_of_a_turn_is_seen(home: Home) -> None:
     terminal.see("1 of 4 · reasoning", "Deep thoughts about sums.", "q closes")
     terminal.key("q")
     terminal.see("Mended.", "ready")
+    terminal.type("/diff")
+    terminal.see("> /diff", "changed total.py +1 -1", "-    return sum(xs) + 1", "+    return sum(xs)")
+    terminal.type("/tools profile small")
+    terminal.see("tools: profile small", "standard", "auto for what fits the model")
+    terminal.type("/cost")
+    terminal.see("> /cost", "this conversation: ", "today: ")
+    terminal.type("/undo")
+    terminal.see("changed files:", "changed total.py +1 -1", "it and the [f]iles, or [l]eave it >")
+    terminal.type("f")
+    terminal.see("Taken back: mend it", "restored total.py")
     assert terminal.leave() == 0
     assert terminal.screen.strange == []
+    assert (home.project / "total.py").read_text(encoding="utf-8").endswith("return sum(xs) + 1\n")
 
 
 def test_a_person_runs_commands_stops_turns_and_searches_what_was_typed(home: Home) -> None:
     home.script([["Once upon a time ", 120.0, "the end."], "I see it."])
     terminal = home.terminal("chat", rows=50)
-    terminal.see("ready")
+    terminal.see(">", "starting")  # what is typed before all is open waits
     terminal.type("tell me a story")
     terminal.see("Once upon a time", "Esc interrupts")
     terminal.key(ESCAPE)
