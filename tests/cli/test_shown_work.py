@@ -83,7 +83,7 @@ def test_the_work_of_a_turn_is_seen(home: Home) -> None:
 def test_a_person_runs_commands_stops_turns_and_searches_what_was_typed(home: Home) -> None:
     home.script([["Once upon a time ", 120.0, "the end."], "I see it."])
     terminal = home.terminal("chat", rows=50)
-    terminal.see(">", "starting")  # what is typed before all is open waits
+    terminal.see(">")  # what is typed before all is open waits
     terminal.type("tell me a story")
     terminal.see("Once upon a time", "Esc interrupts")
     terminal.key(ESCAPE)
