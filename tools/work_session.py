@@ -270,7 +270,7 @@ def pages(screen: TerminalScreen) -> list[range]:
 
 
 def main() -> int:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/terminal")
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "terminal-pictures")
     target.mkdir(parents=True, exist_ok=True)
     themes: dict[str, TerminalTheme] = {"dark": MONOKAI, "light": DEFAULT_TERMINAL_THEME}
     for name, theme in themes.items():
