@@ -32,6 +32,9 @@ SCRIPT = [
 # Whoever looks at the picture fetches nothing from elsewhere for it.
 OTHERS_FONTS = re.compile(r"\s*@font-face \{\{.*?\n    \}\}", re.DOTALL)
 
+SPENT = re.compile(r"after \d+\.\d s")
+"""How long a command took, which differs each time."""
+
 
 def play(folder: Path) -> TerminalScreen:
     """Hold the conversation; what was shown of it."""
@@ -72,7 +75,7 @@ def drawn(
             f"\x1b[0;{codes}m{''.join(cell for _, cell in alike)}"
             for codes, alike in groupby(cells, key=itemgetter(0))
         )
-        console.print(Text.from_ansi(coloured), soft_wrap=True)
+        console.print(Text.from_ansi(SPENT.sub("after 0.0 s", coloured)), soft_wrap=True)
     plain = OTHERS_FONTS.sub("", CONSOLE_SVG_FORMAT)
     return console.export_svg(title=title, theme=theme, code_format=plain, unique_id="holdfast")
 
