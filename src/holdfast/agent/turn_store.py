@@ -23,6 +23,8 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Operation, TurnRecord
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.turn_operations import (
+    NO_ACCOUNT,
+    TurnAccount,
     TurnCompletion,
     append_to_turn,
     complete_turn,
@@ -163,14 +165,14 @@ class TurnStore:
         providers: Sequence[str],
         *,
         ephemeral: bool,
-        timeline: str,
+        account: TurnAccount,
         unless_steered: bool = False,
     ) -> list[InboxMessage]:
         """End the turn with its final message; from here on it is owed to each provider.
 
         With `unless_steered` the turn is not ended when messages want to join it: these are returned.
         """
-        ending = TurnCompletion(message, providers, ephemeral, timeline)
+        ending = TurnCompletion(message, providers, ephemeral, account)
 
         async def work() -> list[InboxMessage]:
             done: TurnRecord | list[InboxMessage]
@@ -195,13 +197,13 @@ class TurnStore:
         reason: str,
         messages: Sequence[Message],
         *,
-        timeline: str = "",
+        account: TurnAccount = NO_ACCOUNT,
     ) -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
 
         async def work() -> None:
             ended = await self._run(
-                end_turn, self.turn_id, state, reason, messages, timeline=timeline or None, lease=self._lease
+                end_turn, self.turn_id, state, reason, messages, account=account, lease=self._lease
             )
             self.adopt(ended)
             self._fold(messages)
