@@ -44,6 +44,7 @@ NAV: dict[str, list[str]] = {
     "Start": ["index.md", "migrating.md", "comparison.md"],
     "Guides": [
         "tools.md",
+        "small-models.md",
         "sessions.md",
         "schedules.md",
         "library.md",

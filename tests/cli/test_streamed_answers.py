@@ -18,6 +18,7 @@ def model(home: Home) -> Iterator[GatedModel]:
     with GatedModel() as gated:
         home.settings |= {
             "HOLDFAST_MODEL_PROVIDER": "openai",
+            "HOLDFAST_HOST_TITLES": "false",  # the model's answers are given out turn by turn
             "HOLDFAST_MODEL_BASE_URL": gated.url,
             "HOLDFAST_MODEL_API_KEY": "unused",
             "HOLDFAST_MODEL_NAME": "gated",

@@ -16,6 +16,7 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_events import account_lease
 from holdfast.sessions.chat_posts import NewPost
 from holdfast.sessions.contract import Engine, Operation, SessionStart, Transaction
+from holdfast.sessions.conversation_list import name_conversation
 from holdfast.sessions.conversation_operations import (
     begin_conversation,
     claim_conversation,
@@ -55,6 +56,7 @@ Ask = Callable[[SessionDB], object]
 
 TABLES = (
     *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
+    "conversation_settings",
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
     *("file_changes", "model_usage"),
@@ -231,7 +233,7 @@ def commit_it(prepared: Prepared) -> Ask:
 
 def branch_it(prepared: Prepared) -> Ask:
     prepared.owes()
-    return lambda db: db.conversations.branch("s", "branch")
+    return lambda db: db.conversations.branch("s", "branch", before=0, forget_in=("p",))
 
 
 def edit_it(prepared: Prepared) -> Ask:
@@ -486,6 +488,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "delete_conversation": delete_it,
     "import_conversation": import_it,
     "change_conversation": lambda _: lambda db: db.conversations.set_title("s", "a title"),
+    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", UsageEntry("title", "m", 1)),
     "branch_session": branch_it,
     "create_session": lambda _: on_a_loop(create_session, "new", source="cli"),
     "end_session": lambda _: lambda db: db.sessions.end("s", "cleared"),

@@ -3,7 +3,7 @@
 Listeners of `Overview.changes` are told of each change.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from holdfast.core.errors import InvalidInput, SessionExists
@@ -146,13 +146,24 @@ class Records:
         """Put the conversation out of sight, or back; nothing else changes."""
         await self._change(session_id, lambda: self._db.conversations.set_archived(session_id, archived))
 
+    async def choose_tool_profile(self, session_id: str, name: str) -> None:
+        """Keep the choice of a tool profile, which `SessionHost.set_tool_profile` has checked."""
+        await self._change(session_id, lambda: self._db.conversations.set_tool_profile(session_id, name))
+
     async def branch(
-        self, session_id: str, *, before: int | None = None, exact: bool = False, key: str | None = None
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        exact: bool = False,
+        key: str | None = None,
+        forget_in: Sequence[str] | None = None,
     ) -> str:
         """A new session that begins with what was said before a message.
 
         Of the conversation's live session or, `exact`, of the very one that is named. The same `key` again
-        makes no other: the answer is where the first one goes on.
+        makes no other: the answer is where the first one goes on. With `forget_in` these memory providers
+        forget the turns that the branch leaves behind.
         """
         fresh, made = await self.made_by("branch", session_id, key)
         if made is not None:
@@ -161,7 +172,8 @@ class Records:
         def work() -> None:
             live = self._db.sessions.live_end(session_id)
             with suppress(SessionExists):  # two calls with one key at once
-                self._db.conversations.branch(session_id if exact else live, fresh, before=before)
+                left = session_id if exact else live
+                self._db.conversations.branch(left, fresh, before=before, forget_in=forget_in)
 
         await self._call(work)
         self._notify(fresh)

@@ -28,6 +28,9 @@ class SessionChangesBody(StrictBody):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
+    tool_profile: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None, description="one of `tool_profiles` of /api/status; empty: by the model"
+    )
 
 
 class ImageUrl(LenientBody):

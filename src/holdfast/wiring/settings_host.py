@@ -12,6 +12,8 @@ from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.agent.scope_policy import AgentScope, PolicyFor
+from holdfast.agent.title import TitleMaker
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
 from holdfast.core.ids import new_id
@@ -143,6 +145,11 @@ class _Ways:
     scope_policy: PolicyFor
 
 
+def _may_be_asked_more(settings: Settings, given: GivenParts) -> bool:
+    """Whether the model may get requests beside those of turns: a script has answers for these alone."""
+    return given.model is None and settings.model.provider != "scripted"
+
+
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
     """How approvals are decided for a scope. The owner's allow rules are for the owner alone."""
     mode = scope.policy.approval
@@ -190,6 +197,9 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         recall_seconds=settings.memory.recall_s,
         recall_tokens=settings.memory.recall_tokens,
         skills=box.prompt,
+        tool_profiles=ToolProfiles(
+            settings.tools.profile, settings.tools.profiles, tuple(tool.name for tool in given.tools)
+        ),
         pools=pools,
     )
 
@@ -244,9 +254,11 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
+        titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
         model=model.traits,
         models=ModelSwitch(settings, model) if given.model is None else None,
         tools=tool_lines((*box.tools, *given.tools)),
+        tool_profiles=agent_options.tool_profiles,
         problems=(
             *workspace.notes(attended=options.attended),
             *map(str, left_out),

@@ -264,6 +264,8 @@ class SlashCommands:
         self._say(f"approval: {APPROVAL[status.approval]}")
         self._say(f"sandbox: {status.sandbox}")
         await self._model("")
+        profile = await self._chat.host.tool_profile(self._chat.session_id)
+        self._say(f"tools: profile {profile}; there are {', '.join(self._chat.host.tool_profiles)}")
         await self._memory("")
 
     async def _quit(self, _: str) -> None:

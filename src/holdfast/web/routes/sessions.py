@@ -106,13 +106,15 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
 
 @router.patch("/{session_id}", responses=error_responses(404, 422))
 async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
-    """Rename, pin or archive a conversation; an empty title removes the title."""
+    """Rename, pin or archive a conversation, or choose its tool profile; an empty text takes it away."""
     if "title" in body.model_fields_set:
         await host.records.rename(session_id, body.title)
     if body.pinned is not None:
         await host.records.pin(session_id, body.pinned)
     if body.archived is not None:
         await host.records.archive(session_id, body.archived)
+    if body.tool_profile is not None:
+        await host.set_tool_profile(session_id, body.tool_profile)
     return await view_of(host, session_id)
 
 

@@ -5,7 +5,11 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        s.generation, s.committed_generation, s.scope, s.root, s.pinned, s.archived, s.last_active,
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
-         where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening
+         where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening,
+       (select coalesce(p.title, (select substr(m.content, 1, 1000) from messages m
+                 where m.session_id = p.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1), '')
+          from sessions r join sessions p on p.id = r.parent
+         where r.id = s.root and r.relation = 'branch') as branch_of
   from (select l.id from sessions l
          where l.listed = 1
            and (cast(:archived as integer) is null or l.archived = :archived)
@@ -23,7 +27,11 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        s.generation, s.committed_generation, s.scope, s.root, s.pinned, s.archived, s.last_active,
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
-         where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening
+         where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening,
+       (select coalesce(p.title, (select substr(m.content, 1, 1000) from messages m
+                 where m.session_id = p.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1), '')
+          from sessions r join sessions p on p.id = r.parent
+         where r.id = s.root and r.relation = 'branch') as branch_of
   from sessions s where s.id = :id
 
 -- name: copy_messages(parent, child, before)!
