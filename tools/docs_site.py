@@ -116,11 +116,26 @@ markdown_extensions:
         - name: mermaid
           class: mermaid
           format: !!python/name:pymdownx.superfences.fence_code_format
-extra_javascript: [javascripts/mermaid.min.js]
+extra_javascript: [javascripts/mermaid.min.js, javascripts/diagrams.js]
+extra_css: [stylesheets/diagrams.css]
 validation:
   links: {absolute_links: warn, unrecognized_links: warn, anchors: warn}
   nav: {omitted_files: info}
 """
+
+# Fitted to the width of a phone, the words of a diagram could not be read: it keeps its size and scrolls.
+DIAGRAMS = {
+    "javascripts/diagrams.js": """
+const initialize = mermaid.initialize;
+const size = { useMaxWidth: false };
+const narrow = { actorMargin: 8, width: 136, messageMargin: 22, wrap: true };
+mermaid.initialize = (given) =>
+  initialize({ ...given, sequence: { ...given.sequence, ...size, ...narrow }, state: size });
+""",
+    "stylesheets/diagrams.css": """
+.mermaid { overflow-x: auto; }
+""",
+}
 
 
 class SiteNotBuilt(Exception):
@@ -258,7 +273,7 @@ def _pages_of(pages: Path, entry: str) -> list[str]:
 
 
 def add_mermaid(pages: Path) -> None:
-    """Put the library that draws diagrams beside the pages, as npm delivers it."""
+    """Put the library that draws diagrams beside the pages, as npm delivers it, and how it is used."""
     folder = WORK / f"mermaid-{MERMAID}"
     file = folder / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
     if not file.exists():
@@ -272,6 +287,9 @@ def add_mermaid(pages: Path) -> None:
     target = pages / "javascripts" / "mermaid.min.js"
     target.parent.mkdir()
     shutil.copy(file, target)
+    for name, text in DIAGRAMS.items():
+        (pages / name).parent.mkdir(exist_ok=True)
+        (pages / name).write_text(text, encoding="utf-8")
 
 
 def run_mkdocs() -> None:
