@@ -230,17 +230,20 @@ def with_source_links(text: str, page: Path, needed: set[str]) -> str:
         target = (DOCS / page.parent / found["target"]).resolve()
         if target.is_dir() and target.is_relative_to(DOCS):
             return f"]({up}{target.relative_to(DOCS)}/index.md)"
-        if target.is_relative_to(DOCS) or not target.is_file() or not target.is_relative_to(ROOT):
+        if target.is_relative_to(DOCS) or not target.exists() or not target.is_relative_to(ROOT):
             return found[0]
         path = str(target.relative_to(ROOT))
-        needed.add(path)
+        needed.update([path, *(f"{path}/{file.name}" for file in target.glob("*.py"))])
         return f"]({up}source/{path}.md)"
 
     return LINK.sub(replaced, text)
 
 
 def source_page(path: str) -> str:
-    """A file of the checkout as a page."""
+    """A file of the checkout as a page; a folder as the list of its Python files."""
+    if (ROOT / path).is_dir():
+        files = sorted(file.name for file in (ROOT / path).glob("*.py"))
+        return "\n".join([f"# {path}", "", *(f"- [{name}]({path}/{name}.md)" for name in files), ""])
     text = (ROOT / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
         return LINK.sub("]", text)  # its own links lead into the checkout
