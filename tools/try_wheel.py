@@ -44,8 +44,9 @@ class Person:
 
     def __init__(self, folder: Path, command: Path, user: str = "") -> None:
         self.folder = folder
-        # runuser asks for no password and keeps the variables.
-        self.command = [*(("runuser", "-u", user, "--") if user else ()), str(command)]
+        # runuser keeps the variables, but for the home.
+        other = ("runuser", "-u", user, "--", "env", f"HOME={folder}") if user else ()
+        self.command = [*other, str(command)]
         self.project = folder / "project"
         self.project.mkdir(parents=True)
         (folder / "script.json").write_text('["Here I am.", "Here I am."]', encoding="utf-8")
