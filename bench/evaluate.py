@@ -111,9 +111,12 @@ async def try_task(model: Model, task: Task, profile: str, limits: Limits) -> Tr
         agent = SessionAgent(model, place.db, tools=place.tools(model, options), options=options)
         began = time.monotonic()
         try:
-            result = await agent.run(task.prompt)
-        except HoldfastError as failure:
-            return Tried(task.name, profile, False, 0, 0, 0, time.monotonic() - began, str(failure)[:80])
+            # A turn counts its seconds between steps, and a small model may write one answer for ever.
+            async with asyncio.timeout(limits.max_seconds):
+                result = await agent.run(task.prompt)
+        except (HoldfastError, TimeoutError) as failure:
+            why = str(failure)[:80] or "it took too long"
+            return Tried(task.name, profile, False, 0, 0, 0, time.monotonic() - began, why)
         finally:
             await agent.close()
         seconds = time.monotonic() - began
@@ -156,7 +159,8 @@ def _cell(tried: Sequence[Tried], task: str, profile: str) -> str:
     found = next((each for each in tried if (each.task, each.profile) == (task, profile)), None)
     if found is None:
         return ""
-    return f"{'solved' if found.solved else 'not solved'}, {found.seconds:.0f} s"
+    state = "solved" if found.solved else "not solved" if found.steps else "not ended"
+    return f"{state}, {found.seconds:.0f} s"
 
 
 async def measured_tokens() -> str:

@@ -88,7 +88,7 @@ def test_a_small_model_finds_a_tool_and_keeps_it_also_after_a_restart(
     db: SessionDB, wait: Wait, tmp_path: Path
 ) -> None:
     options = AgentOptions(workspace=tmp_path, tool_profiles=ToolProfiles(""), skills="Skills: many.")
-    script = [
+    script: list[Any] = [
         Call("find_tool", {"query": "get a page of the web"}),
         Call("fetch_page", {"path": "x"}),
         "found",

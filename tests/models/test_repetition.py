@@ -22,9 +22,13 @@ def test_words_that_come_again_and_again_within_a_sentence_are_cut() -> None:
 
 
 def test_an_answer_has_a_few_sentences_at_most() -> None:
-    assert (
-        said("One thing. Two things. Three things. Four things.", 3) == "One thing. Two things. Three things."
-    )
+    three = "1. The first thing. 2. The second thing. 3. The third thing."
+    assert said(f"{three} 4. The fourth thing. More.", 3) == three
+
+
+def test_a_list_that_repeats_its_items_ends() -> None:
+    items = "".join(f"{number}. Anise\n" for number in range(1, 40))
+    assert said(f"1. Apples\n{items}").count("Anise") <= 4
 
 
 @given(st.lists(st.integers(0, 10**6), unique=True, max_size=30), st.integers(1, 20))

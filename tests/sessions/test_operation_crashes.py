@@ -488,7 +488,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "delete_conversation": delete_it,
     "import_conversation": import_it,
     "change_conversation": lambda _: lambda db: db.conversations.set_title("s", "a title"),
-    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", "{}"),
+    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", UsageEntry("title", "m", 1)),
     "branch_session": branch_it,
     "create_session": lambda _: on_a_loop(create_session, "new", source="cli"),
     "end_session": lambda _: lambda db: db.sessions.end("s", "cleared"),

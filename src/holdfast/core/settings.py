@@ -430,7 +430,6 @@ class Settings(Slice):
     store: StoreSettings = StoreSettings()
     exit: ExitSettings = ExitSettings()
     memory: MemorySettings = MemorySettings()
-    # A default with a dict in it would be copied, which its secrets refuse.
     tools: ToolSettings = Field(default_factory=ToolSettings)
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()

@@ -30,16 +30,16 @@ NOTICE = (
     "the settings file."
 )
 EMBEDDED_STYLE = PromptStyle(
-    own_system="You are a helpful assistant. Answer in one to three short, plain sentences.",
+    own_system="You are a helpful assistant. Answer briefly and plainly.",
     # Such a small model forgets the question after long instructions.
     longest_system=400,
     longest_answer=160,
     # Without the penalties it repeats one sentence until its limit.
     sampling={
-        "temperature": 0.3,
+        "temperature": 0.2,
         "top_p": 0.9,
-        "repeat_penalty": 1.15,
-        "repeat_last_n": 128,
+        # A stronger one also keeps it from the right word.
+        "repeat_penalty": 1.05,
         "dry_multiplier": 0.8,
         "dry_allowed_length": 4,
     },

@@ -36,6 +36,7 @@ from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
 from holdfast.wiring.folders import data_folder, own_folders
+from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
@@ -95,6 +96,7 @@ class Host(SessionHost):
         options: AgentOptions | None = None,
         **how: Unpack[HostKeywords],
     ) -> None:
+        refuse_unknown("Host", how, HostKeywords, Host.__init__)
         given = GivenParts.checked(model, tools, memory, store, options)
         policy = how.get("scope_policy", default_policy)
         # Finding the model and starting tool servers need the event loop, so they wait for it.

@@ -96,13 +96,17 @@ class Chat:
         return self._host
 
     def open(self, host: "SessionHost") -> None:
-        """The conversations are there, and what was typed can be handled."""
+        """The conversations are there."""
         self._host = host
         if host.model is not None:
             self.info.model, self.info.window = host.model.name, host.model.context_window
+        self.start(self._load_model(host))
+
+    async def begin_serving(self) -> None:
+        """What was printed so far is on the terminal; from here on the status line says that all is ready."""
+        await self.screen.settle()
         self.info.starting = False
         self.screen.refresh()
-        self.start(self._load_model(host))
 
     async def _load_model(self, host: "SessionHost") -> None:
         """Load a model on this machine while the person types; the status line says it."""

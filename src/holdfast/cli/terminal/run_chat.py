@@ -92,6 +92,7 @@ async def _converse(chat: Chat, prompt: "ShownPrompt", leaving: "GracefulStop", 
         SlashCommands(chat).show_end(await chat.host.records.messages(session_id))
         if not await needs_decision(chat.host, session_id):
             await chat.attach(session_id)
+    await chat.begin_serving()
     recovery = RecoveryPrompt(chat, session_id)
     works = (leaving.requested.wait(), chat.serve(), chat.tick(), chat.spin(), recovery.watch())
     tasks = [asyncio.ensure_future(work) for work in works]

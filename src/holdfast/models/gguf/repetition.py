@@ -5,10 +5,13 @@ the answer as it comes and says where it should have ended.
 """
 
 import re
+from collections import Counter
 
 SENTENCE = re.compile(r"[^.!?\n]+[.!?]+(?=\s|$)|[^\n]+\n")
 MIN_SENTENCE = 12
-"""Shorter ones, such as "Yes.", may come again."""
+"""Shorter ones, such as "Yes." or an item of a list, do not count."""
+MOST_SHORT = 3
+"""How often a short one may come."""
 LONGEST_LOOP = 120
 MIN_LOOP = 4
 LOOPS = 4
@@ -46,15 +49,18 @@ class RepetitionGuard:
 
     def _ends(self) -> tuple[int | None, int]:
         """Where the answer should have ended, None while it may go on; and up to where it may be said."""
-        said: list[str] = []
-        last = 0
-        for number, found in enumerate(SENTENCE.finditer(self._text), start=1):
+        said: Counter[str] = Counter()
+        last = sentences = 0
+        for found in SENTENCE.finditer(self._text):
             sentence = _plain(found[0])
-            if len(sentence) >= MIN_SENTENCE and sentence in said:
+            is_short = len(sentence) < MIN_SENTENCE
+            if said[sentence] >= (MOST_SHORT if is_short else 1):
                 return last, last
-            said.append(sentence)
+            if any(char.isalpha() for char in sentence):
+                said[sentence] += 1
             last = found.end()
-            if self._most is not None and number >= self._most:
+            sentences += not is_short
+            if self._most is not None and sentences >= self._most:
                 return last, last
         opening = _plain(self._text[last:])
         is_known = any(len(each) >= MIN_SENTENCE and each.startswith(opening) for each in said)
