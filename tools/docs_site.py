@@ -57,6 +57,7 @@ NAV: dict[str, list[str]] = {
         "chat-platforms.md",
         "chat-requirements.md",
         "writing-an-adapter.md",
+        "terminal.md",
         "web-page.md",
         "deploy.md",
         "postgres.md",

@@ -35,6 +35,7 @@ from holdfast.core.setting_checks import (
     store_url,
     zone_name,
 )
+from holdfast.core.terminal_settings import TerminalSettings
 
 Provider = Literal[
     "", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded", "scripted"
@@ -435,3 +436,4 @@ class Settings(Slice):
     web: WebSettings = WebSettings()
     gateway: GatewaySettings = GatewaySettings()
     host: HostSettings = HostSettings()
+    terminal: TerminalSettings = TerminalSettings()

@@ -135,6 +135,8 @@ class HostParts:
     """The model as surfaces show it, at the start."""
     models: ModelCatalog | None = None
     """Other models to change to; None: there is one model, and it stays."""
+    warm_up: Callable[[], Awaitable[None]] = _nothing
+    """Loads a model on this machine before the first message needs it."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
     tool_profiles: ToolProfiles = field(default_factory=ToolProfiles)

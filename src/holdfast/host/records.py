@@ -12,6 +12,7 @@ from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
 from holdfast.sessions.conversation_list import ListedConversation
+from holdfast.sessions.markdown_export import markdown_lines
 
 
 class Records:
@@ -117,8 +118,10 @@ class Records:
 
         return await self._call(read)
 
-    async def export(self, session_id: str) -> list[str]:
-        """The conversation with its whole lineage, as lines of JSON."""
+    async def export(self, session_id: str, *, as_markdown: bool = False) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON, or as Markdown for people to read."""
+        if as_markdown:
+            return await self._call(markdown_lines, self._db, session_id)
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:

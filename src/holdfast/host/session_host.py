@@ -509,6 +509,10 @@ class SessionHost:
         self.model = await self._parts.models.switch(name)
         return self.model
 
+    async def warm_up(self) -> None:
+        """Load a model that runs on this machine, so that the first answer does not wait for it."""
+        await self._parts.warm_up()
+
     async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
         """Which tools the model is told of in a conversation or, without one, where none is chosen."""
         wanted = await self._call(self._db.conversations.tool_profile, session_id) if session_id else ""

@@ -35,14 +35,14 @@ from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
-from holdfast.wiring.folders import data_folder
+from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
-from holdfast.wiring.own_files import own_files, own_folders, skills_folder
+from holdfast.wiring.own_files import own_files, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
@@ -259,6 +259,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
         model=model.traits,
         models=ModelSwitch(settings, model) if given.model is None else None,
+        warm_up=model.warm_up,
         tools=tool_lines((*box.tools, *given.tools)),
         tool_profiles=agent_options.tool_profiles,
         problems=(
