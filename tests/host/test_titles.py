@@ -1,6 +1,5 @@
 """Titles that the model makes after the first turn, in the background, and never instead of a person's."""
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from holdfast.host.contract import Beginning
 from holdfast.models.contract import ModelTraits
 from holdfast.sessions import SessionDB
 from holdfast.sessions.conversation_list import name_conversation
+from holdfast.sessions.usage import UsageEntry
 from holdfast.testing import ScriptedModel, Tokens
 from tests.agent.agent_fixtures import Hold, until
 from tests.host.host_fixtures import QUICK, host_parts, until_turns_end
@@ -50,10 +50,8 @@ def test_the_model_names_a_conversation_after_its_first_turn_and_the_cost_is_kep
             assert len(model.requests) == 1, "one that has a title gets no other"
 
     wait(scenario())
-    [usage] = db._engine.read(  # noqa: SLF001 - a store keeps its engine
-        lambda tx: [row[0] for row in tx.connection.execute("select title_usage from conversation_settings")]
-    )
-    assert json.loads(usage)["input"] == 40
+    [usage] = [each for each in db.usage.read(session_id="s") if each.purpose == "title"]
+    assert (usage.input, usage.output) == (40, 5)
 
 
 def test_what_a_person_decided_stays_whenever_the_model_comes(db: SessionDB, wait: Wait) -> None:
@@ -76,7 +74,8 @@ def test_what_a_person_decided_stays_whenever_the_model_comes(db: SessionDB, wai
     db.conversations.set_title("empty", None)  # a person wants none
     for session_id in ("s", "empty"):
         before = db.get_session(session_id)
-        assert not db._engine.write(name_conversation(session_id, "made"))  # noqa: SLF001
+        made = name_conversation(session_id, "made", UsageEntry("title", "m"))
+        assert not db._engine.write(made)  # noqa: SLF001
         assert db.get_session(session_id) == before
         assert not db.conversations.is_untitled(session_id)
 

@@ -6,6 +6,7 @@ do so, else by the methods of its parts. The tables are compared as a whole.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import pytest
@@ -29,6 +30,7 @@ from holdfast.sessions.operations import OPERATIONS
 from holdfast.sessions.schedules import NewSchedule, Schedule, ScheduledRun
 from holdfast.sessions.transcripts import create_session
 from holdfast.sessions.turn_operations import (
+    TurnAccount,
     TurnCompletion,
     append_to_turn,
     complete_turn,
@@ -40,10 +42,12 @@ from holdfast.sessions.turn_operations import (
     save_partial,
     take_next,
 )
+from holdfast.sessions.usage import UsageEntry
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
 from tests.sessions.chat_fixtures import chat_message, received_chat, turn_of_chat
 from tests.sessions.databases import Database
+from tests.sessions.file_change_fixtures import record_change, settle_change, undo_change
 from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, hold_lease, user
 
 T = TypeVar("T")
@@ -55,6 +59,7 @@ TABLES = (
     "conversation_settings",
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
+    *("file_changes", "model_usage"),
     *(
         "chat_rooms",
         "chat_cursors",
@@ -167,7 +172,11 @@ def import_it(prepared: Prepared) -> Ask:
 
 
 def complete_it(operation: Callable[..., Operation[Any]]) -> Callable[[Prepared], Ask]:
-    ending = TurnCompletion(assistant("done"), ["p", "q"], timeline="{}")
+    ending = TurnCompletion(
+        assistant("done"),
+        ["p", "q"],
+        account=TurnAccount("{}", [UsageEntry("turn", "m", cost=Decimal("0.01"))]),
+    )
     return lambda prepared: on_a_loop(operation, prepared.runs(), ending, lease=prepared.held())
 
 
@@ -479,7 +488,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "delete_conversation": delete_it,
     "import_conversation": import_it,
     "change_conversation": lambda _: lambda db: db.conversations.set_title("s", "a title"),
-    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", "{}"),
+    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", UsageEntry("title", "m", 1)),
     "branch_session": branch_it,
     "create_session": lambda _: on_a_loop(create_session, "new", source="cli"),
     "end_session": lambda _: lambda db: db.sessions.end("s", "cleared"),
@@ -526,6 +535,10 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "fail_run": fail_run,
     "settle_runs": settle_runs,
     "settle_run_delivery": settle_run_delivery,
+    "record_file_changes": lambda p: record_change(p.runs()),
+    "settle_file_changes": lambda p: settle_change(p.db, p.runs()),
+    "mark_files_undone": lambda p: undo_change(p.db, p.runs()),
+    "record_usage": lambda _: lambda db: db.usage.record("s", [UsageEntry("title", "m")]),
     "receive_chat_events": receive_chat,
     "join_chat_events": join_chat,
     "settle_chat_event": settle_chat,

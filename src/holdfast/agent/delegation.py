@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
-from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.errors import ToolArgumentsInvalid
@@ -31,7 +30,7 @@ from holdfast.core.events import (
     ToolStarted,
 )
 from holdfast.core.ids import new_id
-from holdfast.core.messages import storable
+from holdfast.core.messages import fenced, storable
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -184,6 +183,7 @@ class _Delegation:
             instructions="\n\n".join(filter(None, (offer.options.instructions, INSTRUCTIONS))),
             limits=offer.limits,
             ephemeral=True,
+            caller_turn=context.outer_turn,
             result_type=None,
             # Tools that are named for a task are shown; else it has the profile of its model.
             tool_profiles=ToolProfiles() if task.tools is not None else offer.options.tool_profiles,

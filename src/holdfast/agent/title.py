@@ -1,16 +1,17 @@
 """`TitleMaker`: asks a model what a conversation is about, in a few words."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from holdfast.agent.answer import whole_answer
-from holdfast.agent.prompt import fenced
+from holdfast.agent.usage_meter import usage_entry
 from holdfast.core.contract import Message
-from holdfast.core.messages import storable, text_of
-from holdfast.models.contract import Model, ModelRequest, Usage
+from holdfast.core.messages import fenced, storable, text_of
+from holdfast.models.contract import Model, ModelRequest
 from holdfast.models.switchable_model import borrow_for_turn
+from holdfast.sessions.usage import UsageEntry
 
+PURPOSE = "title"
 LONGEST_TITLE = 80
 READ_CHARACTERS = 1_500
 """How much of a message is read for a title."""
@@ -25,16 +26,10 @@ SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class MadeTitle:
-    """A title, and what it cost."""
+    """A title, empty where nothing usable came, and what it cost."""
 
     text: str
-    model: str
-    usage: Usage
-    cost: float | None
-
-    @property
-    def usage_json(self) -> str:
-        return json.dumps({"model": self.model, **asdict(self.usage), "cost": self.cost})
+    usage: UsageEntry
 
 
 class TitleMaker:
@@ -49,7 +44,7 @@ class TitleMaker:
         return self._model.traits.summarises
 
     async def title(self, messages: Sequence[Message]) -> MadeTitle | None:
-        """A title for a conversation that begins like this; None when nothing usable comes."""
+        """A title for a conversation that begins like this; None when nobody has spoken."""
         said = [(each["role"], text_of(each).strip()) for each in messages]
         opening = [(role, text) for role, text in said if role in ("user", "assistant") and text][:2]
         if not opening:
@@ -62,9 +57,8 @@ class TitleMaker:
             max_output_tokens=ANSWER_TOKENS,
         )
         answer = await whole_answer(model, request)
-        usage = (answer.finished.usage if answer.finished else None) or Usage()
-        text = usable_title(answer.text)
-        return MadeTitle(text, model.traits.name, usage, model.traits.prices.cost(usage)) if text else None
+        usage = answer.finished.usage if answer.finished else None
+        return MadeTitle(usable_title(answer.text), usage_entry(PURPOSE, model.traits, usage))
 
 
 def usable_title(answer: str) -> str:

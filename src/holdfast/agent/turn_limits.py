@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from decimal import Decimal
 
 from holdfast.agent.contract import Limits
 from holdfast.core.contract import Message, ToolCall
@@ -69,7 +70,7 @@ LATER = {
 }
 
 
-def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None) -> str | None:
+def limit_reached(limits: Limits, steps: int, seconds: float, cost: Decimal | None) -> str | None:
     """The limit that a turn has reached, in words; None while it may go on."""
     if steps >= limits.max_steps:
         return f"the limit of {limits.max_steps} steps for one turn was reached"

@@ -15,6 +15,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.conversation_list import name_conversation
+from holdfast.sessions.usage import record_usage
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,11 @@ class ConversationTitle:
             self._tries -= 1
             if made is None:
                 return
+            if not made.text:
+                await self._db.run(self._pool, record_usage, session_id, [made.usage])
+                return
             self._tries = 0
-            if await self._db.run(self._pool, name_conversation, session_id, made.text, made.usage_json):
+            if await self._db.run(self._pool, name_conversation, session_id, made.text, made.usage):
                 self._renamed()
         except (HoldfastError, TimeoutError) as cause:
             logger.info("title.not_made", extra={"session": session_id, "cause": repr(cause)})

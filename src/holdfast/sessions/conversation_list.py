@@ -27,6 +27,7 @@ from holdfast.sessions.transcripts import (
     require_session,
     root_of,
 )
+from holdfast.sessions.usage import UsageEntry, insert_usage
 
 PREVIEW = 200
 
@@ -102,7 +103,7 @@ class ConversationList:
             lock_live_end(tx, session_id)
             root = root_of(tx, session_id)
             tx.queries.rename_conversation(root=root, title=title)
-            tx.queries.note_titled_by(root=root, titled_by="person", usage=None)
+            tx.queries.note_titled_by(root=root, titled_by="person")
 
         self._engine.write(Operation("change_conversation", work))
 
@@ -169,10 +170,10 @@ class ConversationList:
 
 
 @operation
-def name_conversation(session_id: str, title: str, usage: str | None = None) -> Callable[[Transaction], bool]:
+def name_conversation(session_id: str, title: str, usage: UsageEntry) -> Callable[[Transaction], bool]:
     """Give a conversation the title that a model made; False where it has one, or a person decided so.
 
-    `usage` is what making it cost, as JSON.
+    What making it cost is stored in any case.
     """
     checked_title(title)
 
@@ -180,9 +181,10 @@ def name_conversation(session_id: str, title: str, usage: str | None = None) -> 
         # Behind the lock no person's word can come in between.
         lock_live_end(tx, session_id)
         root = root_of(tx, session_id)
+        insert_usage(tx, root, None, [usage])
         named = bool(tx.queries.name_conversation(root=root, title=title))
         if named:
-            tx.queries.note_titled_by(root=root, titled_by="model", usage=usage)
+            tx.queries.note_titled_by(root=root, titled_by="model")
         return named
 
     return work

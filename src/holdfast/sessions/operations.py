@@ -79,6 +79,12 @@ OPERATIONS = (
     "fail_run",
     "settle_runs",
     "settle_run_delivery",
+    # file changes
+    "record_file_changes",
+    "settle_file_changes",
+    "mark_files_undone",
+    # usage
+    "record_usage",
     # chat platforms
     "receive_chat_events",
     "join_chat_events",

@@ -19,7 +19,18 @@ from holdfast.web.origin_guard import OriginGuard
 from holdfast.web.page_files import PageFiles
 from holdfast.web.proxies import ForwardedHeaders
 from holdfast.web.request_log import RequestLog
-from holdfast.web.routes import chats, commands, events, health, memory, messages, search, sessions
+from holdfast.web.routes import (
+    changed_files,
+    chats,
+    commands,
+    events,
+    health,
+    memory,
+    messages,
+    search,
+    sessions,
+    usage,
+)
 
 GROUPS = (
     chat_completions,
@@ -30,6 +41,8 @@ GROUPS = (
     models,
     commands,
     search,
+    changed_files,
+    usage,
     memory,
     chats,
     health,

@@ -28,9 +28,11 @@ from holdfast.core.errors import (
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.contract import Operation, Transaction
 from holdfast.sessions.postgres.address import Address
-from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
+from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.notifications import PostgresNotifications
+from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
 from holdfast.sessions.queries import load_queries
@@ -68,6 +70,7 @@ class PostgresEngine:
         self._dialect = PostgresDialect()
         _prepare(address, patience)
         self._connections = Connections(address, patience, connections)
+        self.notifications = PostgresNotifications(address, patience)
         self._pid = os.getpid()
         self._change = threading.Condition()  # guards _running and _closed
         self._running = 0
@@ -76,7 +79,9 @@ class PostgresEngine:
         atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        return self._run(WRITE, work)
+        result = self._run(WRITE, work)
+        self.notifications.changed()
+        return result
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
         self.write(work)
@@ -114,6 +119,7 @@ class PostgresEngine:
         with self._change:
             self._closed = True
             self._change.wait_for(lambda: self._running == 0, patience)
+        self.notifications.close(closing)
         self._connections.close(closing)
 
     def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:
@@ -197,6 +203,7 @@ def _prepare(address: Address, patience: float) -> None:
         raise refusal(error, address) from error
     try:
         with connection:
+            refuse_transaction_pooler(connection, address, LONGEST_CONNECT)
             configure(connection, patience)
             migrate(connection, address.location)
     except GONE as error:

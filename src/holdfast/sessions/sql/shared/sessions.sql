@@ -17,11 +17,10 @@ update sessions set ended = store_now(), end_reason = :end_reason, changed = sto
 -- name: rename_conversation(root, title)!
 update sessions set title = :title, changed = store_now() where root = :root
 
--- name: note_titled_by(root, titled_by, usage)!
--- Who decided about the title last, and what making it cost.
-insert into conversation_settings (root, titled_by, title_usage) values (:root, :titled_by, :usage)
-on conflict (root) do update
-   set titled_by = excluded.titled_by, title_usage = coalesce(excluded.title_usage, conversation_settings.title_usage)
+-- name: note_titled_by(root, titled_by)!
+-- Who decided about the title last.
+insert into conversation_settings (root, titled_by) values (:root, :titled_by)
+on conflict (root) do update set titled_by = excluded.titled_by
 
 -- name: name_conversation(root, title)!
 -- A title that a model made: only where there is none, and no person has decided about it.
