@@ -123,7 +123,7 @@ def resume(session: SessionName, /) -> None:
 
 @sessions.command
 def export(session: SessionName, target: Path | None = None, /) -> None:
-    """Write a conversation as lines of JSON, to a file or to the screen.
+    """Write a conversation to a file, or as JSON to the screen.
 
     Parameters
     ----------
