@@ -1,6 +1,6 @@
 """`ToolSet`: the tools of one agent, and the context that each call gets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from holdfast.agent.batch import ToolBatch
@@ -40,6 +40,11 @@ class ToolSet:
     def plus(self, tool: Tool) -> "ToolSet":
         """These tools and one more."""
         return ToolSet([*self._tools.values(), tool], self._pool, self._options)
+
+    def without(self, is_dropped: Callable[[str], bool]) -> "ToolSet":
+        """These tools but for those whose name is to be dropped."""
+        kept = [tool for name, tool in self._tools.items() if not is_dropped(name)]
+        return ToolSet(kept, self._pool, self._options)
 
     def changes(self, name: str) -> bool:
         """Whether a call of this tool may change things; one that is not here may."""

@@ -230,6 +230,8 @@ class StepFinished(TurnEvent):
     cached_tokens: int
     context: int
     window: int
+    stop_reason: str = "stop"
+    """Why the answer ended: `stop`, `tool_calls`, `length` (at its limit) or `refused`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -372,6 +372,12 @@ class HostSettings(Slice):
     agents: int = Field(
         default=64, ge=1, le=100_000, description="how many agents stay in memory between their turns"
     )
+    api_days: float = Field(
+        default=30.0,
+        ge=0,
+        le=36_500,
+        description="days until unused conversations of /v1 that have no name are deleted; 0: never",
+    )
     store_threads: int = Field(
         default=16, ge=1, le=1000, description="how many threads wait for the store at most"
     )

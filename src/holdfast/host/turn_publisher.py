@@ -168,5 +168,6 @@ class TurnPublisher:
     def _completed(self, event: TurnCompleted, agent: SessionAgent) -> None:
         """A completed turn is to be marked, and may start a review, for which nobody waits."""
         self._unmarked.append((event.session_id, agent))
-        if self._review is not None and agent.scope.is_owner and self._review.turn_completed():
+        reviewed = agent.scope.is_owner and agent.is_remembered
+        if self._review is not None and reviewed and self._review.turn_completed():
             self._review.start(agent.messages)

@@ -1,7 +1,7 @@
 """Errors of the model as the `openai` SDK meets them: its exceptions, asked once, and nothing left behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,12 +40,6 @@ PERMANENT: list[Any] = [
     (NoCredit("m", "no"), openai.RateLimitError, 429, "insufficient_quota", "insufficient_quota"),
     (ModelMissing("no"), openai.InternalServerError, 502, "server_error", "ModelMissing"),
 ]
-
-
-@pytest.fixture
-def in_memory() -> Iterator[SessionDB]:
-    with SessionDB(":memory:") as db:
-        yield db
 
 
 @asynccontextmanager

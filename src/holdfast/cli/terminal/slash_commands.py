@@ -121,7 +121,7 @@ class SlashCommands:
         self._say("")
 
     async def _sessions(self, _: str) -> None:
-        self._listed = await self._chat.host.records.sessions(limit=SHOWN)
+        self._listed = await self._chat.host.records.sessions(api=False, limit=SHOWN)
         if not self._listed:
             self._say("There are no conversations yet.")
         places = await self._chat.host.chats.places(each.root_id for each in self._listed)
