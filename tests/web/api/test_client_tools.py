@@ -356,7 +356,8 @@ def test_embeddings_are_those_of_the_memory_in_both_encodings_and_refused_withou
                 made = await sdk.embeddings.create(model="x", input=["ab", "abcd"], encoding_format=kind)
                 if encoding != "base64":
                     assert [each.embedding for each in made.data] == [[2.0, 1.0], [4.0, 1.0]]
-            for wrong in ({"input": []}, {"input": [[1, 2]]}, {"input": "a", "dimensions": 3}):
+            bad: list[dict[str, Any]] = [{"input": []}, {"input": [[1, 2]]}, {"input": "a", "dimensions": 3}]
+            for wrong in bad:
                 refused = await server.http.post("/v1/embeddings", json={"model": "x", **wrong})
                 assert refused.status_code in (400, 422), refused.text
         async with served(SessionDB(":memory:")) as bare:
