@@ -73,7 +73,7 @@ NAV: dict[str, list[str]] = {
         "benchmarks.md",
         "memory-growth.md",
     ],
-    "Reference": ["reference.md", "api.md", "http-api.md"],
+    "Reference": ["reference.md", "api.md", "http-api.md", "openai-clients.md"],
     "Inside": ["architecture.md", "internals/", "by-hand.md"],
     "Decisions": ["decisions/"],
 }

@@ -172,6 +172,11 @@ class SessionAgent:
         return running.store.turn_id if running else None
 
     @property
+    def is_remembered(self) -> bool:
+        """Whether memory is told of the turn that runs now."""
+        return self._running is None or self._running.turn.is_remembered
+
+    @property
     def store_trouble(self) -> str:
         """What keeps the store from being written while a turn waits for it; empty when nothing does."""
         return self._store_retry.trouble
@@ -315,8 +320,9 @@ class SessionAgent:
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         calls = calls_to_run(self._session.transcript, streamed, undecided)
         await store.keep(*messages_to_resume(self._session.transcript, streamed, calls))
+        first = (await off_loop(self._pools.store, self._db.turns.messages, store.turn_id))[0]
         turn = Turn(context, store, emit)
-        return self._started(RunningTurn(turn, store, turn.resume(calls)))
+        return self._started(RunningTurn(turn, store, turn.resume(first, calls)))
 
     async def drop(self, why: str = CRASHED) -> None:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""

@@ -22,13 +22,17 @@ sessions = App(name="sessions", help="List, show, search, move, set in order and
 
 
 @sessions.default
-def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = False) -> None:
+def list_sessions(
+    *, archived: Flag = False, api: Flag = False, limit: int = 20, as_json: Json = False
+) -> None:
     """List conversations, the most recent first.
 
     Parameters
     ----------
     archived
         List only archived ones.
+    api
+        List those that clients of the HTTP API's /v1 began without a name.
     limit
         How many.
     as_json
@@ -36,7 +40,7 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
 
     """
     with existing_store(load_settings()) as db:
-        listed = db.conversations.list(archived=archived, limit=limit)
+        listed = db.conversations.list(api=api, archived=archived, limit=limit)
         places = db.chat_places.of(each.root_id for each in listed)
     chats = {each.root_id: lives_in(places.get(each.root_id, ())) for each in listed}
     if as_json:

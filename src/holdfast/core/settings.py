@@ -416,6 +416,12 @@ class HostSettings(Slice):
     titles: bool = Field(
         default=True, description="whether the model names a conversation after its first turn"
     )
+    api_days: float = Field(
+        default=30.0,
+        ge=0,
+        le=36_500,
+        description="days until unused conversations of /v1 that have no name are deleted; 0: never",
+    )
     store_threads: int = Field(
         default=16, ge=1, le=1000, description="how many threads wait for the store at most"
     )

@@ -57,6 +57,8 @@ class HostOptions:
     patience_seconds: float = 2.0
     """How long a command (compact, clear, resume, drop) waits for another process that holds the session."""
     shutdown_seconds: float = 5.0
+    api_days: float = 0.0
+    """Days until an unused conversation of the API's own is deleted; 0: never."""
     after_crash: AfterCrash = "ask"
     """What happens to the work of a process that died: a turn that was cut off, and messages that wait.
 

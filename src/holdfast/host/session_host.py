@@ -44,6 +44,7 @@ from holdfast.host.overview import Overview
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
+from holdfast.host.retention import Retention
 from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import shut_down
@@ -93,6 +94,8 @@ class SessionHost:
         await self._conversations.begin()
         self._background.spawn(self._recovery.run())
         self._background.spawn(self._conversations.sweep())
+        if (days := self._parts.options.api_days) > 0:
+            self._background.spawn(Retention(self._call, self._db, self.delete, days).run())
         return self
 
     def _assemble(self, parts: HostParts) -> None:

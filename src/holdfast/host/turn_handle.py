@@ -174,6 +174,10 @@ class TurnHandle:
         final = self.end.final_response if isinstance(self.end, TurnCompleted) else ""
         return AskResult(self.end.session_id, self.turn_id, final, not completed, self.usage, self._cost)
 
+    def discard(self) -> None:
+        """Delete the conversation, in the background: nobody wants it kept."""
+        self._spawn(self._discard())
+
     async def interrupt(self) -> bool:
         """Stop this message's turn, in whichever process; False when it does not run."""
         turn_id = self.turn_id or await self._turn_of_message()

@@ -180,5 +180,6 @@ class TurnPublisher:
         self._unmarked.append((event.session_id, agent))
         if self._title is not None and agent.scope.is_owner:
             self._title.turn_completed(event.session_id, agent.messages)
-        if self._review is not None and agent.scope.is_owner and self._review.turn_completed():
+        reviewed = agent.scope.is_owner and agent.is_remembered
+        if self._review is not None and reviewed and self._review.turn_completed():
             self._review.start(agent.messages)

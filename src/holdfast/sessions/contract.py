@@ -23,6 +23,8 @@ MODES: tuple[Mode, ...] = ("queue", "steer", "interrupt")
 
 OWNER = ""
 """The scope of the owner of this installation; every other name is a person or a room."""
+API_SOURCE = "api"
+"""The source of sessions that clients of `/v1` begin without naming one: they belong to no person's list."""
 SECOND = 1_000_000
 """One second in the store's unit of time."""
 

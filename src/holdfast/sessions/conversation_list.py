@@ -8,6 +8,8 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.short_title import short_title
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
+    API_SOURCE,
+    SECOND,
     ConversationState,
     Engine,
     Operation,
@@ -61,14 +63,17 @@ class ConversationList:
     def list(
         self,
         *,
-        source: str | None = None,
+        api: bool | None = None,
         scope: str | None = None,
         archived: bool | None = None,
         pinned: bool | None = None,
         limit: int | None = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """One entry for each conversation, at its live end, the one last active first. None: any."""
+        """One entry for each conversation, at its live end, the one last active first. None: any.
+
+        `api` is for those that clients of `/v1` began without a name: only these, or all but these.
+        """
         most = checked_limit(limit)
         skipped = checked_number("an offset", offset)
         if skipped < 0:
@@ -76,7 +81,8 @@ class ConversationList:
 
         def work(tx: Transaction) -> list[ListedConversation]:
             rows = tx.queries.list_sessions(
-                source=source,
+                source=API_SOURCE if api else None,
+                not_source=API_SOURCE if api is False else None,
                 scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
@@ -86,6 +92,18 @@ class ConversationList:
             return [_listed(row) for row in rows]
 
         return self._engine.read(work)
+
+    def unused(self, source: str, seconds: float, limit: int) -> Sequence[str]:
+        """Conversations of a source, not pinned or archived, in which nothing happened for so many seconds.
+
+        The one unused for longest comes first.
+        """
+        period = int(seconds * SECOND)
+        return self._engine.read(
+            lambda tx: [
+                row[0] for row in tx.queries.unused_sessions(source=source, period_us=period, limit=limit)
+            ]
+        )
 
     def find(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""

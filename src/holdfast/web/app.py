@@ -12,7 +12,7 @@ from holdfast import __version__
 from holdfast.core.errors import HoldfastError
 from holdfast.web import problems
 from holdfast.web.auth import Auth
-from holdfast.web.compat import chat_completions, models, responses
+from holdfast.web.compat import chat_completions, embeddings, models, responses
 from holdfast.web.contract import WebParts
 from holdfast.web.limits import BodyLimit, RateLimit
 from holdfast.web.origin_guard import OriginGuard
@@ -39,6 +39,7 @@ GROUPS = (
     events,
     responses,
     models,
+    embeddings,
     commands,
     search,
     changed_files,

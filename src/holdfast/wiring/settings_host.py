@@ -124,6 +124,7 @@ def _host_options(settings: HostSettings, how: HostKeywords) -> HostOptions:
         after_crash=settings.after_crash or how.get("after_crash", "ask"),
         attended=how.get("attended", True),
         agents=agents,
+        api_days=settings.api_days,
     )
 
 

@@ -122,7 +122,7 @@ class SlashCommands:
         self._chat.say("")
 
     async def _sessions(self, _: str) -> None:
-        self._listed = await self._chat.host.records.sessions(limit=SHOWN)
+        self._listed = await self._chat.host.records.sessions(api=False, limit=SHOWN)
         if not self._listed:
             self._chat.say("There are no conversations yet.")
         places = await self._chat.host.chats.places(each.root_id for each in self._listed)

@@ -45,6 +45,7 @@ function changed(known, { session_id: id, state, waiting, asking, title, pinned,
 export class SessionList {
   constructor({ changed, connected }) {
     this.archived = false;
+    this.api = false; // only the conversations that clients of /v1 began without a name
     this.problem = null;
     this.loaded = false;
     this._all = new Map();
@@ -73,6 +74,7 @@ export class SessionList {
   /** The loaded conversations, pinned ones first, then the most recent. */
   get items() {
     this._sorted ??= [...this._all.values()]
+      .filter((each) => (each.source === "api") === this.api)
       .filter((each) => Boolean(each.archived) === this.archived)
       .sort(
         (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_active - left.last_active,
@@ -99,7 +101,7 @@ export class SessionList {
     try {
       const page = await api(
         "GET",
-        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined })}`,
+        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined, api: this.api || undefined })}`,
       );
       this._next = page.next_offset;
       this._take(page.items);
@@ -116,7 +118,7 @@ export class SessionList {
   /** The pinned ones may be older than any page that is loaded. */
   async refresh() {
     try {
-      this._take((await api("GET", `/sessions${query({ pinned: true, limit: PAGE_SIZE })}`)).items);
+      this._take((await api("GET", `/sessions${query({ pinned: true, limit: PAGE_SIZE, api: this.api || undefined })}`)).items);
       this._tell();
     } catch (problem) {
       this.problem = problem;
@@ -125,6 +127,11 @@ export class SessionList {
 
   show(archived) {
     this.archived = archived;
+    this._reload();
+  }
+
+  showApi(api) {
+    this.api = api;
     this._reload();
   }
 
@@ -146,7 +153,8 @@ export class SessionList {
   }
 
   _readHead() {
-    api("GET", `/sessions${query({ limit: PAGE_SIZE, archived: this.archived || undefined })}`).then(
+    const which = { archived: this.archived || undefined, api: this.api || undefined };
+    api("GET", `/sessions${query({ limit: PAGE_SIZE, ...which })}`).then(
       ({ items }) => {
         this._take(items);
         this._tell();

@@ -30,6 +30,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting }) {
     <div class="side-foot">
       <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
+      <button type="button" class="quiet" aria-pressed=${list.api} title="Requests of the API's clients that name no conversation" onClick=${() => list.showApi(!list.api)}>${list.api ? "Not API" : "API"}</button>
       <${Import} act=${act} />
       <span class="space"></span>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
@@ -144,7 +145,7 @@ function Rows({ list, current, act }) {
   };
   return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${onKeyDown}>
     ${list.problem && html`<p class="problem" role="alert">${list.problem.message}</p>`}
-    ${list.loaded && !rows.length && html`<p class="muted empty">${list.archived ? "Nothing is archived." : "No conversations yet."}</p>`}
+    ${list.loaded && !rows.length && html`<p class="muted empty">${list.archived ? "Nothing is archived." : list.api ? "No requests without a name." : "No conversations yet."}</p>`}
     <ul style=${{ height: `${height}px` }}>
       ${rows.map((row, place) => {
         const outside = tops[place] < view.top - MARGIN || tops[place] > view.top + view.height + MARGIN;

@@ -29,9 +29,12 @@ async def list_sessions(
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     archived: Annotated[bool | None, Query(description="true: only archived ones")] = False,
     pinned: bool | None = None,
+    api: Annotated[bool, Query(description="true: only those begun by /v1 without a name")] = False,
 ) -> SessionPage:
-    """The conversations, the most recent first."""
-    listed = await host.records.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
+    """The conversations, the most recent first; those of the API's clients are listed apart."""
+    listed = await host.records.sessions(
+        api=api, archived=archived, pinned=pinned, limit=limit + 1, offset=offset
+    )
     return SessionPage(
         items=await views_of(host, listed[:limit]),
         next_offset=offset + limit if len(listed) > limit else None,

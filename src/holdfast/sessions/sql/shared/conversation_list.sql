@@ -1,4 +1,4 @@
--- name: list_sessions(source, scope, archived, pinned, limit, offset)
+-- name: list_sessions(source, not_source, scope, archived, pinned, limit, offset)
 -- One row for each conversation, at its live end, the one last active first. Subagents' are left out.
 -- null for a filter means any.
 select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_reason,
@@ -15,6 +15,7 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
            and (cast(:archived as integer) is null or l.archived = :archived)
            and (cast(:pinned as integer) is null or l.pinned = :pinned)
            and (cast(:source as text) is null or l.source = :source)
+           and (cast(:not_source as text) is null or l.source <> :not_source)
            and (cast(:scope as text) is null or l.scope = :scope)
          order by l.last_active desc, l.id desc
          limit :limit offset :offset) page
@@ -39,3 +40,10 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
 insert into messages (session_id, seq, turn_id, role, content, extra, created, carried)
 select :child, seq, null, role, content, extra, created, 1
   from messages where session_id = :parent and seq < :before order by seq
+
+-- name: unused_sessions(source, period_us, limit)
+-- Conversations of a source in which nothing happened lately, at their live ends; pinned and archived stay.
+select s.id from sessions s
+ where s.listed = 1 and s.source = :source and s.pinned = 0 and s.archived = 0
+   and s.last_active < store_now() - :period_us
+ order by s.last_active, s.id limit :limit
