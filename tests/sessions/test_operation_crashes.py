@@ -53,6 +53,7 @@ TABLES = (
     *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
+    *("conversation_choices", "folders", "own_prompts"),
     *(
         "chat_rooms",
         "chat_cursors",
@@ -381,6 +382,21 @@ def settle_run_delivery(prepared: Prepared) -> Ask:
     return lambda db: db.schedules.settle_delivery(run.id, "sent")
 
 
+def choose_for_conversation(prepared: Prepared) -> Ask:
+    prepared.db.choices.choose("s", model="one", folder="garden")
+    return lambda db: db.choices.choose("s", model="two", workspace="/work", folder="house")
+
+
+def remove_folder(prepared: Prepared) -> Ask:
+    prepared.db.choices.choose("s", folder="garden")
+    return lambda db: db.choices.remove_folder("garden")
+
+
+def remove_own_prompt(prepared: Prepared) -> Ask:
+    prepared.db.choices.put_prompt("review", "look at it")
+    return lambda db: db.choices.remove_prompt("review")
+
+
 def receive_chat(prepared: Prepared) -> Ask:
     lease = prepared.held(account_lease("a"))
     return lambda db: db.chat_events.receive("a", [chat_message("1")], {"": "7"}, lease=lease)
@@ -523,6 +539,11 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "fail_run": fail_run,
     "settle_runs": settle_runs,
     "settle_run_delivery": settle_run_delivery,
+    "choose_for_conversation": choose_for_conversation,
+    "put_folder": lambda _: lambda db: db.choices.put_folder("garden", "/work"),
+    "remove_folder": remove_folder,
+    "put_own_prompt": lambda _: lambda db: db.choices.put_prompt("review", "look at it"),
+    "remove_own_prompt": remove_own_prompt,
     "receive_chat_events": receive_chat,
     "join_chat_events": join_chat,
     "settle_chat_event": settle_chat,

@@ -134,6 +134,17 @@ class ModelTraits:
     prices: Prices = Prices()
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as a server lists it; None where the server does not say."""
+
+    name: str
+    context_window: int | None = None
+    calls_tools: bool | None = None
+    sees_pictures: bool | None = None
+    prices: Prices = Prices()
+
+
 class Model(Protocol):
     """A language model behind one adapter."""
 

@@ -1,11 +1,14 @@
 """The conversations as a list, what a person does to one of them, and branches that leave one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
+    NOTHING_CHOSEN,
+    ConversationChoice,
     ConversationState,
     Engine,
     Operation,
@@ -38,6 +41,7 @@ class ListedConversation:
     last_active: int
     messages: int
     opening: str
+    choice: ConversationChoice = NOTHING_CHOSEN
 
 
 class ConversationList:
@@ -68,8 +72,29 @@ class ConversationList:
                 scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
+                folder=None,
                 limit=most,
                 offset=skipped,
+            )
+            return [_listed(row) for row in rows]
+
+        return self._engine.read(work)
+
+    def in_folder(
+        self, folder: str, *, archived: bool | None = None, limit: int | None = 50, offset: int = 0
+    ) -> Sequence[ListedConversation]:
+        """The same for one folder of the list."""
+        most = checked_limit(limit)
+
+        def work(tx: Transaction) -> Sequence[ListedConversation]:
+            rows = tx.queries.list_sessions(
+                source=None,
+                scope=None,
+                archived=None if archived is None else int(archived),
+                pinned=None,
+                folder=folder,
+                limit=most,
+                offset=offset,
             )
             return [_listed(row) for row in rows]
 
@@ -116,6 +141,7 @@ class ConversationList:
             branch = create_session_row(
                 tx, SessionStart(branch_id, origin.source, origin.title), session_id, "branch"
             )
+            tx.queries.copy_choice(origin=root_of(tx, session_id), root=branch_id)
             tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             return branch
 
@@ -128,8 +154,15 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, last_active, messages, opening = row[11:]
+    root, pinned, archived, last_active, messages, opening, *chosen = row[11:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     return ListedConversation(
-        Session(*row[:11]), root, bool(pinned), bool(archived), last_active, messages, preview
+        Session(*row[:11]),
+        root,
+        bool(pinned),
+        bool(archived),
+        last_active,
+        messages,
+        preview,
+        ConversationChoice(*(each or "" for each in chosen)),
     )

@@ -104,6 +104,7 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.delete_outbox(root=root)
     queries.delete_messages(root=root)
     queries.delete_turns(root=root)
+    queries.delete_choice(root=root)
     queries.free_branches(root=root)
     queries.delete_sessions(root=root)
     return sessions

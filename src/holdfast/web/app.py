@@ -19,7 +19,18 @@ from holdfast.web.origin_guard import OriginGuard
 from holdfast.web.page_files import PageFiles
 from holdfast.web.proxies import ForwardedHeaders
 from holdfast.web.request_log import RequestLog
-from holdfast.web.routes import chats, commands, events, health, memory, messages, search, sessions
+from holdfast.web.routes import (
+    chats,
+    choices,
+    commands,
+    events,
+    health,
+    memory,
+    messages,
+    search,
+    sessions,
+    settings,
+)
 
 GROUPS = (
     chat_completions,
@@ -32,6 +43,8 @@ GROUPS = (
     search,
     memory,
     chats,
+    choices,
+    settings,
     health,
 )
 """Routes are searched in this order, so the busiest groups stand first."""

@@ -53,7 +53,7 @@ function read(file) {
 }
 
 /** `id` names the draft; it may become another one while the same conversation, the `owner`, stays. */
-export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field }) {
+export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field, tools }) {
   const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
   const [attached, setAttached] = useState(() => editing?.parts ?? []);
   const [mode, setMode] = useState("queue");
@@ -191,6 +191,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
         ${MODES.map((each) => html`<label key=${each.name} title=${each.hint}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
       </fieldset><span class="mode-hint muted">${hint}</span>`
       }
+      ${!running && tools}
       <span class="space"></span>
       ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}
       <button type="submit" class="send" disabled=${sending !== null || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">

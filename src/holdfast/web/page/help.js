@@ -7,9 +7,9 @@ export default function Help({ close }) {
   useEffect(() => box.current.showModal(), []);
   return html`<dialog ref=${box} aria-labelledby="help-title" onClose=${close} onClick=${(event) => event.target === box.current && box.current.close()}>
     <h2 id="help-title">Keyboard</h2>
-    <table><tbody>
-      ${[...KEYS, ...OTHERS].map((each) => html`<tr><td>${each.keys.map((key) => html`<kbd>${key}</kbd> `)}</td><td>${each.label}</td></tr>`)}
-    </tbody></table>
+    <dl class="keys">
+      ${[...KEYS, ...OTHERS].map((each) => html`<div><dt>${each.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${each.label}</dd></div>`)}
+    </dl>
     <div class="buttons"><button type="button" class="primary" onClick=${() => box.current.close()}>Close</button></div>
   </dialog>`;
 }

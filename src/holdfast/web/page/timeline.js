@@ -6,11 +6,12 @@ import { seconds } from "./message.js";
 import { RecalledTexts } from "./memory.js";
 import { api } from "./wire.js";
 
-const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery"];
+const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery", "waiting"];
 const NAMES = {
   recall: "Recall",
   model: "Model",
   tool: "Tool",
+  waiting: "Waiting for you",
   compaction: "Compaction",
   storing: "Storing",
   delivery: "Memory",
