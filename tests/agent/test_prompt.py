@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from holdfast import Agent
 from holdfast.agent import AgentOptions
-from holdfast.agent.prompt import PROJECT_FILE_CHARACTERS, Prompt, fenced, with_recalled
+from holdfast.agent.prompt import PROJECT_FILE_CHARACTERS, Prompt, with_recalled
 from holdfast.core.contract import Message
+from holdfast.core.messages import fenced
 from holdfast.core.own_files import OwnFiles
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.agent_fixtures import echo

@@ -1,8 +1,10 @@
 """The commands that look at and change what is on record: sessions, memory, model, config, doctor."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,14 +18,22 @@ from tests.sessions.store_fixtures import hold_lease
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def talked(home: Home) -> Home:
-    """A person who has had two conversations."""
+@pytest.fixture(scope="session")
+def talked_once(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A person who has had two conversations; to be copied, not to be changed."""
+    home = Home(tmp_path_factory.mktemp("talked"))
     home.script(["The harbour has a lighthouse."])
-    run(home, "ask", "tell me of the harbour")
+    assert run(home, "ask", "tell me of the harbour").returncode == 0
     home.script(["The mountain has a hut."])
-    run(home, "ask", "tell me of the mountain")
+    assert run(home, "ask", "tell me of the mountain").returncode == 0
     return home
+
+
+@pytest.fixture
+def talked(talked_once: Home, tmp_path: Path) -> Home:
+    """A person who has had two conversations."""
+    shutil.copytree(talked_once.folder, tmp_path / "home")
+    return Home(tmp_path / "home")
 
 
 def test_conversations_are_listed_shown_and_searched(talked: Home) -> None:
@@ -285,3 +295,26 @@ def test_what_a_deleted_conversations_tools_kept_goes_with_it(home: Home) -> Non
     assert len(outputs) == 1
     assert run(home, "sessions", "delete", "1", "--yes").returncode == 0
     assert not outputs[0].exists()
+
+
+def test_what_a_conversation_did_to_files_is_shown_and_taken_back(home: Home) -> None:
+    notes = home.project / "notes.md"
+    notes.write_text("tide at noon\n")
+    write = {"tool": "write_file", "arguments": {"path": "notes.md", "text": "tide at six\n"}}
+    home.script([write, "changed"])
+    run(home, "ask", "correct it: @notes.md")
+    with SessionDB(home.database) as db:
+        first = db.get_messages(db.conversations.list()[0].root_id)[0]
+    said, file = cast("list[dict[str, str]]", first["content"])
+    assert (said["text"], "tide at noon" in file["text"]) == ("correct it: @notes.md", True)
+    shown = run(home, "sessions", "changes", "1").stdout
+    assert shown.splitlines()[0] == "changed notes.md"
+    assert "-tide at noon\n+tide at six" in shown
+    refused = run(home, "sessions", "undo-files", "1")
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert "restored notes.md" in run(home, "sessions", "undo-files", "1", "--turn", "last", "--yes").stdout
+    assert notes.read_text() == "tide at noon\n"
+    assert "(taken back)" in run(home, "sessions", "changes", "1").stdout
+    report = json.loads(run(home, "usage", "--by", "purpose", "--json").stdout)
+    assert [(each["key"], each["total"]["requests"]) for each in report["groups"]] == [("turn", 2)]
+    assert "unknown" in run(home, "usage").stdout

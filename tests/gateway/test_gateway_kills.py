@@ -160,7 +160,16 @@ def test_after_an_hour_away_all_is_caught_up_in_order_but_commands_and_what_is_t
     play(story)
 
 
-@pytest.mark.parametrize("hosts", [("", ""), ("one", "two")], ids=["one host", "two hosts"])
+@pytest.mark.parametrize(
+    ("live_url", "hosts"),
+    [
+        pytest.param("sqlite", ("", ""), id="sqlite-one host"),
+        pytest.param("postgres", ("one", "two"), id="postgres-two hosts"),
+        pytest.param("sqlite", ("one", "two"), id="sqlite-two hosts", marks=pytest.mark.soak),
+        pytest.param("postgres", ("", ""), id="postgres-one host", marks=pytest.mark.soak),
+    ],
+    indirect=["live_url"],
+)
 def test_of_two_gateways_with_one_token_the_second_takes_over_when_the_first_is_killed(
     hosts: tuple[str, str], live_url: str, tmp_path: Path
 ) -> None:

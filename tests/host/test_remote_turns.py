@@ -3,12 +3,17 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from holdfast.core.contract import Message
-from holdfast.core.events import Event
+from holdfast.core.events import ApprovalAsked, Event
 from holdfast.host.event_stream import EventStream
 from holdfast.host.remote_turns import RemoteTurns
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import TurnRecord
+from holdfast.sessions.leases import session_lease
 from tests.host.host_fixtures import host_parts
+from tests.sessions.store_fixtures import hold_lease
 
 
 class Watcher:
@@ -76,6 +81,32 @@ def test_whoever_comes_in_mid_turn_is_shown_that_turn_from_its_beginning(db: Ses
     waiting = db.inbox.put("s", user("and this"), mode="steer")
     db.turns.join(turn.id, waiting.id)
     assert watcher.look() == ["ToolFinished read", "MessageJoined and this"]
+
+
+def test_a_turn_that_begins_in_the_moment_of_the_first_look_is_shown_with_what_it_asks(
+    db: SessionDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.create_session("s", source="test")
+    lease = hold_lease(db, session_lease("s"), "another", ttl_seconds=600)
+    running = db.turns.running
+
+    def then_one_begins(session_id: str) -> TurnRecord | None:
+        found = running(session_id)
+        monkeypatch.undo()
+        turn = db.turns.open("s", user("go"))
+        call = {"id": "c", "type": "function", "function": {"name": "install", "arguments": "{}"}}
+        db.turns.append(turn.id, [{**assistant(""), "tool_calls": [call]}])  # type: ignore[list-item]
+        what = {"subject": "make install", "subject_kind": "command", "reason": "", "destructive": False}
+        where = {"session_id": "s", "turn_id": turn.id, "call_id": "c", "ask_id": "a"}
+        asked = ApprovalAsked(**where, **what, seconds=60.0)  # type: ignore[arg-type]
+        db.asks.put("a", turn.id, asked.to_json(), lease=lease)
+        return found
+
+    monkeypatch.setattr(db.turns, "running", then_one_begins)
+    watcher = Watcher(db)
+    seen = watcher.look() + watcher.look()
+    assert seen[:2] == ["TurnStarted go", "ToolStarted install"]
+    assert seen[2].startswith("ApprovalAsked")
 
 
 def test_a_rotation_is_followed_without_a_word_lost_or_said_twice(db: SessionDB) -> None:

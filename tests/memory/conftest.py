@@ -48,8 +48,8 @@ def make_manager(open_store: Callable[[], SessionDB | None]) -> Iterator[MakeMan
     """Makes managers on the test's store, with quick retries, shut down when the test ends."""
     made: list[MemoryManager] = []
 
-    def make(drain_seconds: float = 5.0) -> MemoryManager:
-        made.append(MemoryManager(open_store(), policy=QUICK, drain_seconds=drain_seconds))
+    def make(drain_seconds: float = 5.0, policy: RetryPolicy = QUICK) -> MemoryManager:
+        made.append(MemoryManager(open_store(), policy=policy, drain_seconds=drain_seconds))
         return made[-1]
 
     yield make

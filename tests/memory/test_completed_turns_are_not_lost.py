@@ -141,7 +141,7 @@ def test_a_turn_that_fails_too_often_is_set_aside(make_manager: MakeManager) -> 
 
 @pytest.mark.clause("D3", "M6")
 def test_other_sessions_pass_one_whose_head_waits_for_its_retry(make_manager: MakeManager) -> None:
-    memory, provider = make_manager(), OneByOneProvider()
+    memory, provider = make_manager(policy=NEVER_GIVE_UP), OneByOneProvider()
     broken = True
 
     def fail_a(turns: Sequence[CompletedTurn]) -> None:

@@ -6,6 +6,7 @@ do so, else by the methods of its parts. The tables are compared as a whole.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import pytest
@@ -28,6 +29,7 @@ from holdfast.sessions.operations import OPERATIONS
 from holdfast.sessions.schedules import NewSchedule, Schedule, ScheduledRun
 from holdfast.sessions.transcripts import create_session
 from holdfast.sessions.turn_operations import (
+    TurnAccount,
     TurnCompletion,
     append_to_turn,
     complete_turn,
@@ -39,10 +41,12 @@ from holdfast.sessions.turn_operations import (
     save_partial,
     take_next,
 )
+from holdfast.sessions.usage import UsageEntry
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
 from tests.sessions.chat_fixtures import chat_message, received_chat, turn_of_chat
 from tests.sessions.databases import Database
+from tests.sessions.file_change_fixtures import record_change, settle_change, undo_change
 from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, hold_lease, user
 
 T = TypeVar("T")
@@ -54,6 +58,7 @@ TABLES = (
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
     *("conversation_choices", "folders", "own_prompts"),
+    *("file_changes", "model_usage"),
     *(
         "chat_rooms",
         "chat_cursors",
@@ -166,7 +171,11 @@ def import_it(prepared: Prepared) -> Ask:
 
 
 def complete_it(operation: Callable[..., Operation[Any]]) -> Callable[[Prepared], Ask]:
-    ending = TurnCompletion(assistant("done"), ["p", "q"], timeline="{}")
+    ending = TurnCompletion(
+        assistant("done"),
+        ["p", "q"],
+        account=TurnAccount("{}", [UsageEntry("turn", "m", cost=Decimal("0.01"))]),
+    )
     return lambda prepared: on_a_loop(operation, prepared.runs(), ending, lease=prepared.held())
 
 
@@ -382,19 +391,10 @@ def settle_run_delivery(prepared: Prepared) -> Ask:
     return lambda db: db.schedules.settle_delivery(run.id, "sent")
 
 
-def choose_for_conversation(prepared: Prepared) -> Ask:
+def chosen(prepared: Prepared, ask: Ask) -> Ask:
     prepared.db.choices.choose("s", model="one", folder="garden")
-    return lambda db: db.choices.choose("s", model="two", workspace="/work", folder="house")
-
-
-def remove_folder(prepared: Prepared) -> Ask:
-    prepared.db.choices.choose("s", folder="garden")
-    return lambda db: db.choices.remove_folder("garden")
-
-
-def remove_own_prompt(prepared: Prepared) -> Ask:
     prepared.db.choices.put_prompt("review", "look at it")
-    return lambda db: db.choices.remove_prompt("review")
+    return ask
 
 
 def receive_chat(prepared: Prepared) -> Ask:
@@ -539,11 +539,15 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "fail_run": fail_run,
     "settle_runs": settle_runs,
     "settle_run_delivery": settle_run_delivery,
-    "choose_for_conversation": choose_for_conversation,
+    "choose_for_conversation": lambda p: chosen(p, lambda db: db.choices.choose("s", workspace="/w")),
     "put_folder": lambda _: lambda db: db.choices.put_folder("garden", "/work"),
-    "remove_folder": remove_folder,
+    "remove_folder": lambda p: chosen(p, lambda db: db.choices.remove_folder("garden")),
     "put_own_prompt": lambda _: lambda db: db.choices.put_prompt("review", "look at it"),
-    "remove_own_prompt": remove_own_prompt,
+    "remove_own_prompt": lambda p: chosen(p, lambda db: db.choices.remove_prompt("review")),
+    "record_file_changes": lambda p: record_change(p.runs()),
+    "settle_file_changes": lambda p: settle_change(p.db, p.runs()),
+    "mark_files_undone": lambda p: undo_change(p.db, p.runs()),
+    "record_usage": lambda _: lambda db: db.usage.record("s", [UsageEntry("title", "m")]),
     "receive_chat_events": receive_chat,
     "join_chat_events": join_chat,
     "settle_chat_event": settle_chat,

@@ -38,6 +38,7 @@ from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContext, TurnContextBuilder
 from holdfast.agent.turn_lease import MEMORY, TurnLease
 from holdfast.agent.turn_store import TurnStore
+from holdfast.agent.usage_meter import UsageMeter
 from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
@@ -95,12 +96,13 @@ class SessionAgent:
             scope=self.scope.name,
             tokens=self._options.recall_tokens,
         )
+        self._meter = UsageMeter(self._options.source)
         self._store_retry = StoreRetry(self._options.store_seconds)
         self._compaction = Compaction(
             self._db,
             self._pools.store,
             self._memory,
-            SummaryCompressor(model),
+            SummaryCompressor(model, self._meter),
             threshold=int(model.traits.context_window * self._options.compact_at),
             retry=self._store_retry,
         )
@@ -360,6 +362,9 @@ class SessionAgent:
             finally:
                 self._compacting = None
             await self._session.refresh(self.lease)
+            used = self._meter.entries
+            await off_loop(self._pools.store, self._db.usage.record, self._session.id, used)
+            self._meter.stored(used)
             if self._session.id != parent:
                 emit(SessionRotated(session_id=parent, turn_id="", child_id=self._session.id))
             emit(
@@ -453,6 +458,7 @@ class SessionAgent:
 
     async def _within_budget(self, context: TurnContext) -> TurnContext:
         """The context with what is left of the scope's tokens for one day."""
+        context = replace(context, meter=self._meter)
         daily = self.scope.policy.daily_tokens
         if daily is None:
             return context

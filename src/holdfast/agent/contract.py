@@ -7,6 +7,7 @@ conversation that grew too long to a child session.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
@@ -138,6 +139,8 @@ class AgentOptions:
     person_for: PersonFor = nobody
     scope: AgentScope = field(default_factory=AgentScope)
     """For whom it works. A session of another scope is refused (`WrongScope`)."""
+    caller_turn: str = ""
+    """Of a subagent: the turn of the conversation that it works for."""
     pools: Pools | None = None
     """Threads shared with other agents; an agent given none has its own."""
     clock: Clock = field(default_factory=SystemClock)
@@ -164,7 +167,8 @@ class TurnResult:
     """The conversation as the model saw it, this turn included."""
     steps: int
     usage: Usage
-    cost: float | None
+    cost: Decimal | None
+    """Dollars; None when the price is not known."""
     waiting: int
     """Messages that arrived meanwhile and become the next turns."""
     output: Any = None

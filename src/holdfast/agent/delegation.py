@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
-from holdfast.agent.prompt import fenced
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
@@ -30,7 +29,7 @@ from holdfast.core.events import (
     ToolStarted,
 )
 from holdfast.core.ids import new_id
-from holdfast.core.messages import storable
+from holdfast.core.messages import fenced, storable
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -183,6 +182,7 @@ class _Delegation:
             instructions="\n\n".join(filter(None, (offer.options.instructions, INSTRUCTIONS))),
             limits=offer.limits,
             ephemeral=True,
+            caller_turn=context.outer_turn,
             result_type=None,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )

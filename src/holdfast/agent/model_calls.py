@@ -27,7 +27,7 @@ from holdfast.core.events import (
     TextDelta,
 )
 from holdfast.core.messages import text_of
-from holdfast.models.contract import ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage
+from holdfast.models.contract import ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage, dollars
 
 NOTICES = {
     "length": "the answer was cut at the model's output limit",
@@ -159,6 +159,7 @@ class ModelCalls:
         self.steps += 1
         used = end.usage or Usage()
         self.usage += used
+        cost = self._context.meter.add(traits, end.usage)
         if end.usage is not None:
             transcript.counted(end.usage)
         beside = beside_messages(self._context.system, self._context.schemas)
@@ -169,6 +170,7 @@ class ModelCalls:
                 input_tokens=used.input,
                 output_tokens=used.output,
                 cached_tokens=used.cached,
+                cost=dollars(cost),
                 context=transcript.counted_tokens or transcript.tokens + beside,
                 window=traits.context_window,
             )

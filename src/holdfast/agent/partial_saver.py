@@ -1,7 +1,8 @@
 """`PartialSaver`: saves an answer that still streams twice a second, also while the model pauses.
 
-A crash then loses at most the last words, and readers in another process see the answer grow. It is a task of
-its own, stopped before the answer is stored: a partial answer is never saved after the whole one.
+A crash then loses at most the last words, and readers in another process see the answer grow: at each save,
+or faster where the store carries notes between processes. It is a task of its own, stopped before the answer
+is stored: a partial answer is never saved after the whole one.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from holdfast.process.cancellation import finish_despite_cancel
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS = 0.5
+SENDS_PER_SAVE = 10
+"""How often text is sent in that time while somebody reads in another process."""
 
 
 class PartialSaver:
@@ -44,9 +47,10 @@ class PartialSaver:
                 task.exception()  # the next step of the turn meets the same trouble
 
     async def _run(self, answer: Answer) -> None:
-        saved = 0
+        saved = sent = 0
+        await asyncio.sleep(SAVE_SECONDS / SENDS_PER_SAVE)  # many an answer is there by then
         while True:
-            await asyncio.sleep(SAVE_SECONDS)
+            sent = await self._until_next_save(answer, sent)
             text = answer.text
             if len(text) > saved:
                 try:
@@ -55,3 +59,15 @@ class PartialSaver:
                 except Retryable as trouble:
                     # The answer continues, and its end waits for the store if it must.
                     logger.warning("turn.partial_not_saved", extra={"cause": repr(trouble)})
+
+    async def _until_next_save(self, answer: Answer, sent: int) -> int:
+        """Wait; meanwhile send readers elsewhere the text from here on. Returns how far that came."""
+        if not self._store.is_read_elsewhere:
+            await self._store.wait_for_readers(SAVE_SECONDS)
+            return sent
+        for _ in range(SENDS_PER_SAVE):
+            text = answer.text
+            self._store.send_live(sent, text[sent:])
+            sent = len(text)
+            await asyncio.sleep(SAVE_SECONDS / SENDS_PER_SAVE)
+        return sent

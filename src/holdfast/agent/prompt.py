@@ -14,6 +14,7 @@ from typing import cast
 from holdfast.core.content import Checked, check_content
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput
+from holdfast.core.messages import fenced
 from holdfast.core.own_files import OwnFiles
 
 logger = logging.getLogger(__name__)
@@ -85,12 +86,6 @@ def _read(path: Path) -> str:
     if len(text) > PROJECT_FILE_CHARACTERS:
         return text[:PROJECT_FILE_CHARACTERS] + "\n[the rest is left out; read the file for it]"
     return text
-
-
-def fenced(name: str, text: str) -> str:
-    """Text that is data, in a fence that it can't close itself."""
-    inner = text.replace(f"</{name}", f"< /{name}")
-    return f"<{name}>\n{inner}\n</{name}>"
 
 
 def checked_user_message(text: object) -> Checked:

@@ -7,7 +7,7 @@ the conversation: it can't rotate, end or write to it (C9). Nobody waits for it,
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from holdfast.models.contract import Model
 from holdfast.process import off_loop
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import SessionDB
+from holdfast.sessions.usage import UsageEntry
 from holdfast.tools.contract import Tool
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ class ReviewOptions:
     limits: Limits = REVIEW_LIMITS
     seconds: float = 240.0
     """After this long a review is stopped, whatever it does."""
+    keep_usage: Callable[[Sequence[UsageEntry]], None] = lambda _: None
+    """Stores what a review used; called off the loop."""
     unattended: PersonFor = nobody
     """Who decides on what needs approval, such as saving a skill: nobody, or a policy with no person."""
 
@@ -184,6 +187,24 @@ class Review:
                 yield agent
             finally:
                 await agent.close()
+                await off_loop(self._pools.store, self._keep_usage, db)
+
+    def _keep_usage(self, db: SessionDB) -> None:
+        used = db.usage.read()
+        self._review.keep_usage(
+            [
+                UsageEntry(
+                    REVIEW,
+                    each.model,
+                    each.requests,
+                    each.input,
+                    each.output,
+                    each.cached,
+                    None if each.unpriced else each.cost,
+                )
+                for each in used
+            ]
+        )
 
 
 def _fill(db: SessionDB, session_id: str, scope: str, messages: Sequence[Message]) -> None:

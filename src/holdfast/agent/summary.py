@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from holdfast.agent.answer import whole_answer
-from holdfast.agent.prompt import fenced
 from holdfast.agent.refused_content import is_cut_off
 from holdfast.agent.summary_text import summary_text
 from holdfast.agent.transcript import BYTES_PER_TOKEN, estimate, estimate_all
+from holdfast.agent.usage_meter import SUMMARY, UsageMeter
 from holdfast.core.contract import Message
 from holdfast.core.errors import AnswerEmpty
-from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
+from holdfast.core.messages import HOLDFAST_KEY, fenced, holdfast_data, text_of
 from holdfast.models.contract import Model, ModelRequest
 
 TAIL_SHARE = 0.5
@@ -45,8 +45,10 @@ Write the summary only."""
 class SummaryCompressor:
     """Asks a model for a structured summary of what the tail leaves out, unless it is too weak for that."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, meter: UsageMeter | None = None) -> None:
+        """`meter` counts what the summaries use."""
         self._model = model
+        self._meter = meter
 
     def compress(
         self,
@@ -82,6 +84,8 @@ class SummaryCompressor:
             max_output_tokens=SUMMARY_TOKENS,
         )
         answer = await whole_answer(self._model, request)
+        if self._meter is not None and answer.finished is not None:
+            self._meter.add(self._model.traits, answer.finished.usage, SUMMARY)
         if answer.finished is None or not answer.text.strip():
             raise AnswerEmpty(self._model.traits.name, "the summary was empty")
         return answer.text

@@ -6,8 +6,8 @@ A person's next words may be joined to it in one message, so it is known by its 
 import re
 from typing import Any
 
-from holdfast.agent.prompt import fenced
 from holdfast.core.contract import Message
+from holdfast.core.messages import fenced
 
 HEADING = "Summary of the conversation so far. Its full text is kept and can be searched."
 SUMMARY = re.compile(rf"{re.escape(HEADING)}\n\n<summary>\n.*?\n</summary>", re.DOTALL)

@@ -6,9 +6,8 @@ and travel together: through the inbox, a compaction, a branch and an export. Th
 
 from typing import cast
 
-from holdfast.agent.prompt import fenced
 from holdfast.core.contract import Message
-from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, storable
+from holdfast.core.messages import HOLDFAST_KEY, fenced, holdfast_data, storable
 
 KEY = "system"
 NAME = "session_instructions"

@@ -63,6 +63,7 @@ class ToolSet:
                 own_files=self._options.own_files,
                 trusted_workspace=self._options.trusted_workspace,
                 scope=self._options.scope.name,
+                caller_turn=self._options.caller_turn,
             )
 
         return ToolBatch(calls, self._tools, context, store.keep, emit, self._hooks)

@@ -10,6 +10,7 @@ and can't touch another turn.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.result_form import ResultForm
@@ -75,7 +76,7 @@ class Turn:
         return self._model.usage
 
     @property
-    def cost(self) -> float | None:
+    def cost(self) -> Decimal | None:
         """Dollars spent so far; None when the model's prices aren't known."""
         return self._context.model.traits.prices.cost(self.usage)
 

@@ -6,7 +6,7 @@ again at the next turn. The model may be another each turn.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.compaction import Compaction
@@ -15,6 +15,7 @@ from holdfast.agent.prompt import Prompt
 from holdfast.agent.result_form import ResultForm
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
+from holdfast.agent.usage_meter import UsageMeter
 from holdfast.core.contract import Clock
 from holdfast.models.contract import Model, ToolSchema
 from holdfast.models.switchable_model import borrow_for_turn
@@ -35,6 +36,10 @@ class TurnContext:
     clock: Clock
     form: ResultForm | None = None
     """The form that the answer must have; None: any text."""
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    """What the agent's requests use, until the end of a turn stores it."""
+    caller_turn: str = ""
+    """Of a subagent: the turn that it works for."""
     tokens_left: int | None = None
     """What was left of the scope's tokens for one day when the turn began; None: no limit."""
 
@@ -85,6 +90,7 @@ class TurnContextBuilder:
             limits=self._options.limits,
             clock=self._options.clock,
             form=form,
+            caller_turn=self._options.caller_turn,
         )
 
     def _model_for_a_turn(self) -> Model:

@@ -20,6 +20,7 @@ from holdfast.core.errors import HoldfastError, LeaseLost, Retryable
 from holdfast.core.events import Emit, SessionRotated, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.messages import storable, text_of
 from holdfast.sessions.contract import InboxMessage
+from holdfast.sessions.turn_operations import TurnAccount
 
 logger = logging.getLogger(__name__)
 
@@ -59,15 +60,25 @@ class TurnEnding:
         """
         memory = self._context.memory
         self._final, self.final_response = final, text_of(final)
+        account = self._account(completed=True)
         joining = await self._store.complete(
             final,
             memory.providers,
             ephemeral=memory.ephemeral,
-            timeline=self._timeline.to_json(completed=True),
+            account=account,
             unless_steered=unless_steered,
         )
         self._final = None
+        if not joining:
+            self._context.meter.stored(tuple(account.usage))
         return joining
+
+    def _account(self, *, completed: bool) -> TurnAccount:
+        return TurnAccount(
+            self._timeline.to_json(completed=completed),
+            self._context.meter.entries,
+            self._context.caller_turn,
+        )
 
     def emit_completed(self) -> None:
         self._context.memory.completed(self._store.session_id)
@@ -132,9 +143,9 @@ class TurnEnding:
         with suppress(asyncio.CancelledError):
             if not await self._completed_late():
                 self.final_response = ""  # what the last step said is on record, and is no answer
-                await self._store.end(
-                    state, why, self._missing(why), timeline=self._timeline.to_json(completed=False)
-                )
+                account = self._account(completed=False)
+                await self._store.end(state, why, self._missing(why), account=account)
+                self._context.meter.stored(tuple(account.usage))
 
     async def _completed_late(self) -> bool:
         """Whether the turn ends with its whole answer after all, which the store had not taken before."""

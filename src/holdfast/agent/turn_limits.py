@@ -1,6 +1,7 @@
 """The limits of one turn: whether one is reached, and what the person is told then."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from holdfast.agent.contract import Limits
 from holdfast.core.contract import Message
@@ -8,7 +9,7 @@ from holdfast.core.contract import Message
 NO_TOKENS = "the tokens for one day are used up"
 
 
-def limit_reached(limits: Limits, steps: int, seconds: float, cost: float | None) -> str | None:
+def limit_reached(limits: Limits, steps: int, seconds: float, cost: Decimal | None) -> str | None:
     """The limit that a turn has reached, in words; None while it may go on."""
     if steps >= limits.max_steps:
         return f"the limit of {limits.max_steps} steps for one turn was reached"

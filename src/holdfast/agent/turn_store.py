@@ -6,7 +6,10 @@ the same moment as it was interrupted is completed. A store that can't be writte
 (`store_retry.py`).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from holdfast.agent.contract import EventIds
@@ -20,6 +23,8 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import InboxMessage, Operation, TurnRecord
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.turn_operations import (
+    NO_ACCOUNT,
+    TurnAccount,
     TurnCompletion,
     append_to_turn,
     complete_turn,
@@ -117,6 +122,23 @@ class TurnStore:
         """Keep what has come of an answer that still streams."""
         await finish_despite_cancel(self._run(save_partial, self.turn_id, text, lease=self._lease))
 
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Whether readers in another process wait for the text of this turn."""
+        return self._db.live_text.is_read_elsewhere(self.turn_id)
+
+    async def wait_for_readers(self, seconds: float) -> None:
+        """Wait so long, or until readers in another process ask for the text of this turn."""
+        asked = asyncio.Event()
+        notice = partial(asyncio.get_running_loop().call_soon_threadsafe, asked.set)
+        with self._db.live_text.notice_readers(self.turn_id, notice), suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asked.wait()
+
+    def send_live(self, start: int, text: str) -> None:
+        """Send text of an answer that still streams to readers in other processes."""
+        self._db.live_text.send(self.turn_id, self.stored, start, text)
+
     async def steers(self) -> list[InboxMessage]:
         """The messages that want to join the running turn at this step, oldest first."""
         return await self.retry.until_stored(lambda: off_loop(self._pool, self._steers))
@@ -143,14 +165,14 @@ class TurnStore:
         providers: Sequence[str],
         *,
         ephemeral: bool,
-        timeline: str,
+        account: TurnAccount,
         unless_steered: bool = False,
     ) -> list[InboxMessage]:
         """End the turn with its final message; from here on it is owed to each provider.
 
         With `unless_steered` the turn is not ended when messages want to join it: these are returned.
         """
-        ending = TurnCompletion(message, providers, ephemeral, timeline)
+        ending = TurnCompletion(message, providers, ephemeral, account)
 
         async def work() -> list[InboxMessage]:
             done: TurnRecord | list[InboxMessage]
@@ -175,13 +197,13 @@ class TurnStore:
         reason: str,
         messages: Sequence[Message],
         *,
-        timeline: str = "",
+        account: TurnAccount = NO_ACCOUNT,
     ) -> None:
         """End the turn as interrupted or failed, keeping its partial work."""
 
         async def work() -> None:
             ended = await self._run(
-                end_turn, self.turn_id, state, reason, messages, timeline=timeline or None, lease=self._lease
+                end_turn, self.turn_id, state, reason, messages, account=account, lease=self._lease
             )
             self.adopt(ended)
             self._fold(messages)

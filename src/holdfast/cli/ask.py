@@ -3,6 +3,7 @@
 import json
 import sys
 from contextlib import aclosing
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -25,7 +26,7 @@ def ask(
     Parameters
     ----------
     words
-        The question.
+        The question. @FILE in it sends a text, a picture or a document with it.
     session
         The conversation to ask in: its id, the end of it, or its number in `holdfast sessions`.
     resume
@@ -46,6 +47,7 @@ def ask(
 
 
 async def _ask(text: str, wanted: str, as_json: bool, workspace: str) -> None:
+    from holdfast.cli.attached_files import with_named_files
     from holdfast.cli.line_chat import SOURCE, answer, notices, say, turn_events
     from holdfast.cli.session_lookup import find_on_host
     from holdfast.core.events import TurnFailed
@@ -54,14 +56,15 @@ async def _ask(text: str, wanted: str, as_json: bool, workspace: str) -> None:
     from holdfast.wiring.graceful_stop import open_host
     from holdfast.wiring.workspace import with_workspace
 
+    message = await with_named_files(text, Path.cwd())  # before a conversation begins
     settings = with_workspace(load_settings(), workspace)
     async with open_host(settings, source=SOURCE, say=say, attended=False) as (host, leaving):
         notices(host)
         session_id = await find_on_host(host, wanted) if wanted else await host.new_session()
         if not as_json:
-            await answer(host, session_id, text, leaving)
+            await answer(host, session_id, message, leaving)
         else:
-            async with aclosing(await turn_events(host, session_id, text, leaving)) as events:
+            async with aclosing(await turn_events(host, session_id, message, leaving)) as events:
                 async for event in events:
                     sys.stdout.write(json.dumps(event.to_json()) + "\n")
                     sys.stdout.flush()

@@ -18,6 +18,7 @@ app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversatio
 app.command("holdfast.cli.schedule:schedule", name="schedule", help="Messages at certain times.")
 app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
 app.command("holdfast.cli.model:model", name="model", help="Show, list, choose and test the model.")
+app.command("holdfast.cli.usage:usage", name="usage", help="Tokens and cost, by day, model, conversation.")
 app.command("holdfast.cli.config:config", name="config", help="Show and change the settings.")
 app.command("holdfast.cli.doctor:doctor", name="doctor", help="Check everything; says what to do.")
 app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversations to a new file.")

@@ -5,9 +5,12 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from pathlib import Path
 
+from holdfast.cli.attached_files import with_named_files
 from holdfast.cli.plain_view import PlainView
 from holdfast.cli.session_lookup import find_on_host
+from holdfast.core.contract import Message
 from holdfast.core.events import Event
 from holdfast.core.settings import Settings
 from holdfast.host import AskOptions, SessionHost
@@ -35,24 +38,25 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
             if not line:
                 break
             if line.strip():
-                await answer(host, session_id, line.strip(), leaving)
+                message = await with_named_files(line.strip(), Path.cwd())
+                await answer(host, session_id, message, leaving)
     leaving.raise_signal()
 
 
 async def turn_events(
-    host: SessionHost, session_id: str, text: str, leaving: GracefulStop
+    host: SessionHost, session_id: str, message: str | Message, leaving: GracefulStop
 ) -> AsyncGenerator[Event, None]:
     """Send a message; returns the events of its turn. A request to stop interrupts the turn."""
     # Another process that runs the turn may have a person to ask.
     options = AskOptions(when_asked="refuse-here", stop=leaving.requested)
-    return (await host.start_turn(session_id, text, options)).events()
+    return (await host.start_turn(session_id, message, options)).events()
 
 
-async def answer(host: SessionHost, session_id: str, text: str, leaving: GracefulStop) -> None:
+async def answer(host: SessionHost, session_id: str, message: str | Message, leaving: GracefulStop) -> None:
     """Send one message and print its answer."""
     view = PlainView(sys.stdout, sys.stderr, live=sys.stdout.isatty())
     try:
-        async with aclosing(await turn_events(host, session_id, text, leaving)) as events:
+        async with aclosing(await turn_events(host, session_id, message, leaving)) as events:
             async for event in events:
                 view.show(event)
     except KeyboardInterrupt as interrupted:

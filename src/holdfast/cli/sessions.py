@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from holdfast.cli.output import show, show_json, width, write_lines
 from holdfast.cli.session_changes import SessionName, archive, delete, pin, rename, unarchive, unpin
+from holdfast.cli.session_files import changes, undo_files
 from holdfast.cli.session_lookup import day, find_in_store, listed_line, lives_in
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
@@ -63,8 +64,9 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
 
 
 sessions.command(list_sessions, name="list")
-for change in (rename, pin, archive, delete):
+for change in (rename, pin, archive, delete, changes):
     sessions.command(change)
+sessions.command(undo_files, name="undo-files")
 for back in (unpin, unarchive):
     sessions.command(
         back, show=False

@@ -230,6 +230,8 @@ class StepFinished(TurnEvent):
     cached_tokens: int
     context: int
     window: int
+    cost: str = ""
+    """Dollars for this answer, as a decimal number; empty: the price is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

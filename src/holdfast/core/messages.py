@@ -28,6 +28,12 @@ def text_of(message: Message) -> str:
     return "\n".join(part for part in map(_part_text, content) if part is not None)
 
 
+def fenced(name: str, text: str) -> str:
+    """Text that is data, in a fence that it can't close itself."""
+    inner = text.replace(f"</{name}", f"< /{name}")
+    return f"<{name}>\n{inner}\n</{name}>"
+
+
 def storable(text: str) -> str:
     """The text as every store and every model takes it: without NUL and without half surrogate pairs."""
     if text.isascii() and "\0" not in text:

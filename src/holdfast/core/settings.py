@@ -205,6 +205,20 @@ class ToolSettings(Slice):
     result_characters: int = Field(
         default=30_000, ge=1000, le=1_000_000, description="how much of a result the model reads at once"
     )
+    search: Literal["", "brave", "tavily", "searxng"] = Field(
+        default="",
+        description="which service searches the web; empty: the one that has a key or an address",
+    )
+    search_key: SecretText = Field(
+        default=Secret(""), description="the key for the search service named by tools.search"
+    )
+    search_url: Address = Field(default="", repr=False, description="the address of a SearXNG server")
+    undo_mb: int = Field(
+        default=500,
+        ge=0,
+        le=1_000_000,
+        description="megabytes of file contents kept to undo changes; the oldest are dropped; 0: none",
+    )
     mcp_servers: Annotated[tuple[McpServerSettings, ...], BeforeValidator(_from_json)] = Field(
         default=(), repr=False, description="MCP servers whose tools are offered"
     )
@@ -371,6 +385,12 @@ class HostSettings(Slice):
     )
     agents: int = Field(
         default=64, ge=1, le=100_000, description="how many agents stay in memory between their turns"
+    )
+    otel: bool = Field(
+        default=False, description="whether turns are exported as OpenTelemetry spans (extra otel)"
+    )
+    otel_content: bool = Field(
+        default=False, description="whether these spans hold what was said and what tools returned"
     )
     store_threads: int = Field(
         default=16, ge=1, le=1000, description="how many threads wait for the store at most"

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.core.messages import text_of
 from holdfast.gateway.contract import Command
 from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
@@ -21,7 +20,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "begin a new conversation; this one is kept"),
     Command("stop", "stop what I am doing"),
     Command("retry", "answer your last message again"),
-    Command("undo", "take your last message back"),
+    Command("undo", "take your last message back; with `files`, also what it did to files"),
     Command("status", "how this conversation stands"),
     Command("model", "which model answers; for the owner: /model NAME changes it"),
     Command("compact", "summarise the conversation now"),
@@ -32,6 +31,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 NAMES = frozenset(each.name for each in COMMANDS)
 FOR_GUESTS = ("help", "new", "stop", "status")
+FILES = "files"
 NOTHING_SAID = "Nothing was said here yet."
 SHOWN = 10
 
@@ -105,11 +105,12 @@ class ChatCommands:
         return ""
 
     async def _undo(self, command: ChatCommand) -> str:
-        session_id = _session(command.room)
-        last = await self._last_said(session_id)
-        branch = await self._host.truncate(session_id, before=last.seq, key=command.event.key)
-        await self._ledger.under_lease(self._ledger.events.assign, command.room.id, branch)
-        return f"Taken back: {text_of(last.message)[:80]}"
+        undone = await self._host.undo(
+            _session(command.room), files=command.argument == FILES, key=command.event.key
+        )
+        await self._ledger.under_lease(self._ledger.events.assign, command.room.id, undone.session_id)
+        lines = [f"{each.outcome} {each.path}: {each.reason}".rstrip(": ") for each in undone.files]
+        return "\n".join([f"Taken back: {undone.text[:80]}", *lines])
 
     async def _last_said(self, session_id: str) -> StoredMessage:
         stored = await self._host.records.messages(session_id)
@@ -181,7 +182,12 @@ class ChatCommands:
 
     async def _usage(self, command: ChatCommand) -> str:
         size = await self._host.overview.context_size(_session(command.room))
-        return f"{size.tokens:,} of {size.window:,} tokens of the model's window are used."
+        used = await self._host.usage.conversation(_session(command.room))
+        return (
+            f"{size.tokens:,} of {size.window:,} tokens of the model's window are used.\n"
+            f"So far: {used.input_tokens:,} tokens read, {used.output_tokens:,} written, "
+            f"{'cost unknown' if used.cost is None else f'${used.cost}'}."
+        )
 
 
 def _session(room: ChatRoom) -> str:

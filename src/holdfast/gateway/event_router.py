@@ -225,12 +225,12 @@ class EventRouter:
         files = [file for each in parts for file in each.files]
         if not files:
             return text
-        pictures, lines = await self._files.take(routed.event.key, files, role, scope)
+        attached, lines = await self._files.take(routed.event.key, files, role, scope)
         text = "\n".join(part for part in (text, *lines) if part)
-        if not pictures:
+        if not attached:
             return text
         said = [{"type": "text", "text": text}] if text else []
-        return {"role": "user", "content": [*said, *pictures]}
+        return {"role": "user", "content": [*said, *attached]}
 
     async def _begin(self, room: ChatRoom) -> str:
         """The conversation that the room goes on in from now on; it begins with its first message."""

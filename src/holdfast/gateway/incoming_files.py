@@ -1,20 +1,22 @@
-"""`IncomingFiles`: files that people send. Pictures go to the model; other files into the sender's workspace.
+"""`IncomingFiles`: files that people send, into the sender's workspace; pictures and documents to the model.
 
 What can't be taken is said in the message itself, so that the agent can say it to the person. A file has the
 same name on disk whenever its event is routed again.
 """
 
-import base64
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.errors import MessageInvalid
 from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
 from holdfast.gateway.contract import Adapter, ChatFile, ChatPlatformError
 from holdfast.gateway.user_text import quote
+from holdfast.host.attachments import attachment, picture_type
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.chat_people import Role
+from holdfast.tools.documents import MAX_DOCUMENT_BYTES, is_document
 
 FOLDER = "chat-files"
 UNSAFE = re.compile(r"[^\w.+-]+")
@@ -35,8 +37,8 @@ class IncomingFiles:
     async def take(
         self, key: str, files: Sequence[ChatFile], role: Role, scope: str
     ) -> tuple[list[dict[str, Any]], list[str]]:
-        """Pictures as parts of a message, and a line for every other file and every failure."""
-        pictures: list[dict[str, Any]] = []
+        """Pictures and documents as parts of a message, and a line for every other file and every failure."""
+        parts: list[dict[str, Any]] = []
         lines: list[str] = []
         for number, file in enumerate(files):
             if role == "guest":
@@ -46,15 +48,19 @@ class IncomingFiles:
                 folder = await off_loop(self._disk, self._folder, scope)
                 target = folder / f"{_safe(key)[-12:]}-{number}-{_safe(file.name)}"
                 await self._adapter.download(file, target, self._adapter.traits.max_download)
-                picture = await off_loop(self._disk, _picture, file, target)
+                content = await off_loop(self._disk, _sendable, file, target)
             except (ChatPlatformError, OSError) as problem:
                 lines.append(f"[The file {quote(file.name)} could not be taken: {problem}]")
                 continue
-            if picture is not None:
-                pictures.append(picture)
-            else:
+            is_picture = content is not None and picture_type(content) is not None
+            if not is_picture:
                 lines.append(_saved(file, target))
-        return pictures, lines
+            if content is not None:
+                try:
+                    parts.append(await attachment(file.name, content))
+                except MessageInvalid as problem:
+                    lines.append(f"[It is not in this message: {problem.problem}]")
+        return parts, lines
 
     def close(self) -> None:
         self._disk.close(0)
@@ -65,12 +71,13 @@ class IncomingFiles:
         return folder
 
 
-def _picture(file: ChatFile, target: Path) -> dict[str, Any] | None:
-    """The picture as a part of a message; None for another file. Blocking."""
-    if file.media_type not in PICTURE_TYPES or target.stat().st_size > MAX_PICTURE_BYTES:
+def _sendable(file: ChatFile, target: Path) -> bytes | None:
+    """The content of a picture or a document that may go to the model; None for another file. Blocking."""
+    is_picture = file.media_type in PICTURE_TYPES
+    if target.stat().st_size > (MAX_PICTURE_BYTES if is_picture else MAX_DOCUMENT_BYTES):
         return None
-    data = base64.b64encode(target.read_bytes()).decode()
-    return {"type": "image_url", "image_url": {"url": f"data:{file.media_type};base64,{data}"}}
+    data = target.read_bytes()
+    return data if is_picture or is_document(file.name, data) else None
 
 
 def _saved(file: ChatFile, target: Path) -> str:

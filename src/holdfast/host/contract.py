@@ -17,11 +17,13 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.content import Checked
 from holdfast.core.contract import Clock, Message
 from holdfast.core.events import Event, RecalledFrom
+from holdfast.host.usage_reports import UsageTotal
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ListedModel, ModelTraits
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import NOTHING_CHOSEN, OWNER, ConversationChoice
+from holdfast.tools.file_history import FileHistory, UndoneFile
 from holdfast.tools.open_questions import OpenQuestions
 from holdfast.tools.sandbox_choice import SandboxState
 
@@ -158,6 +160,10 @@ class HostParts:
     """How approvals are decided, as the settings say it: `ask`, `never-ask` or `always-refuse`."""
     forget_outputs: Callable[[str], None] = lambda _: None
     """Removes what is kept of a deleted session's tool outputs; may block."""
+    file_history: FileHistory | None = None
+    """What the tools change in files; None: nothing is recorded."""
+    observer: Callable[[Event], None] | None = None
+    """Hears every event of every conversation here; must not wait."""
     closes_store: bool = True
     """False: the store was given by a program, which goes on using it."""
     release: Callable[[], Awaitable[None]] = _nothing
@@ -292,6 +298,8 @@ class TurnDetails:
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    usage: UsageTotal | None = None
+    """With subagents and summaries; None while it runs, and for turns of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +321,16 @@ class ContextView:
     tokens: int
     parts: tuple[ContextPart, ...]
     compactions: tuple[CompactedStretch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneTurn:
+    """What `undo` did: where the conversation goes on, what was taken back, and what became of the files."""
+
+    session_id: str
+    text: str
+    """The message that was taken back."""
+    files: tuple[UndoneFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

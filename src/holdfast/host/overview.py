@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 from holdfast.agent.transcript import Transcript
@@ -20,6 +21,7 @@ from holdfast.host.conversation_status import open_asks
 from holdfast.host.conversations import Conversations
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.timeline import MS, turn_details
+from holdfast.host.usage_reports import total_of
 from holdfast.models.contract import ModelTraits
 
 MEMORY_SECONDS = 1.0
@@ -102,4 +104,6 @@ class Overview:
         record = await self._call(self._db.turns.history, turn_id)
         agent = self._conversations.agents.get(record.root_id)
         runs_here = agent is not None and agent.running_turn == turn_id
-        return turn_details(record, agent.timeline if agent is not None and runs_here else None)
+        details = turn_details(record, agent.timeline if agent is not None and runs_here else None)
+        used = await self._call(lambda: self._db.usage.read(turn_id=turn_id))
+        return replace(details, usage=total_of(used)) if used else details

@@ -96,6 +96,21 @@ class Records:
 
         return await self._call(read)
 
+    async def undone_from(self, session_id: str, before: int | None = None) -> StoredMessage:
+        """The first message that an undo takes back: that at a place, or the one that began the last turn."""
+        stored = await self.messages(session_id)
+        if before is not None:
+            found = next((each for each in stored if each.seq == before), None)
+            if found is None:
+                raise InvalidInput(f"there is no message {before} in this conversation")
+            return found
+        last = next((each for each in reversed(stored) if each.message["role"] == "user"), None)
+        if last is None:
+            raise InvalidInput("there is no message to take back in this conversation")
+        # It may have joined a turn that another one began. Copies in a branch name no turn.
+        of_turn = (each for each in stored if each.turn_id is not None and each.turn_id == last.turn_id)
+        return next(of_turn, last)
+
     async def failed(self, session_id: str) -> TurnRecord | None:
         """The last turn of the conversation, when it failed and nothing was said since."""
 

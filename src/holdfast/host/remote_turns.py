@@ -1,11 +1,15 @@
 """`RemoteTurns`: shows here what another process stores in a conversation.
 
 The store is what two processes share: a second terminal on a live session sees each message as it is stored,
-and of an answer that still streams what was saved of it, twice a second.
+and of an answer that still streams what was saved of it, twice a second. Where the store carries notes
+between processes (`LiveText`), the text comes as it streams.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.agent.transcript import superseded
 from holdfast.core.contract import Message
@@ -29,6 +33,7 @@ from holdfast.host.turn_end import end_event
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Ask, ConversationState, StoredMessage, TurnRecord
+from holdfast.sessions.live_text import LivePiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class RemoteTurns:
         self._open: str | None = None
         self._said = ""
         self._streamed = ""  # what was shown of an answer that is not stored yet
+        self._shown = 0  # how many messages of the open turn were shown
+        self._pieces: list[LivePiece] = []  # of its answer, as they came
         self._names: dict[str, str] = {}
         self._asks: dict[str, str] = {}  # the asks that are shown as open, and their turns
         self.elsewhere = False
@@ -70,8 +77,8 @@ class RemoteTurns:
     def skip(self, end: ConversationState) -> None:
         """Everything up to this end of the conversation has been shown by this process itself."""
         self._session_id, self._seen = end.live, end.messages
-        self._shown_in, self._open, self._streamed = self._session_id, None, ""
-        self._asks.clear()
+        self._forget_open()
+        self._shown_in = self._session_id
 
     def show_elsewhere(self, *, elsewhere: bool) -> None:
         """Tell readers whether another process runs the conversation, when that has changed."""
@@ -91,7 +98,29 @@ class RemoteTurns:
                 self._stream.publish(event)
         self._close(news.turns)
         self._stream_on(news.partial)
+        self._stream_pieces()
         self._show_asks(news.asks)
+        if self._open is not None:
+            loop = asyncio.get_running_loop()
+            self._parts.db.live_text.read(self._open, partial(_hand_over, loop, self._hear))
+
+    def _hear(self, piece: LivePiece) -> None:
+        """Text that has just come from the process that runs the turn."""
+        self._pieces.append(piece)
+        self._stream_pieces()
+
+    def _stream_pieces(self) -> None:
+        """Show the pieces that go on from what was shown; those of a later step wait for its messages."""
+        for piece in self._pieces:
+            known = len(self._streamed) - piece.start
+            if (piece.turn_id, piece.step) == (self._open, self._shown) and 0 <= known < len(piece.text):
+                self._stream_on(self._streamed[: piece.start] + piece.text)
+        self._pieces = [each for each in self._pieces if self._is_ahead(each)]
+
+    def _is_ahead(self, piece: LivePiece) -> bool:
+        if piece.turn_id != self._open or piece.step < self._shown:
+            return False
+        return piece.step > self._shown or piece.start + len(piece.text) > len(self._streamed)
 
     def read(self, root_id: str) -> "RemoteProgress":
         """Read on from the last read; the caller must show the result. On a thread."""
@@ -131,11 +160,12 @@ class RemoteTurns:
             self._shown_in = stored.session_id
         if turn_id != self._open:
             self._close(turns)
-            self._open = turn_id
+            self._open, self._shown = turn_id, 0
             opening = text_of(message) if message["role"] == "user" else ""
             yield TurnStarted(**where, inbox_id=0, text=opening)
-            if message["role"] == "user":
-                return
+        self._shown += 1
+        if self._shown == 1 and message["role"] == "user":
+            return
         yield from self._step(where, message)
 
     def _step(self, where: dict[str, str], message: Message) -> Iterator[Event]:
@@ -183,9 +213,15 @@ class RemoteTurns:
         turn = turns.get(self._open or "")
         if turn is not None and turn.state != "running":
             self._stream.publish(end_event(turn, self._said))
-            self._open, self._said, self._streamed = None, "", ""
-            self._names.clear()
-            self._asks.clear()
+            self._forget_open()
+
+    def _forget_open(self) -> None:
+        if self._open is not None:
+            self._parts.db.live_text.stop(self._open)
+        self._open, self._said, self._streamed = None, "", ""
+        self._shown, self._pieces = 0, []
+        self._names.clear()
+        self._asks.clear()
 
     def _show_asks(self, asks: list[Ask]) -> None:
         for ask in asks:
@@ -202,14 +238,21 @@ class RemoteTurns:
             )
 
 
+def _hand_over(loop: asyncio.AbstractEventLoop, hear: Callable[[LivePiece], None], piece: LivePiece) -> None:
+    """From the thread that hears other processes to the loop, which may have ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(hear, piece)
+
+
 def _beginning(db: SessionDB, session_id: str) -> int:
     """Where the running turn begins in this session, or the end when none runs."""
+    # Counted before it is known whether a turn runs: one that begins in between is shown from its beginning.
+    count = db.sessions.message_count(session_id)
     turn = db.turns.running(session_id)
-    stored = db.sessions.read(session_id) if turn is not None else []
-    for each in stored:
-        if turn is not None and each.turn_id == turn.id:
-            return each.seq
-    return db.sessions.message_count(session_id) if turn is None else len(stored)
+    if turn is None:
+        return count
+    stored = db.sessions.read(session_id)
+    return next((each.seq for each in stored if each.turn_id == turn.id), len(stored))
 
 
 def _turns(db: SessionDB, turn_ids: set[str]) -> dict[str, TurnRecord]:

@@ -1,6 +1,6 @@
 """`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
-Lookups and small changes are in its parts `records`, `overview` and `memory`.
+Lookups and small changes are in its parts `records`, `overview`, `memory`, `files` and `usage`.
 
 Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
@@ -22,10 +22,20 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
+from holdfast.core.messages import text_of
 from holdfast.host.ask_records import answer_ask
+from holdfast.host.changed_files import ChangedFiles
 from holdfast.host.chat_ledger import Chats
 from holdfast.host.choice_admin import ChoiceAdmin
-from holdfast.host.contract import Accepted, AvailableModels, Beginning, HostParts, HostStatus, Numbered
+from holdfast.host.contract import (
+    Accepted,
+    AvailableModels,
+    Beginning,
+    HostParts,
+    HostStatus,
+    Numbered,
+    UndoneTurn,
+)
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
 from holdfast.host.memory_admin import MemoryAdmin
@@ -40,6 +50,7 @@ from holdfast.host.shutdown import shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
+from holdfast.host.usage_reports import UsageReports
 from holdfast.host.user_message import checked_history, user_message
 from holdfast.models.contract import ModelTraits
 from holdfast.process import BackgroundTasks, ShutdownBudget
@@ -96,7 +107,11 @@ class SessionHost:
         self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
         self.choices = ChoiceAdmin(parts, self._call, self._conversations)
+        self.usage = UsageReports(parts.db, self._call, parts.clock)
+        self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
+        if parts.observer is not None:
+            self.watch(parts.observer)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
 
     async def __aexit__(
@@ -372,6 +387,18 @@ class SessionHost:
         branch = await self.records.branch(session_id, before=before, key=own)
         self._background.spawn(self._conversations.commit(conversation))
         return branch
+
+    async def undo(
+        self, session_id: str, *, before: int | None = None, files: bool = False, key: str | None = None
+    ) -> UndoneTurn:
+        """Take back the last message and all that followed, or all from a message on, as `truncate` does.
+
+        With `files`, what the turns did to files is taken back too, as far as nobody changed them since.
+        """
+        first = await self.records.undone_from(session_id, before)
+        branch = await self.truncate(session_id, before=first.seq, key=key)
+        undone = await self.files.undo(session_id, start=first.seq) if files else []
+        return UndoneTurn(branch, text_of(first.message), tuple(undone))
 
     async def retry(self, session_id: str, *, key: str | None = None) -> str:
         """Say the last message again, as if it had not been answered; returns the session it is in.

@@ -6,6 +6,7 @@ from typing import cast
 from holdfast.core.content import Checked, check_fits, check_message, check_parts, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, MessageInvalid
+from holdfast.host.attachments import with_attachments
 from holdfast.host.store_calls import StoreCalls
 from holdfast.models.contract import ModelTraits
 
@@ -14,9 +15,8 @@ async def user_message(text: str | Message | Checked, model: ModelTraits | None,
     """A person's text as a message; refused when it can't be one, or can't fit the model's window."""
     checked = text if isinstance(text, Checked) else None
     if checked is None:
-        checked = Checked(
-            {"role": "user", "content": text} if isinstance(text, str) else cast("Message", text)
-        )
+        given = {"role": "user", "content": text} if isinstance(text, str) else cast("Message", text)
+        checked = Checked(await with_attachments(given, call))
         await _off_loop_if_large(call, check_message, checked.message)
     message = checked.message
     if message["role"] != "user":

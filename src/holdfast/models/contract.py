@@ -7,6 +7,7 @@ in `core/errors/model_errors.py`.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 from holdfast.core.contract import Message
@@ -108,13 +109,26 @@ class Prices:
     output: float | None = None
     cached: float | None = None
 
-    def cost(self, usage: Usage) -> float | None:
-        """The cost of a request; None when the prices aren't known."""
+    def cost(self, usage: Usage) -> Decimal | None:
+        """The cost of a request, exact; None when the prices aren't known."""
         if self.input is None or self.output is None:
             return None
         cached = self.input if self.cached is None else self.cached
-        fresh = usage.input - usage.cached
-        return (fresh * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
+        # The text of a float is the number that was written; its binary value is not.
+        prices = [Decimal(str(each)) for each in (self.input, cached, self.output)]
+        tokens = (usage.input - usage.cached, usage.cached, usage.output)
+        return (
+            sum((price * count for price, count in zip(prices, tokens, strict=True)), Decimal()) / 1_000_000
+        )
+
+
+FREE = Prices(0, 0, 0)
+"""Of a model on this machine."""
+
+
+def dollars(cost: Decimal | None) -> str:
+    """A cost as plain decimal text; empty when it is not known."""
+    return "" if cost is None else f"{cost.normalize():f}"
 
 
 @dataclass(frozen=True, slots=True)

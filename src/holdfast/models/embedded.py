@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.core.contract import Clock
 from holdfast.core.distribution import install_command
 from holdfast.core.errors import ModelMissing
-from holdfast.models.contract import ModelTraits
+from holdfast.models.contract import FREE, ModelTraits
 from holdfast.models.gguf import GgufModel, PromptStyle
 from holdfast.models.gguf.header import read_header
 from holdfast.models.gguf.worker_handle import RuntimeSpec
@@ -84,6 +84,7 @@ def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Cloc
         sees_pictures=False,
         summarises=False,
         notice=NOTICE,
+        prices=FREE,
     )
     return GgufModel(spec, traits, EMBEDDED_STYLE, clock=clock)
 
@@ -107,9 +108,8 @@ def open_gguf(
     window = max(window, MIN_CONTEXT)
     spec = RuntimeSpec(path.resolve(), window, threads_to_use())
     style = PromptStyle(sampling={} if temperature is None else {"temperature": temperature})
-    return GgufModel(
-        spec, ModelTraits(name=header.name, context_window=window, sees_pictures=False), style, clock=clock
-    )
+    traits = ModelTraits(name=header.name, context_window=window, sees_pictures=False, prices=FREE)
+    return GgufModel(spec, traits, style, clock=clock)
 
 
 def threads_to_use() -> int:

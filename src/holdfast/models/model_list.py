@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from holdfast.core.errors import ModelMissing
 from holdfast.core.settings import ModelSettings
-from holdfast.models.choice import DEFAULT_NAMES, ModelChoice
-from holdfast.models.contract import ListedModel, Prices
+from holdfast.models.choice import DEFAULT_NAMES, HOSTS, ModelChoice
+from holdfast.models.contract import FREE, ListedModel, Prices
+from holdfast.models.known_prices import known_prices
 from holdfast.models.server import Server
 
 Listed = Sequence[Mapping[str, Any]]
@@ -27,6 +30,7 @@ WINDOWS: tuple[tuple[str, int], ...] = (
 UNKNOWN_WINDOW = 32_000
 UNKNOWN_LOCAL_WINDOW = 4_096
 MIN_WINDOW = 512
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LISTED_WINDOWS = (
     "context_length",
     "max_model_len",
@@ -90,12 +94,21 @@ def context_window(settings: ModelSettings, choice: ModelChoice, listed: Listed)
 
 
 def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Prices:
-    """The prices from the settings, or from the list of a router; unknown otherwise."""
+    """The prices from the settings, the server's list, or the maker's own table; unknown otherwise.
+
+    A model on this machine costs nothing.
+    """
     if settings.price_input is not None or settings.price_output is not None:
         return Prices(settings.price_input, settings.price_output, settings.price_cached)
     listed_prices = _entry(choice, listed).get("pricing")
     stated = listed_prices if isinstance(listed_prices, Mapping) else {}
-    return Prices(*(_per_million(stated.get(name)) for name in ("prompt", "completion", "input_cache_read")))
+    if stated:
+        names = ("prompt", "completion", "input_cache_read")
+        return Prices(*(_per_million(stated.get(name)) for name in names))
+    host = urlsplit(choice.base_url).hostname
+    if choice.provider in ("ollama", "llamacpp") and host in LOOPBACK:
+        return FREE
+    return known_prices(choice.name) if host in HOSTS else Prices()
 
 
 def _entry(choice: ModelChoice, listed: Listed) -> Mapping[str, Any]:
@@ -112,7 +125,7 @@ def _stated_window(model: Mapping[str, Any]) -> int | None:
 
 def _per_million(price: object) -> float | None:
     try:
-        dollars = float(str(price)) * 1_000_000
-    except ValueError:
+        dollars = float(Decimal(str(price)) * 1_000_000)  # not 0.30000000000000004
+    except ArithmeticError:
         return None
     return dollars if 0 <= dollars < float("inf") else None

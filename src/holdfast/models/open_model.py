@@ -90,6 +90,8 @@ async def _on_server(
 async def _listed(settings: ModelSettings, choice: ModelChoice, server: Server) -> Listed:
     """The server's models, when the name or the window is not known without them."""
     known = choice.name and (settings.context_window is not None or server.host == OPENAI_HOST)
+    if choice.provider == "openrouter" and settings.price_input is None:
+        known = False  # its list has the prices
     if known or choice.provider == "anthropic":
         return []
     try:

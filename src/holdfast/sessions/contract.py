@@ -81,6 +81,44 @@ class Operation(Generic[T]):
         return self.work(tx)
 
 
+LONGEST_NOTE = 7_000
+"""How many bytes a note to other processes may have."""
+
+
+class Notifications(Protocol):
+    """What processes on one store tell each other at once. All of it may be lost: the store is the truth.
+
+    Where a database has no such thing, nothing is told, and whoever wants to know looks now and again.
+    """
+
+    is_listening: bool
+    """Whether other processes are heard just now."""
+
+    def subscribe(self, hear: Callable[[str], object]) -> Callable[[], None]:
+        """Call `hear`, on a thread, with each note of another process, and with "" when one has stored.
+
+        Returns a function that ends it.
+        """
+        ...
+
+    def send(self, note: str) -> None:
+        """Send a note of at most `LONGEST_NOTE` bytes to the other processes."""
+        ...
+
+
+class NoNotifications:
+    """A store whose processes don't hear each other."""
+
+    is_listening = False
+
+    def subscribe(self, hear: Callable[[str], object]) -> Callable[[], None]:
+        del hear
+        return lambda: None
+
+    def send(self, note: str) -> None:
+        """Nobody hears it."""
+
+
 class Engine(Protocol):
     """Runs units of work on a database.
 
@@ -91,6 +129,11 @@ class Engine(Protocol):
     location: str
     recovery: str
     """What a person can do when the database is damaged."""
+
+    @property
+    def notifications(self) -> Notifications:
+        """What the processes on this database tell each other at once."""
+        ...
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction of its own; an exception undoes it and is raised here."""

@@ -3,8 +3,9 @@
 It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `run`.
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
-`forgettings`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `choices`, `leases` and `keeper`,
-which renews those of this process. What is here takes several parts, or is public.
+`forgettings`, `file_changes`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `choices`,
+`usage`, `leases` and `keeper`, which renews those of this process. What is here takes several parts, or is
+public.
 """
 
 import os
@@ -40,18 +41,21 @@ from holdfast.sessions.contract import (
 from holdfast.sessions.conversation_list import ConversationList
 from holdfast.sessions.conversation_statuses import ConversationStatuses
 from holdfast.sessions.deletion import delete_conversation
+from holdfast.sessions.file_changes import FileChanges
 from holdfast.sessions.forgettings import Forgettings
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
+from holdfast.sessions.live_text import LiveText
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
 from holdfast.sessions.schedules import Schedules
 from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.transcripts import Transcripts, create_session, find_session
+from holdfast.sessions.usage import UsageRecords
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -134,6 +138,8 @@ class SessionDB:
     def _stand_on(self, engine: Engine, clock: Clock, lease_seconds: float) -> None:
         checked_seconds("a lease", lease_seconds)
         self._engine = engine
+        self.notifications = engine.notifications
+        self.live_text = LiveText(engine.notifications, clock)
         self.sessions = Transcripts(engine)
         self.conversations = ConversationList(engine)
         self.statuses = ConversationStatuses(engine)
@@ -145,10 +151,12 @@ class SessionDB:
         self.forgettings = Forgettings(engine)
         self.schedules = Schedules(engine)
         self.choices = Choices(engine)
+        self.file_changes = FileChanges(engine)
         self.chat_events = ChatEvents(engine)
         self.chat_posts = ChatPosts(engine)
         self.chat_people = ChatPeople(engine)
         self.chat_places = ChatPlaces(engine)
+        self.usage = UsageRecords(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)

@@ -103,6 +103,8 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.delete_inbox(root=root)
     queries.delete_outbox(root=root)
     queries.delete_messages(root=root)
+    queries.free_usage(root=root)
+    queries.delete_file_changes(root=root)
     queries.delete_turns(root=root)
     queries.delete_choice(root=root)
     queries.free_branches(root=root)

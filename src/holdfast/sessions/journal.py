@@ -36,6 +36,7 @@ from holdfast.sessions.inbox import lock_live_end
 from holdfast.sessions.outbox import deliveries_of, enqueue
 from holdfast.sessions.transcripts import refuse_ended, require_session, root_of, stored
 from holdfast.sessions.turn_operations import (
+    TurnAccount,
     TurnCompletion,
     append_to_turn,
     complete_turn,
@@ -122,7 +123,7 @@ class Journal:
         timeline: str | None = None,
     ) -> TurnRecord:
         """End the turn with its final message, which is then owed to each provider; see `TurnCompletion`."""
-        ending = TurnCompletion(message, providers, ephemeral, timeline)
+        ending = TurnCompletion(message, providers, ephemeral, TurnAccount(timeline))
         return self._engine.write(complete_turn(turn_id, ending, lease=self._lease))
 
     def record(
@@ -179,7 +180,9 @@ class Journal:
     ) -> TurnRecord:
         """End the turn as interrupted, keeping its partial work."""
         return self._engine.write(
-            end_turn(turn_id, "interrupted", reason, messages, timeline=timeline, lease=self._lease)
+            end_turn(
+                turn_id, "interrupted", reason, messages, account=TurnAccount(timeline), lease=self._lease
+            )
         )
 
     def fail(
@@ -187,7 +190,7 @@ class Journal:
     ) -> TurnRecord:
         """End the turn as failed, keeping its partial work."""
         return self._engine.write(
-            end_turn(turn_id, "failed", reason, messages, timeline=timeline, lease=self._lease)
+            end_turn(turn_id, "failed", reason, messages, account=TurnAccount(timeline), lease=self._lease)
         )
 
     def get(self, turn_id: str) -> TurnRecord | None:

@@ -84,6 +84,12 @@ OPERATIONS = (
     "remove_folder",
     "put_own_prompt",
     "remove_own_prompt",
+    # file changes
+    "record_file_changes",
+    "settle_file_changes",
+    "mark_files_undone",
+    # usage
+    "record_usage",
     # chat platforms
     "receive_chat_events",
     "join_chat_events",

@@ -26,8 +26,15 @@ from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import acknowledge, waiting_messages
 from holdfast.sessions.operations import operation
 from holdfast.sessions.outbox import enqueue
-from holdfast.sessions.transcripts import insert_message, lock_session, refuse_ended, require_session
-from holdfast.sessions.turns import lock_running_turn, require_turn
+from holdfast.sessions.transcripts import (
+    insert_message,
+    lock_session,
+    refuse_ended,
+    require_session,
+    root_of,
+)
+from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
+from holdfast.sessions.usage import UsageEntry, insert_usage
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
@@ -118,17 +125,29 @@ def save_partial(turn_id: str, text: str, *, lease: HeldLease | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class TurnAccount:
+    """How a turn spent its time, as JSON for people to look at, and what its requests to models used."""
+
+    timeline: str | None = None
+    usage: Sequence[UsageEntry] = ()
+    charged_to: str = ""
+    """Of a subagent: the turn that it works for, whose usage it is."""
+
+
+NO_ACCOUNT = TurnAccount()
+
+
+@dataclass(frozen=True, slots=True)
 class TurnCompletion:
     """How a turn is completed: its final message, and what follows from it.
 
     An `ephemeral` turn leaves no work for a boundary commit behind, unless there is some from before.
-    `timeline` is how the turn spent its time, as JSON for people to look at.
     """
 
     message: Message | None = None
     providers: Sequence[str] = ()
     ephemeral: bool = False
-    timeline: str | None = None
+    account: TurnAccount = NO_ACCOUNT
 
 
 @operation
@@ -161,7 +180,7 @@ def end_turn(
     reason: str,
     messages: Sequence[Message] = (),
     *,
-    timeline: str | None = None,
+    account: TurnAccount = NO_ACCOUNT,
     lease: HeldLease | None = None,
 ) -> Work[TurnRecord]:
     """End the turn as interrupted or failed, keeping its partial work."""
@@ -178,7 +197,7 @@ def end_turn(
             insert_message(tx, session_id, turn_id, row)
         tx.queries.touch_session(id=session_id)
         post_turn_end(tx, turn_id, session_id, {"outcome": state, "text": said, "reason": reason})
-        return _finish(tx, turn_id, state, reason, None, timeline)
+        return _finish(tx, turn_id, state, reason, None, account)
 
     return _fenced(lease, work)
 
@@ -237,7 +256,7 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
         if columns is not None:
             insert_message(tx, session_id, turn_id, columns)
         generation = tx.queries.next_generation(session_id=session_id)
-        turn = _finish(tx, turn_id, "completed", None, generation, ending.timeline)
+        turn = _finish(tx, turn_id, "completed", None, generation, ending.account)
         if ending.ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
             tx.queries.mark_committed(id=session_id, generation=generation)
         for name in names:
@@ -259,12 +278,15 @@ def _finish(
     state: str,
     reason: str | None,
     generation: int | None,
-    timeline: str | None,
+    account: TurnAccount,
 ) -> TurnRecord:
     finished = tx.queries.finish_turn(
-        id=turn_id, state=state, reason=reason, generation=generation, timeline=timeline
+        id=turn_id, state=state, reason=reason, generation=generation, timeline=account.timeline
     )
     turn = require_turn(tx, turn_id)
     if not finished:
         raise TurnNotRunning(turn_id, turn.state)
+    if account.usage:
+        charged = find_turn(tx, account.charged_to) or turn
+        insert_usage(tx, root_of(tx, charged.session_id), charged.id, account.usage)
     return turn

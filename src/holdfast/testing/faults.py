@@ -44,6 +44,7 @@ class EngineProxy:
         self._engine = engine
         self.location = engine.location
         self.recovery = engine.recovery
+        self.notifications = engine.notifications
 
     def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         return work

@@ -31,7 +31,7 @@ def command_request(
     """The approval request for a command in `folder`, marked when it can reach own files. Reads the disk."""
     request = ApprovalRequest(subject=command, kind="command", reason=reason)
     named, near = False, bool(own.within(Path(os.path.realpath(folder))))
-    for path in _paths(command, folder, environment):
+    for path in named_paths(command, folder, environment):
         if PATTERN.search(path):
             inside, above = _matched(path, own)
         else:
@@ -57,7 +57,7 @@ def _join_reasons(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
 
 
-def _paths(command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+def named_paths(command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The words of a command that may be paths, as whole paths."""
     seen: dict[str, None] = {}
     for word in _words(command):
@@ -78,7 +78,8 @@ def _words(command: str) -> Iterator[str]:
     yield from BREAKS.split(command.translate(QUOTES))
     # A path may contain blanks. shlex is not used: its time grows with the square of a word's length.
     for word in QUOTED_WORD.finditer(command):
-        yield QUOTE.sub(lambda found: found[1] or "", word[0])
+        # What ends a command may follow without a blank.
+        yield QUOTE.sub(lambda found: found[1] or "", word[0].strip(";&|()<>`"))
 
 
 def _after_flag(word: str) -> Iterator[str]:

@@ -99,6 +99,13 @@ class ToolContext:
     """If False, every file needs approval, even in the workspace."""
     scope: str = OWNER
     """For whom the agent works; nothing of another scope may be seen."""
+    caller_turn: str = ""
+    """For a subagent: the turn of the conversation that it works for."""
+
+    @property
+    def outer_turn(self) -> str:
+        """The turn that a person's message began: this one, or that of the subagent's caller."""
+        return self.caller_turn or self.turn_id
 
     def say(self, text: str) -> None:
         """Show a piece of live output to the person."""

@@ -16,6 +16,8 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.messages import storable
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
+from holdfast.tools.documents import document_text, is_document
+from holdfast.tools.file_history import FileHistory
 from holdfast.tools.output import RESULT_CHARACTERS
 from holdfast.tools.resolved_path import (
     ResolvedPath,
@@ -35,8 +37,10 @@ MAX_NAMED = 10
 class Files:
     """Reads and changes files. Edits of one agent run one after the other, so that none undoes another."""
 
-    def __init__(self, characters: int = RESULT_CHARACTERS) -> None:
+    def __init__(self, characters: int = RESULT_CHARACTERS, history: FileHistory | None = None) -> None:
+        """With a `history` every change can be taken back."""
         self._characters = characters
+        self._history = history
         # Held during the read and the write of one file, because the calls of one batch run at the same time.
         self._editing = asyncio.Lock()
 
@@ -56,7 +60,7 @@ class Files:
         start: Annotated[int, Field(ge=1)] = 1,
         lines: Annotated[int, Field(ge=1, le=10_000)] = LINES,
     ) -> str:
-        """Read a text file. Each line comes with its number and a tab before it.
+        """Read a text file, a PDF or an Office document. Each line comes with its number and a tab before it.
 
         Args:
             path: the file, relative to the workspace or absolute
@@ -65,11 +69,14 @@ class Files:
 
         """
         target = await readable_path(context, path)
-        return str(await context.off_loop(self._read, target, start, lines))
+        data, _ = await context.off_loop(read_bytes, target, MAX_TEXT_BYTES)
+        if is_document(target.path.name, data):
+            file = TextFile(await document_text(target.shown, data))
+        else:
+            file = await context.off_loop(TextFile.decode, data, target.shown)
+        return str(await context.off_loop(self._shown, target, file, start, lines))
 
-    def _read(self, target: ResolvedPath, start: int, lines: int) -> str:
-        data, _ = read_bytes(target, MAX_TEXT_BYTES)
-        file = TextFile.decode(data, target.shown)
+    def _shown(self, target: ResolvedPath, file: TextFile, start: int, lines: int) -> str:
         found = file.text.split("\n")
         if found[-1] == "":
             found.pop()
@@ -118,7 +125,7 @@ class Files:
         target = await writable_path(context, path)
         data = TextFile("").encode(text, target.shown)
         async with self._editing:
-            new = await context.off_loop(replace_file, target, data)
+            new = await context.off_loop(self._replace, context, "write_file", target, data)
         return f"{'created' if new else 'replaced'} {target.shown} ({len(data)} bytes)"
 
     async def edit_file(
@@ -136,7 +143,22 @@ class Files:
         """
         target = await writable_path(context, path)
         async with self._editing:
-            return str(await context.off_loop(_edit, target, old, new, replace_all))
+            file, found = await context.off_loop(_read_text, target)
+            changed, said = await context.off_loop(_edited, file, target.shown, (old, new), replace_all)
+            await context.off_loop(self._replace, context, "edit_file", target, changed, found)
+        return str(said)
+
+    def _replace(
+        self,
+        context: ToolContext,
+        tool: str,
+        target: ResolvedPath,
+        data: bytes,
+        unchanged_since: os.stat_result | None = None,
+    ) -> bool:
+        if self._history is None:
+            return replace_file(target, data, unchanged_since=unchanged_since)
+        return self._history.write(context, tool, target, data, unchanged_since)
 
 
 def _shortened(line: str) -> str:
@@ -145,28 +167,32 @@ def _shortened(line: str) -> str:
     return f"{line[:MAX_LINE_LENGTH]} [… {len(line) - MAX_LINE_LENGTH} more characters in this line]"
 
 
-def _edit(target: ResolvedPath, old: str, new: str, replace_all: bool) -> str:
+def _read_text(target: ResolvedPath) -> tuple[TextFile, os.stat_result]:
+    data, found = read_bytes(target, MAX_TEXT_BYTES)
+    return TextFile.decode(data, target.shown), found
+
+
+def _edited(file: TextFile, shown: str, texts: tuple[str, str], replace_all: bool) -> tuple[bytes, str]:
+    """The new content of a file, and what was done, in words."""
+    old, new = texts
     if not old:
         raise ToolFailed("`old` is empty; use write_file to write a whole file")
     if old == new:
         raise ToolFailed("`old` and `new` are the same; nothing was changed")
-    data, found = read_bytes(target, MAX_TEXT_BYTES)
-    file = TextFile.decode(data, target.shown)
     # A model writes plain newlines, even for a file in which all lines end with CRLF.
     if file.newline == "\r\n":
         old, new = _as_crlf(old), _as_crlf(new)
     count = file.text.count(old)
     if count == 0:
-        raise ToolFailed(f"`old` was not found in {target.shown}. {_nearby(file.text, old)}")
+        raise ToolFailed(f"`old` was not found in {shown}. {_nearby(file.text, old)}")
     if count > 1 and not replace_all:
         raise ToolFailed(
-            f"`old` was found {count} times in {target.shown} (lines {_lines_of(file.text, old)}); "
+            f"`old` was found {count} times in {shown} (lines {_lines_of(file.text, old)}); "
             "add lines around it, or set replace_all"
         )
     where = _lines_of(file.text, old)
-    changed = file.encode(file.text.replace(old, new), target.shown)
-    replace_file(target, changed, unchanged_since=found)
-    return f"replaced {count} {'place' if count == 1 else 'places'} in {target.shown} (line {where})"
+    changed = file.encode(file.text.replace(old, new), shown)
+    return changed, f"replaced {count} {'place' if count == 1 else 'places'} in {shown} (line {where})"
 
 
 def _as_crlf(text: str) -> str:

@@ -22,6 +22,7 @@ from holdfast.tools.contract import (
     refusal,
 )
 from holdfast.tools.decorator import tool
+from holdfast.tools.file_history import FileHistory
 from holdfast.tools.output import ResultBudget, readable
 from holdfast.tools.sandbox_choice import CommandSandbox
 from holdfast.tools.shell_command import RunningCommand, start_command
@@ -81,8 +82,16 @@ def folder_in_workspace(workspace: Path, name: str) -> Path:
     return folder
 
 
-def terminal_tool(environment: Mapping[str, str], budget: ResultBudget, sandbox: CommandSandbox) -> Tool:
-    """The tool `run_command`. `environment` comes from `child_environment`."""
+def terminal_tool(
+    environment: Mapping[str, str],
+    budget: ResultBudget,
+    sandbox: CommandSandbox,
+    history: FileHistory | None = None,
+) -> Tool:
+    """The tool `run_command`. `environment` comes from `child_environment`.
+
+    With a `history`, what a command does to the files that it names can be taken back.
+    """
 
     @tool(timeout=None)
     async def run_command(
@@ -108,6 +117,9 @@ def terminal_tool(environment: Mapping[str, str], budget: ResultBudget, sandbox:
         if not await context.person.approve(request):
             return refused(request, context.person)
         live = LiveOutput(context.say)
+        watched = None
+        if history is not None:
+            watched = await context.off_loop(history.before_command, context, command, directory, environment)
         with budget.of(context.scope).spool(context.session_id) as spool:
             launch, hint = await sandbox.launch(command, context, directory, environment)
             running = await start_command(launch, spool, live.take)
@@ -115,6 +127,8 @@ def terminal_tool(environment: Mapping[str, str], budget: ResultBudget, sandbox:
                 outcome, ok = await _outcome(running, seconds)
             finally:
                 live.close()
+                if history is not None and watched is not None:
+                    await context.off_loop(history.after_command, watched)
             shown = spool.shown().rstrip("\n")
         more = f"; {hint}" if hint and not ok else ""
         return ToolResult(f"{shown or '(no output)'}\n[{outcome}{more}]", ok=ok)

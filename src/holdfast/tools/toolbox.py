@@ -17,8 +17,10 @@ from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.contract import OffLoop, Tool
 from holdfast.tools.environment import child_environment
+from holdfast.tools.file_history import FileHistory
 from holdfast.tools.file_search import search_tools
 from holdfast.tools.files import Files
+from holdfast.tools.kept_contents import FILE_HISTORY, MEGABYTE, KeptContents
 from holdfast.tools.mcp import McpServers
 from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
@@ -30,6 +32,7 @@ from holdfast.tools.skills import Skills
 from holdfast.tools.terminal import terminal_tool
 from holdfast.tools.todo import TodoList
 from holdfast.tools.web import PageFetcher
+from holdfast.tools.web_search import search_service, search_web_tools
 
 SKILLS = "skills"
 
@@ -73,6 +76,14 @@ class Toolbox:
     processes: Processes
     servers: McpServers
     sandbox: CommandSandbox
+    history: FileHistory | None = None
+    """The changes of files; None without a store."""
+
+    def forget(self, session_id: str) -> None:
+        """Remove what is kept of a deleted session: outputs, and contents of changed files. May block."""
+        self.budget.forget(session_id)
+        if self.history is not None:
+            self.history.forget(session_id)
 
     async def close(self) -> None:
         """End background processes and MCP servers, and remove private folders. It may be called again."""
@@ -97,13 +108,15 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         await servers.close()
         raise
     of_skills = skills.tools()
+    history = file_history(settings, deps)
     own = [
-        terminal_tool(environment, budget, sandbox),
+        terminal_tool(environment, budget, sandbox, history),
         *process_tools(processes, budget),
-        *Files(budget.characters).tools(),
+        *Files(budget.characters, history).tools(),
         *search_tools(),
         output_tool(budget),
         PageFetcher().tool(),
+        *search_web_tools(search_service(settings, deps.environment)),
         *(PastSessions(deps.db).tools() if deps.db is not None else ()),
         *(ScheduleTools(deps.db, deps.time_zone).tools() if deps.db is not None else ()),
         *of_skills,
@@ -120,7 +133,16 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         processes=processes,
         servers=servers,
         sandbox=sandbox,
+        history=history,
     )
+
+
+def file_history(settings: ToolSettings, deps: ToolDependencies) -> FileHistory | None:
+    """What tools change in files, so that it can be taken back; None without a store."""
+    if deps.db is None:
+        return None
+    kept = KeptContents(deps.data_folder / FILE_HISTORY, settings.undo_mb * MEGABYTE)
+    return FileHistory(deps.db, kept)
 
 
 def _own(deps: ToolDependencies) -> SandboxOptions:

@@ -20,6 +20,7 @@ from holdfast.web.page_files import PageFiles
 from holdfast.web.proxies import ForwardedHeaders
 from holdfast.web.request_log import RequestLog
 from holdfast.web.routes import (
+    changed_files,
     chats,
     choices,
     commands,
@@ -30,6 +31,7 @@ from holdfast.web.routes import (
     search,
     sessions,
     settings,
+    usage,
 )
 
 GROUPS = (
@@ -41,6 +43,8 @@ GROUPS = (
     models,
     commands,
     search,
+    changed_files,
+    usage,
     memory,
     chats,
     choices,

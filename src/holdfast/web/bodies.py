@@ -43,12 +43,20 @@ class ImageUrl(LenientBody):
     url: str
 
 
-class Part(LenientBody):
-    """A part of a message in OpenAI's shape: a text, or a picture as a data URL or an address."""
+class FilePart(LenientBody):
+    filename: str
+    file_data: str = Field(description="a data URL in base64")
 
-    type: str = Field(description="text or image_url")
+
+class Part(LenientBody):
+    """A part of a message in OpenAI's shape: a text, a picture as a data URL or an address, or a file."""
+
+    type: str = Field(description="text, image_url or file")
     text: str | None = None
     image_url: ImageUrl | None = None
+    file: FilePart | None = Field(
+        default=None, description="a PDF, an Office document, a text or a picture; its text is stored"
+    )
 
 
 class MessageBody(StrictBody):
@@ -133,6 +141,17 @@ class KeyBody(StrictBody):
 
 class TruncateBody(KeyBody):
     before: Annotated[int, Field(ge=0, le=2**53)] = Field(description="the seq of the first message left out")
+
+
+class UndoBody(KeyBody):
+    before: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        default=None, description="the seq of the first message that is taken back; empty: the last one sent"
+    )
+    files: bool = Field(default=False, description="also take back what the turns did to files")
+
+
+class UndoFilesBody(StrictBody):
+    turn_id: SessionId | None = Field(default=None, description="only what this turn did; empty: all turns")
 
 
 class BranchBody(KeyBody):

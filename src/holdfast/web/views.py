@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from holdfast.host.contract import State
+from holdfast.host.usage_reports import UsageTotal
 from holdfast.sessions.chat_places import ChatPlace
 
 Mode = Literal["queue", "steer", "interrupt"]
@@ -154,6 +155,7 @@ class SessionDetail(SessionView):
     failed: FailedView | None
     waiting_messages: list[WaitingView]
     asks: list[AskView]
+    usage: UsageTotal = Field(description="what it has used so far, with subagents and summaries")
 
 
 class MessageView(View):

@@ -15,7 +15,14 @@ from holdfast.wiring.memory_setup import (
 )
 from holdfast.wiring.model_opener import list_models, open_model
 from holdfast.wiring.settings_loader import editor, environment, load_settings, settings_path
-from holdfast.wiring.store_opener import existing_store, exit_watchdog, forget_outputs, has_store, open_store
+from holdfast.wiring.store_opener import (
+    existing_store,
+    exit_watchdog,
+    file_history,
+    forget_outputs,
+    has_store,
+    open_store,
+)
 
 __all__ = [
     "build_memory",
@@ -27,6 +34,7 @@ __all__ = [
     "environment",
     "existing_store",
     "exit_watchdog",
+    "file_history",
     "forget_outputs",
     "has_store",
     "is_plugin",

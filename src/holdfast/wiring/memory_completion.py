@@ -1,19 +1,30 @@
 """Lets memory providers ask the model: one question and one whole answer, from a thread of memory."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 
-from holdfast.agent.answer import whole_answer
+from holdfast.agent.answer import Answer, whole_answer
+from holdfast.agent.usage_meter import usage_entry
 from holdfast.core.errors import AnswerEmpty, ModelUnreachable
 from holdfast.memory.contract import TextCompletion
 from holdfast.models.contract import Model, ModelRequest
+from holdfast.sessions.usage import UsageEntry
 
 ANSWER_TOKENS = 4_000
 # Longer than all retries of a model take together.
 MAX_SECONDS = 600.0
 
 
-def complete_with(model: Model, loop: asyncio.AbstractEventLoop) -> TextCompletion | None:
-    """A function that asks `model` on its loop; None when the model is too weak to summarise."""
+KeepUsage = Callable[[Sequence[UsageEntry]], None]
+
+
+def complete_with(
+    model: Model, loop: asyncio.AbstractEventLoop, keep_usage: KeepUsage = lambda _: None
+) -> TextCompletion | None:
+    """A function that asks `model` on its loop; None when the model is too weak to summarise.
+
+    `keep_usage` stores what an answer used, on the thread that asked.
+    """
     if not model.traits.summarises:
         return None
 
@@ -22,17 +33,19 @@ def complete_with(model: Model, loop: asyncio.AbstractEventLoop) -> TextCompleti
             raise ModelUnreachable(model.traits.name, "the program is ending")
         answer = asyncio.run_coroutine_threadsafe(_whole_answer(model, system, text), loop)
         try:
-            return answer.result(MAX_SECONDS)
+            given = answer.result(MAX_SECONDS)
         except TimeoutError:
             answer.cancel()
             raise ModelUnreachable(model.traits.name, f"no answer in {MAX_SECONDS:g} s") from None
+        keep_usage([usage_entry("memory", model.traits, given.finished.usage if given.finished else None)])
+        return given.text
 
     return complete
 
 
-async def _whole_answer(model: Model, system: str, text: str) -> str:
+async def _whole_answer(model: Model, system: str, text: str) -> Answer:
     request = ModelRequest(system, [{"role": "user", "content": text}], max_output_tokens=ANSWER_TOKENS)
-    answer = (await whole_answer(model, request)).text
-    if not answer.strip():
+    answer = await whole_answer(model, request)
+    if not answer.text.strip():
         raise AnswerEmpty(model.traits.name, "the answer was empty")
     return answer

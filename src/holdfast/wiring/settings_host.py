@@ -44,6 +44,7 @@ from holdfast.wiring.own_files import own_files, own_folders, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
+from holdfast.wiring.telemetry import close_telemetry, open_telemetry
 from holdfast.wiring.workspace import workspace_of, workspace_problem
 
 TODO = "todo"
@@ -162,7 +163,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     if given.memory is not None:
         memory = await given.open_memory(settings, model, db, pools)
     else:
-        complete = complete_with(model, asyncio.get_running_loop())
+        complete = complete_with(model, asyncio.get_running_loop(), partial(db.usage.record, None))
         memory, left_out = await off_loop(pools.work, build_memory, settings, db, complete)
     own = await off_loop(pools.work, own_files, settings)
     box = await toolbox(
@@ -228,13 +229,20 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         # Reviews may save skills without asking, and write no other file of Holdfast's own.
         folder = os.path.realpath(skills_folder(settings))
         policy = replace(box.policy, own_files=(AllowRule("write", f"{folder}/*/SKILL.md"),))
-        every = ReviewOptions(every=settings.memory.review_every, unattended=_unattended(policy))
+        every = ReviewOptions(
+            every=settings.memory.review_every,
+            keep_usage=partial(db.usage.record, None),
+            unattended=_unattended(policy),
+        )
         return Review(model, every, agent_options, box.tools, memory)
+
+    telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
 
     async def release() -> None:
         if switch is not None:
             await switch.close()
-        await asyncio.gather(box.close(), given.close_model(model))
+        closing = close_telemetry(telemetry, pools.work)
+        await asyncio.gather(box.close(), given.close_model(model), closing)
 
     return HostParts(
         db=db,
@@ -250,11 +258,18 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         models=switch,
         workspace_problem=workspace_problem,
         tools=tool_lines((*box.tools, *given.tools)),
-        problems=(*workspace.notes(attended=options.attended), *map(str, left_out), *box.problems),
+        problems=(
+            *workspace.notes(attended=options.attended),
+            *map(str, left_out),
+            *box.problems,
+            *(telemetry.problems if telemetry else ()),
+        ),
         sandbox=box.sandbox.state,
         workspace=workspace.description,
         approval=settings.tools.approval,
         closes_store=not isinstance(given.store, SessionDB),
-        forget_outputs=box.budget.forget,
+        forget_outputs=box.forget,
+        file_history=box.history,
+        observer=None if telemetry is None else telemetry.on_event,
         release=release,
     )

@@ -3,12 +3,16 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.process import ExitWatchdog
 from holdfast.sessions import SessionDB
 from holdfast.wiring.folders import data_folder
+
+if TYPE_CHECKING:
+    from holdfast.tools.file_history import FileHistory
 
 
 def has_store(settings: Settings) -> bool:
@@ -54,9 +58,21 @@ def exit_watchdog(settings: Settings) -> ExitWatchdog:
 
 
 def forget_outputs(session_ids: Iterable[str]) -> None:
-    """Remove the stored tool outputs of deleted sessions."""
+    """Remove the stored tool outputs of deleted sessions, and the contents of files that they changed."""
+    from holdfast.tools.kept_contents import FILE_HISTORY, KeptContents
     from holdfast.tools.output import OUTPUTS, ResultBudget
 
-    kept = ResultBudget(data_folder() / OUTPUTS)
+    outputs = ResultBudget(data_folder() / OUTPUTS)
+    contents = KeptContents(data_folder() / FILE_HISTORY, 0)
     for session_id in session_ids:
-        kept.forget(session_id)
+        outputs.forget(session_id)
+        contents.forget(session_id)
+
+
+def file_history(settings: Settings, db: SessionDB) -> "FileHistory":
+    """What tools changed in files, for commands that run no host."""
+    from holdfast.tools.file_history import FileHistory
+    from holdfast.tools.kept_contents import FILE_HISTORY, MEGABYTE, KeptContents
+
+    kept = KeptContents(data_folder() / FILE_HISTORY, settings.tools.undo_mb * MEGABYTE)
+    return FileHistory(db, kept)

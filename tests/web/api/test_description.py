@@ -19,7 +19,7 @@ from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
 from tests.web.api.api_server import BEARER, served
 
-EXAMPLES = 12
+EXAMPLES = 6
 CLIENT_ERROR, SERVER_ERROR = 400, 500
 UNENDING = ("/api/events", "/api/sessions/{session_id}/events")
 """They answer for as long as somebody reads."""

@@ -308,3 +308,35 @@ def test_problems_name_the_reason_the_next_step_and_the_request(db: SessionDB, w
             assert forged.headers["x-request-id"] != "a b\tc" * 30
 
     wait(scenario())
+
+
+def test_a_message_is_taken_back_usage_is_told_and_a_file_is_sent_as_text(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, [["hi", Tokens(10, 2)], "read"]) as server:
+            session = await talked(server, "hello")
+            here = f"/api/sessions/{session}"
+            assert (await server.http.get(f"{here}/changes")).json() == {"items": []}
+            unknown = await server.http.get(f"{here}/changes", params={"turn_id": "nothing"})
+            assert (unknown.status_code, unknown.json()["reason"]) == (404, "TurnNotFound")
+            used = (await server.http.get(f"{here}/usage")).json()
+            assert (used["requests"], used["input_tokens"], used["cost"]) == (1, 10, None)
+            assert (await server.http.get(here)).json()["usage"] == used
+            report = (await server.http.get("/api/usage", params={"by": "conversation"})).json()
+            assert [each["title"] for each in report["groups"]] == ["hello"]
+            undone = await server.http.post(f"{here}/undo", json={"files": True, "key": "k"})
+            assert undone.status_code == 201
+            assert (undone.json()["text"], undone.json()["files"]) == ("hello", [])
+            fresh = undone.json()["session"]["id"]
+            assert await server.said(fresh) == []
+            assert (await server.http.post(f"{here}/undo-files")).json() == {"files": []}
+            file = {"filename": "a.txt", "file_data": "data:text/plain;base64,aGFyYm91cg=="}
+            content = [{"type": "text", "text": "read it"}, {"type": "file", "file": file}]
+            sent = await server.http.post(f"/api/sessions/{fresh}/send", json={"content": content})
+            assert sent.status_code == 202, sent.text
+            [_, text] = (await server.said(fresh))[0]
+            assert text == {"type": "text", "text": "The file a.txt:\n<file>\nharbour\n</file>"}
+            file["file_data"] = "data:text/plain;base64,%%%"
+            refused = await server.http.post(f"/api/sessions/{fresh}/send", json={"content": content})
+            assert (refused.status_code, "not base64" in refused.json()["detail"]) == (422, True)
+
+    wait(scenario())

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.formatted_text import AnyFormattedText, fragment_list_to_text
 
+from holdfast.cli.attached_files import with_named_files
 from holdfast.cli.terminal.screen import Screen
 from holdfast.cli.terminal.status_line import WORDS, StatusInfo, answers, prompt_lines, status_text
 from holdfast.cli.terminal.view import TerminalView
@@ -135,8 +137,9 @@ class Chat:
 
     async def send(self, text: str) -> None:
         """Send a message; it is stored when this returns."""
+        message = await with_named_files(text, Path.cwd())
         session_id = self.session_id or await self.begin()
-        accepted = await self.host.send(session_id, text, self.mode)
+        accepted = await self.host.send(session_id, message, self.mode)
         if accepted.inbox_id not in self._taken:
             self.view.waiting[accepted.inbox_id] = (accepted.mode, text)
             self.screen.refresh()

@@ -31,6 +31,7 @@ from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.notifications import PostgresNotifications
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
 from holdfast.sessions.queries import load_queries
@@ -68,6 +69,7 @@ class PostgresEngine:
         self._dialect = PostgresDialect()
         _prepare(address, patience)
         self._connections = Connections(address, patience, connections)
+        self.notifications = PostgresNotifications(address, patience)
         self._pid = os.getpid()
         self._change = threading.Condition()  # guards _running and _closed
         self._running = 0
@@ -76,7 +78,9 @@ class PostgresEngine:
         atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        return self._run(WRITE, work)
+        result = self._run(WRITE, work)
+        self.notifications.changed()
+        return result
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
         self.write(work)
@@ -114,6 +118,7 @@ class PostgresEngine:
         with self._change:
             self._closed = True
             self._change.wait_for(lambda: self._running == 0, patience)
+        self.notifications.close(closing)
         self._connections.close(closing)
 
     def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:

@@ -15,7 +15,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import RECOVER_A_FILE, BackupRefused, DatabaseDamaged, StoreFailure
 from holdfast.core.ids import new_id
 from holdfast.process import DaemonPool
-from holdfast.sessions.contract import Operation, Transaction
+from holdfast.sessions.contract import NoNotifications, Operation, Transaction
 from holdfast.sessions.queries import load_queries
 from holdfast.sessions.sqlite.connection import SqliteFile, settled_path
 from holdfast.sessions.sqlite.errors import translate
@@ -36,6 +36,7 @@ class SqliteEngine:
     """A database in one file, for many threads and many processes."""
 
     recovery = RECOVER_A_FILE
+    notifications = NoNotifications()
 
     def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:
         self._file = SqliteFile(settled_path(path), clock, patience, create)

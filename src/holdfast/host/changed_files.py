@@ -1,0 +1,55 @@
+"""`ChangedFiles`: what the turns of a conversation did to files, for people to see and to take back."""
+
+from holdfast.core.errors import TurnNotFound
+from holdfast.host.contract import HostParts
+from holdfast.host.conversations import Conversations
+from holdfast.host.store_calls import StoreCalls
+from holdfast.process import off_loop
+from holdfast.tools.file_diff import FileDiff
+from holdfast.tools.file_history import UndoneFile
+
+
+class ChangedFiles:
+    """The file changes of a host's conversations. Every method on the host's loop.
+
+    Covered are the file tools, and of a command the files of the workspace that it names. A host whose tools
+    record nothing has no changes.
+    """
+
+    def __init__(self, parts: HostParts, call: StoreCalls, conversations: Conversations) -> None:
+        self._parts = parts
+        self._call = call
+        self._conversations = conversations
+
+    async def changes(self, session_id: str, turn_id: str | None = None) -> list[FileDiff]:
+        """What a turn, or all turns of a conversation, did to files, as diffs: one for each file."""
+        await self._require(session_id, turn_id)
+        history = self._parts.file_history
+        if history is None:
+            return []
+        return await off_loop(self._parts.pools.work, history.changes, session_id, turn_id)
+
+    async def undo(
+        self, session_id: str, turn_id: str | None = None, *, start: int | None = None
+    ) -> list[UndoneFile]:
+        """Put files back as they were before a turn, or before the turns from a place in the conversation on.
+
+        What was said stays. A file that was changed since is left as it is, and the answer says so. Refused
+        while a turn of the conversation runs.
+        """
+        await self._require(session_id, turn_id)
+        await self._conversations.idle(session_id)
+        history = self._parts.file_history
+        if history is None:
+            return []
+        return await off_loop(self._parts.pools.work, history.undo, session_id, turn_id, start)
+
+    async def _require(self, session_id: str, turn_id: str | None) -> None:
+        """Raises `SessionNotFound`, and `TurnNotFound` for a turn that the conversation does not have."""
+
+        def look() -> bool:
+            turns = self._parts.db.file_changes.turns(session_id)
+            return turn_id is None or turn_id in turns
+
+        if not await self._call(look):
+            raise TurnNotFound(turn_id or "")

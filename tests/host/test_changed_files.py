@@ -1,0 +1,89 @@
+"""What a conversation did to files is shown by turn, and taken back with its messages, on either engine."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.agent import AgentOptions
+from holdfast.core.errors import SessionNotFound, TurnNotFound
+from holdfast.host import SessionHost
+from holdfast.sessions import SessionDB
+from holdfast.testing.scripted_model import Call
+from holdfast.tools.file_history import FileHistory
+from holdfast.tools.files import Files
+from holdfast.tools.kept_contents import KeptContents
+from tests.host.host_fixtures import host_parts
+
+Wait = Callable[[Awaitable[Any]], Any]
+SCRIPT = [
+    Call("write_file", {"path": "a.txt", "text": "one\n"}),
+    "written",
+    [
+        Call("edit_file", {"path": "a.txt", "old": "one", "new": "two"}),
+        Call("write_file", {"path": "b.txt", "text": "new\n"}),
+    ],
+    "edited",
+    Call("edit_file", {"path": "a.txt", "old": "two", "new": "three"}),
+    "edited again",
+]
+
+
+def test_files_are_taken_back_with_the_messages_also_in_a_copy_of_the_conversation(
+    db: SessionDB, wait: Wait, tmp_path: Path
+) -> None:
+    history = FileHistory(db, KeptContents(tmp_path / "kept", 1_000_000))
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    a, b = workspace / "a.txt", workspace / "b.txt"
+
+    def at_work(script: list[Any]) -> SessionHost:
+        parts = host_parts(
+            db,
+            script,
+            tools=Files(history=history).tools(),
+            agent_options=AgentOptions(workspace=workspace),
+        )
+        return SessionHost(replace(parts, file_history=history))
+
+    async def scenario() -> None:
+        async with at_work(SCRIPT) as host:
+            turns = [(await host.ask("s", text)).turn_id for text in ("first", "second", "third")]
+            assert {each.path: (each.kind, each.added) for each in await host.files.changes("s")} == {
+                "a.txt": ("created", 1),
+                "b.txt": ("created", 1),
+            }
+            [third] = await host.files.changes("s", turns[2])
+            assert third.diff.splitlines()[-2:] == ["-two", "+three"]
+            for session, turn in (("s", "nothing"), ("s", "")):
+                with pytest.raises(TurnNotFound):
+                    await host.files.changes(session, turn)
+            with pytest.raises(SessionNotFound):
+                await host.files.changes("nowhere")
+            # A turn in the middle can't be taken back where a later one went on from it.
+            left = {each.path: each.outcome for each in await host.files.undo("s", turns[1])}
+            assert left == {"a.txt": "left", "b.txt": "removed"}
+
+            undone = await host.undo("s", files=True, key="k")
+            assert (undone.text, [each.outcome for each in undone.files]) == ("third", ["restored"])
+            assert (await host.undo("s", files=True, key="k")).session_id == undone.session_id
+            assert a.read_text() == "two\n"
+            again = await host.undo(undone.session_id, files=True)
+            assert again.text == "second"
+            assert {each.path: each.outcome for each in again.files} == {"a.txt": "restored"}
+            assert (a.read_text(), b.exists()) == ("one\n", False)
+            assert [each.message["content"] for each in await host.records.messages(again.session_id)] == [
+                "first",
+                "",
+                "created a.txt (4 bytes)",
+                "written",
+            ]
+            # Without the files, only the messages are taken back; deleting drops what is kept.
+            last = await host.undo(again.session_id)
+            assert (last.files, a.exists()) == ((), True)
+            await host.delete("s", force=True)
+            assert await host.files.changes(last.session_id) == []
+
+    wait(scenario())
