@@ -53,11 +53,6 @@ class ChoiceAdmin:
         folder = await self._call(self._choices.folder, choice.folder)
         return replace(choice, workspace=folder.workspace) if folder else choice
 
-    async def prepare(self, model: str) -> None:
-        """Open a model that was chosen."""
-        if self._parts.models is not None:
-            await self._parts.models.prepare(model)
-
     async def folders(self) -> list[ListFolder]:
         return list(await self._call(self._choices.folders))
 

@@ -384,8 +384,7 @@ class Conversation:
                 await self._remote_turns.look(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
             self._asks.lease = lease
-            if self.choice is None or self._last_token >= 0:
-                await self.read_choice()
+            await self._prepare()
             end = await self._until_idle(lease, look)
         finally:
             self._last_token = lease.token
@@ -407,11 +406,15 @@ class Conversation:
         return agent
 
     async def read_choice(self) -> None:
-        """What a person chose for this conversation, in whichever process; the chosen model is opened."""
-        chosen = await off_loop(self._parts.pools.store, self._parts.db.choices.get, self.root_id)
-        if chosen.model and self._parts.models is not None:
-            await self._parts.models.prepare(chosen.model)
-        self.choice = chosen
+        """What a person chose for this conversation, in whichever process."""
+        self.choice = await off_loop(self._parts.pools.store, self._parts.db.choices.get, self.root_id)
+
+    async def _prepare(self) -> None:
+        """Know what was chosen, and open the model that was."""
+        if self.choice is None or self._last_token >= 0:
+            await self.read_choice()
+        if self.choice is not None and self.choice.model and self._parts.models is not None:
+            await self._parts.models.prepare(self.choice.model)
 
     async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""

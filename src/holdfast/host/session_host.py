@@ -242,8 +242,6 @@ class SessionHost:
             conversation = await self._conversations.open(stored.session_id)
         else:
             conversation = self._conversations.begun(session_id, how.scope)
-            if choice.model:
-                await self.choices.prepare(choice.model)
             conversation.choice = choice
             if held[0] is not None:
                 conversation.held(held)

@@ -20,7 +20,8 @@ class ModelSwitch:
         self._settings = settings
         self._in_use = in_use
         self._switching = asyncio.Lock()  # one switch at a time, so that the last request wins
-        self._chosen: dict[str, Model] = {}  # models that conversations chose, by the name that was given
+        self._chosen: dict[str, SwitchableModel] = {}  # what conversations chose, by the name that was given
+        self._missing: set[str] = set()  # of these, the ones that could not be opened
 
     async def names(self) -> tuple[str, list[str]]:
         """Where models were looked for, and the names of the chat models there."""
@@ -43,9 +44,10 @@ class ModelSwitch:
     async def check(self, name: str) -> ModelTraits:
         """Open a model that a conversation wants; it stays open for the conversations that choose it."""
         known = self._chosen.get(name)
-        if known is None or isinstance(known, MissingModel):
+        if known is None or name in self._missing:
             wanted = self._settings.model_copy(update={"model": named(self._settings.model, name)})
-            known = self._chosen[name] = (await open_model(wanted)).model
+            known = self._put(name, (await open_model(wanted)).model)
+            self._missing.discard(name)
         return known.traits
 
     async def prepare(self, name: str) -> None:
@@ -53,7 +55,17 @@ class ModelSwitch:
         try:
             await self.check(name)
         except HoldfastError as cause:
-            self._chosen[name] = MissingModel(str(cause))
+            self._put(name, MissingModel(str(cause)))
+            self._missing.add(name)
+
+    def _put(self, name: str, model: Model) -> SwitchableModel:
+        """Let the agents that have this name use the model from their next turn on."""
+        known = self._chosen.get(name)
+        if known is None:
+            known = self._chosen[name] = SwitchableModel(model)
+        else:
+            known.switch(model)
+        return known
 
     def opened(self, name: str) -> Model | None:
         """The model that was opened for a conversation."""

@@ -1,9 +1,10 @@
 """Work on the page: cards for changes, tasks and commands, code with room, previews, and what a model is."""
 
+import io
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.web.page.browser_page import answers, composer, say, see_answer, see_idle
 from tests.web.page.gated_model import Call, Gate, GatedModel
@@ -172,3 +173,70 @@ def test_a_toast_and_the_list_of_keys_cover_nothing(page: Page, model: GatedMode
     assert box is not None
     assert box["y"] >= 16
     assert box["y"] + box["height"] <= 520 - 16
+
+
+def test_a_turn_is_taken_back_with_its_files_and_its_usage_is_seen(
+    page: Page, model: GatedModel, server: WebServer
+) -> None:
+    (server.project / "kept.txt").write_text("as it was\n")
+    change = Call("edit_file", {"path": "kept.txt", "old": "as it was", "new": "as it is"})
+    model.will_answer([change, Call("write_file", {"path": "fresh.txt", "text": "new\n"})], "Changed.")
+    say(page, "change two files")
+    see_answer(page, "Changed.")
+    see_idle(page)
+    page.get_by_role("button", name="Changes").click()
+    panel = page.get_by_role("complementary", name="Files changed by this turn")
+    expect(panel.get_by_role("region", name="Changes to kept.txt")).to_contain_text("+ as it is")
+    expect(panel.locator("summary", has_text="fresh.txt")).to_contain_text("+1")
+    page.get_by_role("button", name="Undo").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label(re.compile("and the files")).check()
+    dialog.get_by_role("button", name="Take it back and the files").click()
+    expect(dialog.get_by_role("listitem")).to_have_text(
+        [
+            re.compile("is removed again|is as it was before"),
+            re.compile("is removed again|is as it was before"),
+        ]
+    )
+    dialog.get_by_role("button", name="Close", exact=True).last.click()
+    assert (server.project / "kept.txt").read_text() == "as it was\n"
+    assert not (server.project / "fresh.txt").exists()
+    expect(composer(page)).to_have_value("change two files")
+    page.get_by_role("button", name="Usage").click()
+    usage = page.get_by_role("complementary", name="Usage")
+    expect(usage.get_by_role("list", name="By day").get_by_role("listitem")).to_have_count(1)
+    usage.get_by_label("Group").select_option("model")
+    expect(usage.get_by_role("list", name="By model")).to_contain_text("gated")
+
+
+def test_a_document_is_read_by_the_server_and_one_that_is_none_is_refused(
+    page: Page, model: GatedModel
+) -> None:
+    model.will_answer("I have read it.")
+    files = page.get_by_label("Files to attach")
+    files.set_input_files(
+        [FilePayload(name="broken.pdf", mimeType="application/pdf", buffer=b"%PDF-1.4 nothing")]
+    )
+    composer(page).fill("read this")
+    composer(page).press("Enter")
+    refused = page.get_by_role("alert").filter(has_text="Not sent.")
+    expect(refused).to_contain_text("broken.pdf")
+    expect(composer(page)).to_have_value("read this")
+    page.get_by_role("button", name="Remove broken.pdf").click()
+    files.set_input_files(
+        [FilePayload(name="plan.docx", mimeType="", buffer=a_document("Plant the quinces."))]
+    )
+    composer(page).press("Enter")
+    see_answer(page, "I have read it.")
+    assert "Plant the quinces." in str(model.asked[0]["messages"][-1])
+    expect(page.get_by_role("article", name="You").last).to_contain_text("plan.docx")
+
+
+def a_document(text: str) -> bytes:
+    """A Word document."""
+    docx = pytest.importorskip("docx")
+    written = io.BytesIO()
+    document = docx.Document()
+    document.add_paragraph(text)
+    document.save(written)
+    return written.getvalue()

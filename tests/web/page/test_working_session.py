@@ -108,6 +108,34 @@ def at(page: Page, text: str, name: str) -> None:
         picture(page, name)
 
 
+VIEWS = {
+    "l": "models",
+    "p": "prompts",
+    "z": "undo",
+    "?": "keys",
+    "s": "settings",
+    "u": "usage",
+    "d": "changes",
+}
+
+
+def views(page: Page, name: str) -> None:
+    """Pictures of the dialogs and panels, each opened by its key."""
+    if not os.environ.get("SHOTS"):
+        return
+    for key, view in VIEWS.items():
+        page.locator(".scroll").focus()
+        page.keyboard.press(key)
+        expect(page.locator("dialog[open], aside.panel")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        picture(page, f"{name}-view-{view}")
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog[open], aside.panel")).to_have_count(0)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("exp")
+    picture(page, f"{name}-view-palette")
+
+
 def test_a_person_works_for_fifteen_turns(
     chromium: Browser, project_server: WebServer, model: GatedModel
 ) -> None:
@@ -146,5 +174,6 @@ def test_a_person_works_for_fifteen_turns(
             at(looking, "Run the test", f"{scheme}-{kind}-test")
             at(looking, "Mend it", f"{scheme}-{kind}-edit")
             at(looking, "As a diagram", f"{scheme}-{kind}-code")
+            views(looking, f"{scheme}-{kind}")
             other.close()
     context.close()

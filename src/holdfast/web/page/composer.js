@@ -31,9 +31,12 @@ const drafts = {
 };
 export { drafts };
 
+const DOCUMENT = /\.(?:pdf|docx|xlsx|pptx)$/i;
+
 function read(file) {
   const picture = PICTURES.includes(file.type);
-  if (!picture && file.size > TEXT_LARGEST)
+  const document = DOCUMENT.test(file.name);
+  if (!picture && !document && file.size > TEXT_LARGEST)
     return Promise.reject(new Error(`${file.name} is larger than 1 MB.`));
   if (file.size > LARGEST) return Promise.reject(new Error(`${file.name} is larger than 12 MB.`));
   return new Promise((resolve, reject) => {
@@ -42,12 +45,15 @@ function read(file) {
     reader.onload = () => {
       if (picture)
         return resolve({ name: file.name, part: { type: "image_url", image_url: { url: reader.result } } });
+      // The server reads a document: it becomes text with the numbers of its pages.
+      if (document)
+        return resolve({ name: file.name, part: { type: "file", file: { filename: file.name, file_data: reader.result } } });
       const text = new TextDecoder("utf-8").decode(reader.result);
       if (text.includes("\u0000"))
-        return reject(new Error(`${file.name} is neither text nor a picture (PNG, JPEG, GIF or WebP).`));
+        return reject(new Error(`${file.name} is neither text, a picture (PNG, JPEG, GIF or WebP) nor a document (PDF, DOCX, XLSX or PPTX).`));
       return resolve({ name: file.name, part: { type: "text", text: `File ${file.name}:\n${text}` } });
     };
-    if (picture) reader.readAsDataURL(file);
+    if (picture || document) reader.readAsDataURL(file);
     else reader.readAsArrayBuffer(file);
   });
 }

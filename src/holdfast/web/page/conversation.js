@@ -64,6 +64,7 @@ export function rowsOf(state) {
         item,
         turnId,
         last: turnId && !next && !state.live,
+        changed: changesFiles(items, place),
         text: answerOf(items, place),
       });
     }
@@ -80,6 +81,17 @@ function resultOf(items, place, callId) {
     if (items[at].message.tool_call_id === callId) return items[at];
   }
   return undefined;
+}
+
+const CHANGING = new Set(["edit_file", "write_file", "run_command", "delegate"]);
+
+/** Whether the turn that ends here may have changed files. */
+function changesFiles(items, end) {
+  const turnId = items[end].turn_id;
+  for (let at = end; at >= 0 && items[at].turn_id === turnId; at -= 1) {
+    if (items[at].message.tool_calls?.some((call) => CHANGING.has(call.function.name))) return true;
+  }
+  return false;
 }
 
 /** The text of the answer that ends here. */
@@ -213,6 +225,8 @@ function rowContent(row, { idle, own, act }) {
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
       ${stored && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
+      ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.undo}>Undo</button>`}
+      ${row.turnId && row.changed && html`<button type="button" class="quiet" onClick=${() => act.changes(row.turnId)}>Changes</button>`}
       ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>

@@ -346,7 +346,7 @@ class Page {
     this.draw();
   };
 
-  /** Open a dialog: `help`, `models`, `place`, `prompts` or `palette`. */
+  /** Open a dialog: `help`, `models`, `place`, `prompts`, `undo` or `palette`. */
   open = async (name) => {
     const opener = document.activeElement;
     const { default: view } = await import(`./${name}.js`);

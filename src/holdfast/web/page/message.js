@@ -43,7 +43,7 @@ export const textOf = (content) =>
         .filter(Boolean)
         .join("\n\n");
 
-const FILE = /^File ([^\n]{1,200}):\n([\s\S]*)$/;
+const FILE = /^(?:File|The file) ([^\n]{1,200}):\n(?:<file>\n)?([\s\S]*?)(?:\n<\/file>)?$/;
 
 function Part({ part }) {
   if (part.type === "image_url") {
@@ -52,6 +52,7 @@ function Part({ part }) {
       return html`<img class="attached" src=${source} alt="Attached image" />`;
     return html`<span class="chip">image: ${source}</span>`;
   }
+  if (part.type === "file") return html`<span class="chip">file: ${part.file?.filename}</span>`;
   const file = FILE.exec(part.text ?? "");
   if (!file) return part.text ? html`<div class="said" dir="auto">${part.text}</div>` : null;
   return html`<details class="file">

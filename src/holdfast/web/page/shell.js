@@ -16,6 +16,7 @@ export function Shell({ page }) {
     memory: () => page.show("memory", { turnId: undefined }),
     chats: () => page.show("chats"),
     settings: () => page.show("settings"),
+    usage: () => page.show("usage"),
     help: () => page.open("help"),
     menu: page.openMenu,
     importFile: page.importFile,
@@ -114,6 +115,8 @@ function Opened({ page }) {
     seen: page.seen,
     runWaiting: page.runWaiting,
     timeline: (turnId) => page.show("timeline", { turnId }),
+    changes: (turnId) => page.show("changes", { turnId }),
+    undo: () => page.open("undo"),
     landed: page.landed,
     focusComposer: page.focusComposer,
   };

@@ -26,6 +26,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting }) {
     ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
     <div class="side-views">
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
+      <button type="button" class="quiet" onClick=${act.usage} title="Usage (u)">Usage</button>
       <button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
       <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>
     </div>
@@ -118,7 +119,7 @@ function Hits({ found, words, list }) {
     }
     ${groups.map(
       (group) => html`<section key=${group.root_id} class="hit-group" aria-label=${nameOf(group)}>
-        <h2 class="hit-head"><a class="clip" href=${`#/s/${group.session_id}`}>${nameOf(group)}</a>${group.archived && html`<span class="tag">archived</span>`}<time>${shortDate(group.last_active)}</time></h2>
+        <h2 class="hit-head"><a class="clip" href=${`#/s/${group.session_id}/m/${group.seq}`}>${nameOf(group)}</a>${group.archived && html`<span class="tag">archived</span>`}<time>${shortDate(group.last_active)}</time></h2>
         <ul>${group.hits.map(
           (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
           <a href=${`#/s/${hit.session_id}/m/${hit.seq}`}>
