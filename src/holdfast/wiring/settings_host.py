@@ -209,7 +209,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person, scope=scope)
-        if scope.workspace:
+        if scope.workspace and scope.is_owner:
             # A person named it for this conversation.
             own = replace(own, workspace=Path(scope.workspace), trusted_workspace=True)
         offered = shared

@@ -35,6 +35,13 @@ def focused(page: Page) -> str:
     )
 
 
+def find_by_palette(page: Page, words: str) -> None:
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="What to do")).to_be_focused()
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+
+
 def test_everything_can_be_done_by_keyboard(page: Page, model: GatedModel, server: WebServer) -> None:
     keys = page.keyboard
     gate = Gate()
@@ -85,10 +92,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, model: GatedModel, serve
     keys.press("n")
     expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()
     expect(composer(page)).to_be_focused()
-    keys.press("Control+k")
-    expect(page.get_by_role("combobox", name="What to do")).to_be_focused()
-    keys.type("search all")
-    keys.press("Enter")
+    find_by_palette(page, "search all")
     expect(page.get_by_role("searchbox", name="Search all conversations")).to_be_focused()
     keys.type("brief")
     expect(page.locator(".hits a").first).to_be_visible()

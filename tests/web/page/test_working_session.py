@@ -12,7 +12,7 @@ from tests.web.page.browser_page import say, see_answer, see_idle
 from tests.web.page.gated_model import Call, GatedModel, Part, Thought
 from tests.web.page.web_server import WebServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(900)]
 
 TEST = """from prices import total
 
@@ -108,26 +108,25 @@ def at(page: Page, text: str, name: str) -> None:
         picture(page, name)
 
 
-VIEWS = {
-    "l": "models",
-    "p": "prompts",
-    "z": "undo",
-    "?": "keys",
-    "s": "settings",
-    "u": "usage",
-    "d": "changes",
-}
+VIEWS = (
+    ("l", "models", ".choices li:nth-child(2)"),
+    ("p", "prompts", "dialog .muted"),
+    ("z", "undo", "dialog .buttons"),
+    ("?", "keys", ".keys"),
+    ("s", "settings", ".settings .setting"),
+    ("u", "usage", ".panel .total"),
+    ("d", "changes", ".file-change .diff .added"),
+)
 
 
 def views(page: Page, name: str) -> None:
     """Pictures of the dialogs and panels, each opened by its key."""
     if not os.environ.get("SHOTS"):
         return
-    for key, view in VIEWS.items():
+    for key, view, seen in VIEWS:
         page.locator(".scroll").focus()
         page.keyboard.press(key)
-        expect(page.locator("dialog[open], aside.panel")).to_be_visible()
-        page.wait_for_load_state("networkidle")
+        expect(page.locator(seen).first).to_be_visible()
         picture(page, f"{name}-view-{view}")
         page.keyboard.press("Escape")
         expect(page.locator("dialog[open], aside.panel")).to_have_count(0)

@@ -44,7 +44,7 @@ export default function Context({ page, session, close }) {
       <${Lineage} page=${page} session=${session} compactions=${value.compactions ?? []} />
       ${state.state === "idle" && html`<div class="buttons"><button type="button" onClick=${compact}>Compact now</button></div>`}
       ${status && html`<h3>Workspace and approval</h3>
-        <p>workspace: ${status.workspace}; approval: ${status.approval}</p>
+        <p>workspace: ${page.chosen.workspace || status.workspace}; approval: ${status.approval}</p>
         <h3>Sandbox for commands</h3><p>${status.sandbox}</p>`}
     `
     }
