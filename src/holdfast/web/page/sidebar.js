@@ -100,10 +100,12 @@ export const marked = (snippet) =>
 const SPEAKERS = { user: "You: ", tool: "Tool: " };
 
 function Hits({ found, words, list }) {
-  const titles = list.items
-    .filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
-    .slice(0, 5);
   const groups = byConversation(found.items);
+  // A conversation whose messages are found stands below with them.
+  const shown = new Set(groups.map((each) => each.root_id));
+  const titles = list.items
+    .filter((each) => !shown.has(each.root_id) && nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
+    .slice(0, 5);
   const inAll = groups.length > 1 ? ` in ${groups.length} conversations` : "";
   const result = found.busy
     ? "Searching…"
