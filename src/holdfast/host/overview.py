@@ -75,7 +75,8 @@ class Overview:
         if conversation.choice is None:
             await conversation.read_choice()
         tokens, window = await self._context_tokens(conversation)
-        return ContextSize(tokens, window)
+        chose = conversation.choice is not None and conversation.choice.model
+        return ContextSize(tokens, window if chose else self._usual_window())
 
     async def _context_tokens(self, conversation: Conversation) -> tuple[int, int]:
         """The size of the prompt and of the window; what memory adds is left out when it takes too long."""
@@ -85,8 +86,11 @@ class Overview:
                 used = await agent.context()
                 return used.tokens, used.window
         messages = await self._call(self._db.get_messages, conversation.session_id)
+        return Transcript(messages).tokens, self._usual_window()
+
+    def _usual_window(self) -> int:
         model = self._model()
-        return Transcript(messages).tokens, model.context_window if model else 0
+        return model.context_window if model else 0
 
     async def context(self, session_id: str) -> ContextView:
         """How the conversation fills the model's window, and its compactions."""
