@@ -222,15 +222,8 @@ def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path, scope: str | N
     path = tmp_path / "holdfast.db"
     SessionDB(path).close()
     reader = sqlite3.connect(path)
-    bound = {
-        "source": None,
-        "not_source": "api",
-        "scope": scope,
-        "archived": 0,
-        "pinned": None,
-        "limit": 50,
-        "offset": 0,
-    }
+    bound = {"source": None, "not_source": "api", "scope": scope, "archived": 0}
+    bound |= {"pinned": None, "folder": None, "limit": 50, "offset": 0}
     query = load_queries("sqlite", "sqlite3").list_sessions.sql
     plan = [row[3] for row in reader.execute(f"explain query plan {query}", bound)]
     reader.close()

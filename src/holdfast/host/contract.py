@@ -22,9 +22,9 @@ from holdfast.core.events import Event, RecalledFrom
 from holdfast.host.usage_reports import UsageTotal
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
-from holdfast.models.contract import ModelTraits
+from holdfast.models.contract import ListedModel, ModelTraits
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import OWNER
+from holdfast.sessions.contract import NOTHING_CHOSEN, OWNER, ConversationChoice
 from holdfast.tools.file_history import FileHistory, UndoneFile
 from holdfast.tools.open_questions import OpenQuestions
 from holdfast.tools.sandbox_choice import SandboxState
@@ -89,6 +89,22 @@ class ModelCatalog(Protocol):
         """Use another model from the next turn on; raises what keeps it from being opened."""
         ...
 
+    async def details(self) -> tuple[str, list[ListedModel]]:
+        """The same as `names`, with what is known of each model."""
+        ...
+
+    async def reload(self) -> ModelTraits:
+        """Use the model that the settings name now; raises what keeps it from being opened."""
+        ...
+
+    async def check(self, name: str) -> ModelTraits:
+        """Open a model that a conversation wants; raises what keeps it from being opened."""
+        ...
+
+    async def prepare(self, name: str) -> None:
+        """Open a model that a conversation chose, unless it is open. Where that fails, its turns say why."""
+        ...
+
     async def tidy(self) -> None:
         """Let go of models that are not used any more."""
         ...
@@ -102,6 +118,7 @@ class AvailableModels:
     where: str
     """Where models were looked for, in words."""
     names: list[str]
+    details: list[ListedModel] = field(default_factory=list)
 
 
 async def no_sandbox() -> SandboxState:
@@ -162,9 +179,19 @@ class HostParts:
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
-    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
+    workspace_problem: Callable[[str], str] = lambda _: "this host has one workspace; it can't be changed"
+    """Why a folder can't be the workspace of a conversation; empty when it can. May block."""
+
+    def agent_for(
+        self, session_id: str, questions: OpenQuestions, scope: str, choice: ConversationChoice | None = None
+    ) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
+        return self.make_agent(session_id, questions, self.agent_scope(scope, choice))
+
+    def agent_scope(self, scope: str, choice: ConversationChoice | None = None) -> AgentScope:
+        """For whom an agent works, and with what."""
+        chosen = choice or NOTHING_CHOSEN
+        return AgentScope(scope, self.scope_policy(scope), chosen.model, chosen.workspace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +232,8 @@ class Beginning:
     """Used before, it begins nothing: the answer names the session that was begun with it."""
     scope: str = OWNER
     """Whose conversation it is."""
+    choice: ConversationChoice = NOTHING_CHOSEN
+    """The model, the workspace and the folder of the list that were chosen for it."""
 
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
@@ -244,7 +273,10 @@ class ContextSize:
 
 @dataclass(frozen=True, slots=True)
 class SpanView:
-    """A stretch of a turn's time: `recall`, `model`, `tool`, `compaction`, `storing` or `delivery`."""
+    """A stretch of a turn's time.
+
+    Its kind is `recall`, `model`, `tool`, `waiting` (for a person), `compaction`, `storing` or `delivery`.
+    """
 
     kind: str
     name: str

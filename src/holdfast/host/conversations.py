@@ -188,7 +188,7 @@ class Conversations:
     def agent_of(self, conversation: Conversation) -> SessionAgent:
         """The agent that is warm, or a fresh one that nobody keeps."""
         return self.agents.get(conversation.root_id) or self._parts.agent_for(
-            conversation.session_id, conversation.questions, conversation.scope
+            conversation.session_id, conversation.questions, conversation.scope, conversation.choice
         )
 
     async def commit(self, conversation: Conversation) -> None:

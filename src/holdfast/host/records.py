@@ -67,6 +67,13 @@ class Records:
             offset=offset,
         )
 
+    async def in_folder(
+        self, folder: str, *, archived: bool | None = False, limit: int = 50, offset: int = 0
+    ) -> list[ListedConversation]:
+        """The same for one folder of the list."""
+        found = self._db.conversations.in_folder
+        return list(await self._call(found, folder, archived=archived, limit=limit, offset=offset))
+
     async def session(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
         return await self._call(self._db.conversations.find, session_id)

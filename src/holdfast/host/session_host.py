@@ -27,6 +27,7 @@ from holdfast.core.messages import text_of
 from holdfast.host.ask_records import answer_ask
 from holdfast.host.changed_files import ChangedFiles
 from holdfast.host.chat_ledger import Chats
+from holdfast.host.choice_admin import ChoiceAdmin
 from holdfast.host.contract import (
     Accepted,
     AvailableModels,
@@ -109,6 +110,7 @@ class SessionHost:
         self.records = Records(parts.db, self._call, self._notify)
         self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
+        self.choices = ChoiceAdmin(parts, self._call, self._conversations)
         self.usage = UsageReports(parts.db, self._call, parts.clock)
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
@@ -237,12 +239,14 @@ class SessionHost:
     async def _begin(
         self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
-        session = SessionStart(session_id, how.source or self.source, how.title, how.scope)
+        choice = await self.choices.of_folder(how.choice)
+        session = SessionStart(session_id, how.source or self.source, how.title, how.scope, choice)
         stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
             conversation = self._conversations.begun(session_id, how.scope)
+            conversation.choice = choice
             if held[0] is not None:
                 conversation.held(held)
             self._notify(session_id)
@@ -497,8 +501,16 @@ class SessionHost:
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
         self._call.require_open()
-        where, names = await self._parts.models.names() if self._parts.models else ("", [])
-        return AvailableModels(self.model, where, names)
+        where, found = await self._parts.models.details() if self._parts.models else ("", [])
+        return AvailableModels(self.model, where, [each.name for each in found], found)
+
+    async def reload_model(self) -> ModelTraits:
+        """Use the model that the settings name now, as `switch_model` does."""
+        self._call.require_open()
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.reload()
+        return self.model
 
     async def switch_model(self, name: str) -> ModelTraits:
         """Use another model, in this process, from each conversation's next turn on.

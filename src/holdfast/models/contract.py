@@ -158,6 +158,17 @@ class ModelTraits:
     """How many it has; None where nobody says. Few of them mean few tools and a short system text."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as a server lists it; None where the server does not say."""
+
+    name: str
+    context_window: int | None = None
+    calls_tools: bool | None = None
+    sees_pictures: bool | None = None
+    prices: Prices = Prices()
+
+
 class Model(Protocol):
     """A language model behind one adapter."""
 

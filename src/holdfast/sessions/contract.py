@@ -193,6 +193,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationChoice:
+    """What a person chose for one conversation; empty: the usual model and workspace, and no folder."""
+
+    model: str = ""
+    workspace: str = ""
+    folder: str = ""
+
+
+NOTHING_CHOSEN = ConversationChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class SessionStart:
     """A session that is about to begin."""
 
@@ -200,6 +212,7 @@ class SessionStart:
     source: str
     title: str | None = None
     scope: str = ""
+    choice: ConversationChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from holdfast.core.short_title import short_title
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
     API_SOURCE,
+    NOTHING_CHOSEN,
     SECOND,
+    ConversationChoice,
     ConversationState,
     Engine,
     Operation,
@@ -47,6 +49,8 @@ class ListedConversation:
     opening: str
     branch_of: str | None = None
     """Of a branch: the title of the conversation that it left, or the beginning of its first message."""
+
+    choice: ConversationChoice = NOTHING_CHOSEN
 
     @property
     def label(self) -> str:
@@ -86,6 +90,7 @@ class ConversationList:
                 scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
+                folder=None,
                 limit=most,
                 offset=skipped,
             )
@@ -104,6 +109,27 @@ class ConversationList:
                 row[0] for row in tx.queries.unused_sessions(source=source, period_us=period, limit=limit)
             ]
         )
+
+    def in_folder(
+        self, folder: str, *, archived: bool | None = None, limit: int | None = 50, offset: int = 0
+    ) -> Sequence[ListedConversation]:
+        """The same for one folder of the list."""
+        most = checked_limit(limit)
+
+        def work(tx: Transaction) -> Sequence[ListedConversation]:
+            rows = tx.queries.list_sessions(
+                source=None,
+                not_source=None,
+                scope=None,
+                archived=None if archived is None else int(archived),
+                pinned=None,
+                folder=folder,
+                limit=most,
+                offset=offset,
+            )
+            return [_listed(row) for row in rows]
+
+        return self._engine.read(work)
 
     def find(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
@@ -178,6 +204,7 @@ class ConversationList:
             branch = create_session_row(
                 tx, SessionStart(branch_id, origin.source, origin.title), session_id, "branch"
             )
+            tx.queries.copy_choice(origin=root_of(tx, session_id), root=branch_id)
             tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             tx.queries.copy_tool_profile(root=root_of(tx, session_id), child=branch_id)
             if forget_in is not None:
@@ -214,9 +241,17 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, last_active, messages, opening, branch_of = row[11:]
+    root, pinned, archived, last_active, messages, opening, branch_of, *chosen = row[11:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     left = None if branch_of is None else short_title(branch_of)
     return ListedConversation(
-        Session(*row[:11]), root, bool(pinned), bool(archived), last_active, messages, preview, left
+        Session(*row[:11]),
+        root,
+        bool(pinned),
+        bool(archived),
+        last_active,
+        messages,
+        preview,
+        left,
+        ConversationChoice(*(each or "" for each in chosen)),
     )

@@ -22,6 +22,7 @@ from holdfast.web.request_log import RequestLog
 from holdfast.web.routes import (
     changed_files,
     chats,
+    choices,
     commands,
     events,
     health,
@@ -29,6 +30,7 @@ from holdfast.web.routes import (
     messages,
     search,
     sessions,
+    settings,
     usage,
 )
 
@@ -46,6 +48,8 @@ GROUPS = (
     usage,
     memory,
     chats,
+    choices,
+    settings,
     health,
 )
 """Routes are searched in this order, so the busiest groups stand first."""

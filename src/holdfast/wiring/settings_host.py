@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 from holdfast.agent import AgentOptions, Limits, Pools, SessionAgent
@@ -47,7 +48,7 @@ from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
 from holdfast.wiring.telemetry import close_telemetry, open_telemetry
-from holdfast.wiring.workspace import workspace_of
+from holdfast.wiring.workspace import workspace_of, workspace_problem
 
 TODO = "todo"
 Emit = Callable[[Event], None]
@@ -210,13 +211,20 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     # Each conversation has its own todo list; all conversations share the other tools.
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
+    switch = ModelSwitch(settings, model) if given.model is None else None
+
     def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         policy = _approval(box.policy, scope)
+        chosen = switch.opened(scope.model) if switch else None
+        answering = chosen or model
 
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person, scope=scope)
+        if scope.workspace and scope.is_owner:
+            # A person named it for this conversation.
+            own = replace(own, workspace=Path(scope.workspace), trusted_workspace=True)
         offered = shared
         if not scope.is_owner:
             own = replace(own, workspace=scope_workspace(scope.name))
@@ -226,9 +234,9 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         if READ_SKILL not in {tool.name for tool in offered}:
             own = replace(own, skills="")
         asking, alone = frozenset({ask_user.name}), _unattended(policy)
-        offer = Offer(model, db, offered, own, memory, asking=asking, unattended=alone)
+        offer = Offer(answering, db, offered, own, memory, asking=asking, unattended=alone)
         tools = [*offered, TodoList().tool(like=todo), delegate_tool(offer)]
-        return SessionAgent(model, db, session_id, memory, tools, own)
+        return SessionAgent(answering, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
         # Reviews may save skills without asking, and write no other file of Holdfast's own.
@@ -244,6 +252,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
 
     async def release() -> None:
+        if switch is not None:
+            await switch.close()
         closing = close_telemetry(telemetry, pools.work)
         await asyncio.gather(box.close(), given.close_model(model), closing)
 
@@ -259,7 +269,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         make_review=make_review if settings.memory.review_every else None,
         titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
         model=model.traits,
-        models=ModelSwitch(settings, model) if given.model is None else None,
+        models=switch,
+        workspace_problem=workspace_problem,
         warm_up=model.warm_up,
         tools=tool_lines((*box.tools, *given.tools)),
         tool_profiles=agent_options.tool_profiles,

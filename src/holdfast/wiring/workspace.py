@@ -28,6 +28,18 @@ def workspace_of(settings: Settings) -> Workspace:
     return Workspace(folder, bool(named), _warning(folder))
 
 
+def workspace_problem(folder: str) -> str:
+    """Why a folder can't be the workspace of a conversation; empty when it can."""
+    path = Path(folder)
+    if not path.is_absolute():
+        return f"a workspace is named by its whole path, from / on, and {folder!r} is not"
+    real = Path(os.path.realpath(path))
+    if not real.is_dir():
+        return f"the workspace {folder} is not a folder on the machine of this server"
+    warning = _warning(real)
+    return f"the folder {folder} {warning}; choose a project inside it" if warning else ""
+
+
 def with_workspace(settings: Settings, folder: str) -> Settings:
     """The settings with the workspace from an option, if the option is given."""
     if not folder:

@@ -159,7 +159,7 @@ def test_requests_of_clients_that_name_no_conversation_are_listed_under_api(
 def test_a_conversation_is_exported_and_deleted(page: Page, model: GatedModel, tmp_path: Path) -> None:
     talk(page, model, ("to be deleted", "Fine."))
     with page.expect_download() as download:
-        menu(page, "to be deleted", "Export")
+        menu(page, "to be deleted", "Export to import elsewhere")
     download.value.save_as(tmp_path / "export.ndjson")
     assert "to be deleted" in (tmp_path / "export.ndjson").read_text(encoding="utf-8")
     menu(page, "to be deleted", "Delete…")
@@ -180,7 +180,7 @@ def test_an_exported_conversation_is_imported_again(page: Page, model: GatedMode
     talk(page, model, ("a trip to Ísafjörður", "By boat."))
     menu(page, "a trip to", "Pin")
     with page.expect_download() as download:
-        menu(page, "a trip to", "Export")
+        menu(page, "a trip to", "Export to import elsewhere")
     download.value.save_as(tmp_path / "export.ndjson")
     exported = (tmp_path / "export.ndjson").read_bytes()
     choose(page, "export.ndjson", exported)

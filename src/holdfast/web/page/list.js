@@ -46,6 +46,8 @@ export class SessionList {
   constructor({ changed, connected }) {
     this.archived = false;
     this.api = false; // only the conversations that clients of /v1 began without a name
+    this.folder = ""; // only the conversations of this folder are shown; empty: all
+    this.folders = [];
     this.problem = null;
     this.loaded = false;
     this._all = new Map();
@@ -75,7 +77,7 @@ export class SessionList {
   get items() {
     this._sorted ??= [...this._all.values()]
       .filter((each) => (each.source === "api") === this.api)
-      .filter((each) => Boolean(each.archived) === this.archived)
+      .filter((each) => Boolean(each.archived) === this.archived && (!this.folder || each.folder === this.folder))
       .sort(
         (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_active - left.last_active,
       );
@@ -101,7 +103,7 @@ export class SessionList {
     try {
       const page = await api(
         "GET",
-        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined, api: this.api || undefined })}`,
+        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined, api: this.api || undefined, folder: this.folder })}`,
       );
       this._next = page.next_offset;
       this._take(page.items);
@@ -133,6 +135,16 @@ export class SessionList {
   showApi(api) {
     this.api = api;
     this._reload();
+  }
+
+  showFolder(folder) {
+    this.folder = folder;
+    this._reload();
+  }
+
+  async loadFolders() {
+    this.folders = (await api("GET", "/folders")).items.map((each) => each.name);
+    this._tell();
   }
 
   _reload() {
@@ -233,6 +245,24 @@ export class SessionList {
     this._sorted = null;
     this._changed();
   }
+}
+
+/** A day, and with `clock` the time of day where it is today. */
+export function shortDate(at, clock = false) {
+  const today = new Date().setHours(0, 0, 0, 0);
+  if (at >= today) return clock ? new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "today";
+  const sameYear = new Date(at).getFullYear() === new Date(today).getFullYear();
+  return new Date(at).toLocaleDateString([], { day: "numeric", month: "short", ...(sameYear ? {} : { year: "numeric" }) });
+}
+
+/** Found messages by conversation, the one with the best hit first. */
+export function byConversation(hits) {
+  const groups = new Map();
+  for (const hit of hits) {
+    if (!groups.has(hit.root_id)) groups.set(hit.root_id, { ...hit, hits: [] });
+    groups.get(hit.root_id).hits.push(hit);
+  }
+  return [...groups.values()];
 }
 
 /** Headings and conversations in the order they are shown. */
