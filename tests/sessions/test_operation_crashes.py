@@ -251,6 +251,12 @@ def close_ask(prepared: Prepared) -> Ask:
     return lambda db: db.asks.close("a")
 
 
+def withhold_asks(prepared: Prepared) -> Ask:
+    prepared.asks()
+    [turn] = prepared.db.turns.unfinished()
+    return lambda db: db.asks.withhold(turn.id)
+
+
 def steered(prepared: Prepared) -> Ask:
     turn_id, steer = prepared.runs(), prepared.waits(mode="steer")
     return on_a_loop(join_turn, turn_id, steer, lease=prepared.held())
@@ -498,6 +504,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "put_ask": put_ask,
     "answer_ask": answer_it,
     "close_ask": close_ask,
+    "withhold_asks": withhold_asks,
     "settle_asks": settle_it,
     "enqueue_delivery": enqueue_it,
     "claim_deliveries": claim_it,

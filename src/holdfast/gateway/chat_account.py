@@ -19,7 +19,6 @@ from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import AccessControl
 from holdfast.gateway.chat_commands import COMMANDS
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import (
     Adapter,
     Batch,
@@ -55,8 +54,6 @@ class GatewayParts:
 
     host: SessionHost
     settings: GatewaySettings
-    policies: ChatPolicies
-    """Those that the host was made with (`scope_policy`)."""
     workspace_of: Callable[[str], Path]
     """The folder in which the agent works for a scope; made if it is not there."""
     clock: Clock = field(default_factory=SystemClock)
@@ -129,7 +126,6 @@ class ChatAccount:
         self._note("connecting", "")
         self.health.identity = await self._connect()
         service = AccountService(self._adapter, ledger, self._parts)
-        await service.access.load()
         self._service = service
         with suppress(ChatPlatformError):
             await self._adapter.set_commands(COMMANDS)
@@ -201,7 +197,7 @@ class AccountService:
 
     def __init__(self, adapter: Adapter, ledger: ChatLedger, parts: GatewayParts) -> None:
         host, settings, clock = parts.host, parts.settings, parts.clock
-        self.access = AccessControl(ledger, settings, parts.policies)
+        self.access = AccessControl(ledger, settings)
         calls = PlatformCalls(adapter, RateBudget(adapter.traits, clock))
         delivery = PartDelivery(ledger, calls, clock)
         self._live = LiveTurns(ledger, calls, delivery, clock, preview=settings.preview)

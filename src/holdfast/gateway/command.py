@@ -50,7 +50,6 @@ async def _serve(settings: Settings) -> None:
         say=_say,
         after_crash="resume",
         model_required=False,
-        scope_policy=service.scope_policy,
     )
     async with opened as (host, leaving):
         host.serve_schedules()

@@ -20,6 +20,7 @@ from holdfast.core.events import Event, RecalledFrom
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ModelTraits
+from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import OWNER
 from holdfast.tools.open_questions import OpenQuestions
@@ -122,7 +123,7 @@ class HostParts:
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
     scope_policy: PolicyFor = default_policy
-    """What an agent may do for a scope; asked before each turn."""
+    """What an agent may do for a scope; asked before each turn, on a thread, so that it may block."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
@@ -146,9 +147,13 @@ class HostParts:
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
-    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
+    async def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
+        return self.make_agent(session_id, questions, await self.agent_scope(scope))
+
+    async def agent_scope(self, name: str) -> AgentScope:
+        """A scope, with what the policy lets an agent do there now."""
+        return AgentScope(name, await off_loop(self.pools.store, self.scope_policy, name))
 
 
 @dataclass(frozen=True, slots=True)

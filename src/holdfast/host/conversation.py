@@ -14,7 +14,6 @@ from functools import partial
 
 from holdfast.agent import SessionAgent
 from holdfast.agent.contract import INTERRUPTED
-from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -390,9 +389,9 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    def _agent(self, lease: HeldLease) -> SessionAgent:
+    async def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
-        scope = AgentScope(self.scope, self._parts.scope_policy(self.scope))
+        scope = await self._parts.agent_scope(self.scope)
         agent = self._agents.take(
             self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
         )
@@ -404,7 +403,7 @@ class Conversation:
 
     async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""
-        agent = self._agent(lease)
+        agent = await self._agent(lease)
         while self.state not in ENDING:
             if await self._work.run_before_messages(agent):
                 look = None  # it may stand otherwise now
@@ -414,8 +413,9 @@ class Conversation:
                     return look
             else:
                 self._update_from(look)
-                agent = self._agent(lease)
-                await self._work.run_turn(agent, look)
+                agent = await self._agent(lease)
+                if self.state not in ENDING:
+                    await self._work.run_turn(agent, look)
                 look = None
         return None
 

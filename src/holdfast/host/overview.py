@@ -76,7 +76,7 @@ class Overview:
 
     async def _context_tokens(self, conversation: Conversation) -> int:
         """The size of the prompt; what memory adds to it is left out when memory takes too long."""
-        agent = self._conversations.agent_of(conversation)
+        agent = await self._conversations.agent_of(conversation)
         with suppress(TimeoutError):
             async with asyncio.timeout(MEMORY_SECONDS):
                 return (await agent.context()).tokens
@@ -86,7 +86,7 @@ class Overview:
     async def context(self, session_id: str) -> ContextView:
         """How the conversation fills the model's window, and its compactions."""
         conversation = await self._conversations.open(session_id)
-        used = await self._conversations.agent_of(conversation).context()
+        used = await (await self._conversations.agent_of(conversation)).context()
         compactions = await self._call(self._compactions, conversation.root_id)
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 

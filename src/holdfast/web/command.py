@@ -55,7 +55,6 @@ def web(
 
 
 async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
-    from holdfast.host.contract import default_policy
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
@@ -76,7 +75,6 @@ async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
         say=_say,
         after_crash="resume",
         model_required=False,
-        scope_policy=chats.scope_policy if chats else default_policy,
     )
     async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))

@@ -33,6 +33,7 @@ from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
+from holdfast.wiring.chat_policies import ChatPolicies
 from holdfast.wiring.folders import data_folder
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
@@ -63,7 +64,11 @@ class HostKeywords(TypedDict, total=False):
     model_required: bool
     """False: without a model the host starts, and a turn says what is missing. True by default."""
     scope_policy: PolicyFor
-    """What an agent may do for a scope; by default everything for the owner, and `GUEST` for others."""
+    """What an agent may do for a scope; it is asked on a thread before each turn.
+
+    By default everything for the owner, what their role allows for people of chat platforms that the settings
+    name, and `GUEST` for all others.
+    """
 
 
 class Host(SessionHost):
@@ -93,11 +98,11 @@ class Host(SessionHost):
         **how: Unpack[HostKeywords],
     ) -> None:
         given = GivenParts.checked(model, tools, memory, store, options)
-        policy = how.get("scope_policy", default_policy)
+        policy = how.get("scope_policy")
         # Finding the model and starting tool servers need the event loop, so they wait for it.
         if settings is None and not given.is_empty:
             chosen = _host_options(Settings().host, how)
-            super().__init__(lambda: library_parts(given, chosen, policy))
+            super().__init__(lambda: library_parts(given, chosen, policy or default_policy))
             return
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
@@ -139,7 +144,7 @@ class _Ways:
     options: HostOptions
     deliver: Deliver
     open_model: ModelOpener
-    scope_policy: PolicyFor
+    scope_policy: PolicyFor | None
 
 
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
@@ -231,7 +236,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
-        scope_policy=ways.scope_policy,
+        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people),
         pools=pools,
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
