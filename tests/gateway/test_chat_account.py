@@ -77,11 +77,15 @@ def test_what_was_sent_while_the_gateway_was_away_is_answered_in_order_and_comma
             await until_said(platform, ada, "You said: first")
         for number in range(12):
             await platform.say(ada, "ada", f"missed {number}")
+        await platform.say(bob, "bob", "before it")
         await platform.say(bob, "bob", "/new")
+        await platform.say(bob, "bob", "after it")
         async with a_gateway(db, platform):
             missed = [f"You said: missed {number}" for number in range(12)]
             await until_said(platform, ada, "You said: first", *missed)
-            (notice,) = [each.text for each in platform.seen(bob) if each.by_bot]
+            await platform.until(lambda: sum(each.by_bot for each in platform.seen(bob)) == 3, 30)
+            before, notice, after = [each.text for each in platform.seen(bob) if each.by_bot]
+            assert (before, after) == ("You said: before it", "You said: after it")
             assert "did not run this command" in notice
             assert "/new" in notice
 

@@ -31,7 +31,7 @@ from holdfast.gateway.contract import (
 from holdfast.gateway.event_codec import to_received
 from holdfast.gateway.event_router import EventRouter, RouterHelpers
 from holdfast.gateway.incoming_files import IncomingFiles
-from holdfast.gateway.live_turns import LiveTurns
+from holdfast.gateway.live_turns import ENDS, LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
@@ -215,6 +215,8 @@ class AccountService:
             self.sender.wake()
         if type(event).__name__ in ASKS:
             self.router.wake()
+        if isinstance(event, ENDS):
+            self.router.turn_ended()
 
     def close(self) -> None:
         self._live.close()

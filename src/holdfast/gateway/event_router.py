@@ -88,6 +88,8 @@ class EventRouter:
         self._accepting = asyncio.Event()
         self._woken = asyncio.Event()
         self._slow_commands: set[asyncio.Task[None]] = set()
+        self._awaits_turns = False
+        """Whether something waits for the end of a turn."""
 
     def accept(self) -> None:
         """The catch-up is done: events may be routed from now on."""
@@ -103,6 +105,12 @@ class EventRouter:
     def wake(self) -> None:
         """Look now: something is new."""
         self._woken.set()
+
+    def turn_ended(self) -> None:
+        """A turn has ended: what waited for that comes next."""
+        if self._awaits_turns:
+            self._awaits_turns = False
+            self.wake()
 
     async def run(self) -> None:
         """Route until cancelled."""
@@ -161,8 +169,7 @@ class EventRouter:
     async def _decide(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
         incoming = routed.incoming
         if incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
-            await self._expire(routed, TOO_OLD)
-            return 0.0
+            return await self._expire(routed, TOO_OLD, later)
         role = await self._access.admit(incoming, routed.room)
         if isinstance(role, Refusal):
             await self._refuse(routed, role)
@@ -174,6 +181,8 @@ class EventRouter:
         if not incoming.text.strip() and not incoming.files:
             raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
+            if not self._is_live(routed.event, routed):
+                return await self._expire(routed, MISSED_COMMAND, later)
             await self._command(ChatCommand(routed.event, routed.room, role, scope, *command), incoming)
             return 0.0
         return await self._message(routed, later, role, scope)
@@ -293,9 +302,6 @@ class EventRouter:
 
     async def _command(self, command: ChatCommand, incoming: Incoming) -> None:
         routed = RoutedEvent(command.event, incoming, command.room)
-        if not self._is_live(command.event, routed):
-            await self._expire(routed, MISSED_COMMAND)
-            return
         # On record first: whatever happens now, it runs at most once.
         if not await self._settle(routed, "done", note=f"/{command.name}"):
             return
@@ -326,7 +332,11 @@ class EventRouter:
         keep = self._settings.group_context if refusal.note == NOT_ADDRESSED else KEPT_REFUSED
         await self._ledger.under_lease(self._ledger.events.pass_over, routed.event, refusal.note, keep=keep)
 
-    async def _expire(self, routed: RoutedEvent, note: str) -> None:
+    async def _expire(self, routed: RoutedEvent, note: str, later: Sequence[ChatEvent]) -> float:
+        """Say that it was not done, after the answers to earlier messages; returns how long to wait."""
+        if await self._is_answering(routed, later):
+            self._awaits_turns = True
+            return LOOK_SECONDS
         said = routed.incoming.text.strip()[:80]
         if note == TOO_OLD:
             hours = self._settings.age_limit_h
@@ -337,6 +347,16 @@ class EventRouter:
         if is_heard and routed.incoming.kind == "message":
             await self._say(routed.room, f"expired:{routed.event.key}", text, routed.event.message_id)
         await self._settle(routed, "expired", note=note)
+        return 0.0
+
+    async def _is_answering(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> bool:
+        """Whether earlier messages are being answered; nothing waits once a person speaks or is asked."""
+        if routed.room.session_id is None or any(self._is_live(each, routed) for each in later):
+            return False
+        with suppress(HoldfastError):
+            now = await self._host.overview.session_status(routed.room.session_id)
+            return bool(now.turn_id or now.waiting) and not now.asking
+        return False
 
     async def _say(self, room: ChatRoom, key: str, text: str, reply_to: str) -> None:
         await self._ledger(

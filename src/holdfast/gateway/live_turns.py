@@ -8,6 +8,7 @@ out: the answer arrives all the same.
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, NotWaiting
@@ -130,7 +131,8 @@ class LiveTurns:
         try:
             room = await self._ledger(self._ledger.events.of_turn, turn_id)
             if room is not None and room.account == self._ledger.account:
-                turn.room_id, turn.route = room.id, Route(Place(room.chat, room.thread))
+                turn.room_id = room.id
+                turn.route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._show_typing(turn))
                     tasks.create_task(self._show_growing(turn_id, turn))
@@ -175,7 +177,7 @@ class LiveTurns:
             if turn.post is None:
                 return await self._begin_preview(turn_id, turn, first)
             if turn.message_id:
-                route = Route(turn.route.place, turn.post.reply_to)
+                route = replace(turn.route, reply_to=turn.post.reply_to)
                 await self._calls.edit_preview(route, turn.message_id, Outgoing(first))
         except (ChatPlatformError, TurnReplaced, NotWaiting) as cause:
             logger.info("chat.preview_skipped", extra={"cause": repr(cause)})
@@ -190,7 +192,7 @@ class LiveTurns:
             turn.post = await self._ledger(self._ledger.posts.by_key, f"answer:{turn_id}")
             if turn.post is None or turn.post.state != "open":
                 return text
-        route = Route(turn.route.place, turn.post.reply_to)
+        route = replace(turn.route, reply_to=turn.post.reply_to)
         (part, *_) = await self._ledger.under_lease(self._ledger.posts.plan, turn.post.id, [part_body(text)])
         if turn.ended.is_set():
             return text

@@ -69,7 +69,7 @@ class PlatformCalls:
     async def _call(
         self, route: Route, kind: TurnKind, call: Callable[[], Awaitable[T]], about: str = ""
     ) -> T:
-        async with self.budget.turn(route.place.chat, kind, about):
+        async with self.budget.turn(route.place.chat, kind, about, is_group=route.is_group):
             return await call()
 
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 from holdfast.core.errors import LeaseLost
@@ -120,13 +121,13 @@ class PostSender:
         texts = split(content.text, adapter.measure, adapter.traits.max_size) or [content.text]
         bodies = [part_body(text) for text in texts[:-1]]
         bodies.append(part_body(texts[-1], content.buttons, content.file))
-        place = Place(room.chat, room.thread)
+        route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
         if post.kind == "answer" and await self._ledger(self._ledger.posts.is_overtaken, post):
-            await self._parts.take_back(post, Route(place))
+            await self._parts.take_back(post, route)
         for part in await self._ledger.under_lease(self._ledger.posts.plan, post.id, bodies):
             # Only the first message answers the person's.
-            route = Route(place, "" if part.number else post.reply_to)
-            await self._parts.deliver(post, route, part)
+            reply_to = "" if part.number else post.reply_to
+            await self._parts.deliver(post, replace(route, reply_to=reply_to), part)
 
     async def _try_later(self, post: ChatPost, error: str) -> None:
         if post.attempts + 1 >= MAX_ATTEMPTS:
