@@ -60,6 +60,8 @@ class AgentScope:
 
     name: str = OWNER
     policy: ScopePolicy = EVERYTHING
+    in_chat: bool = False
+    """Whether the conversation goes on in a chat, to which files can be sent."""
 
     @property
     def is_owner(self) -> bool:

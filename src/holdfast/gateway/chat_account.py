@@ -33,6 +33,7 @@ from holdfast.gateway.event_router import EventRouter, RouterHelpers
 from holdfast.gateway.incoming_files import IncomingFiles
 from holdfast.gateway.live_turns import ENDS, LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
+from holdfast.gateway.post_bodies import PostBodies
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
@@ -202,10 +203,11 @@ class AccountService:
         delivery = PartDelivery(ledger, calls, clock)
         self._live = LiveTurns(ledger, calls, delivery, clock, preview=settings.preview)
         reports = ScheduleReports(host, ledger)
-        self.sender = PostSender(ledger, calls, delivery, self._live.lock_of, reports.step)
-        self._files = IncomingFiles(adapter, parts.workspace_of)
+        self._bodies = PostBodies(adapter, settings.messages_before_file(ledger.account))
+        self.sender = PostSender(ledger, self._bodies, delivery, self._live.lock_of, reports.step)
+        self._files = IncomingFiles(adapter, parts.workspace_of, settings)
         presses = Presses(host, ledger, adapter, clock)
-        helpers = RouterHelpers(self.access, presses, self._files, self.sender.wake)
+        helpers = RouterHelpers(self.access, presses, self._files, self.sender.wake, self._live.show_queued)
         self.router = EventRouter(host, ledger, settings, clock, helpers)
 
     def note(self, event: Event) -> None:
@@ -221,6 +223,7 @@ class AccountService:
     def close(self) -> None:
         self._live.close()
         self._files.close()
+        self._bodies.close()
 
 
 ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})

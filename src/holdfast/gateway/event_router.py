@@ -39,6 +39,9 @@ TRY_AGAIN_SECONDS = 2.0
 HOUR = 3600
 KEPT_REFUSED = 10
 """Of how many refused messages of a room for one reason the words are kept, for people who look why."""
+DAY = 24 * HOUR
+OVER_BUDGET = "more messages than its sender's role has in 24 hours"
+OVER_BUDGET_SAID = "That was more than your {} messages in 24 hours, so I did not take this one."
 TOO_OLD = "too old"
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
@@ -61,6 +64,8 @@ class RouterHelpers:
     files: IncomingFiles
     wake_sender: Callable[[], None]
     """Has the sender look at once."""
+    show_queued: Callable[[ChatRoom, str], None]
+    """Shows that a message is stored and waits."""
 
 
 class EventRouter:
@@ -83,6 +88,7 @@ class EventRouter:
         self._presses = helpers.presses
         self._files = helpers.files
         self._wake_sender = helpers.wake_sender
+        self._show_queued = helpers.show_queued
         self._new_id = IdFactory(clock)
         self._live: set[tuple[str, str]] = set()
         self._accepting = asyncio.Event()
@@ -211,10 +217,14 @@ class EventRouter:
         parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
         if await self._answers_question(routed, parts, role):
             return 0.0
+        if (refusal := await self._over_budget(event.sender, role)) is not None:
+            await self._refuse(routed, refusal)
+            return 0.0
         session_id = routed.room.session_id
-        if session_id is None:
+        if session_id is None or await self._was_silent(routed):
             session_id = await self._begin(routed.room)
         text = await self._content(routed, parts, role, scope)
+        waits = self._settings.busy == "queue" and await self._is_answering(routed, ())
         try:
             accepted = await self._host.send(
                 session_id, text, self._settings.busy, key=event.key, scope=scope
@@ -223,8 +233,26 @@ class EventRouter:
             session_id = await self._begin(routed.room)
             accepted = await self._host.send(session_id, text, key=event.key, scope=scope)
         await self._settle(routed, "accepted", session_id=session_id)
+        if waits and event.message_id:
+            self._show_queued(routed.room, event.message_id)
         logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
         return 0.0
+
+    async def _over_budget(self, sender: str, role: Role) -> Refusal | None:
+        """Why a message is one too many for its role, if it is."""
+        limits = {"user": self._settings.user_daily_messages, "guest": self._settings.guest_daily_messages}
+        most = limits.get(role, 0)
+        if not most:
+            return None
+        said = await self._ledger.of_account(self._ledger.events.accepted_since, sender, DAY)
+        return Refusal(OVER_BUDGET, OVER_BUDGET_SAID.format(most)) if said >= most else None
+
+    async def _was_silent(self, routed: RoutedEvent) -> bool:
+        """Whether nobody spoke in the room for so long that the settings want a new conversation."""
+        if not self._settings.reset_after_h:
+            return False
+        last = await self._ledger(self._ledger.events.last_accepted, routed.room.id)
+        return last is not None and routed.event.sent - last > self._settings.reset_after_h * HOUR * SECOND
 
     async def _content(
         self, routed: RoutedEvent, parts: Sequence[Incoming], role: Role, scope: str

@@ -1,20 +1,27 @@
-"""`IncomingFiles`: files that people send. Pictures go to the model; other files into the sender's workspace.
+"""`IncomingFiles`: files that people send. Pictures go to the model, other files into the sender's workspace.
+
+Of a voice note the agent reads the words too, where the settings name a server for that.
 
 What can't be taken is said in the message itself, so that the agent can say it to the person. A file has the
 same name on disk whenever its event is routed again.
 """
 
 import base64
+import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
+from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Adapter, ChatFile, ChatPlatformError
+from holdfast.gateway.transcription import NotTranscribed, Transcriber
 from holdfast.gateway.user_text import quote
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.chat_people import Role
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "chat-files"
 UNSAFE = re.compile(r"[^\w.+-]+")
@@ -26,11 +33,14 @@ MEGABYTE = 1_000_000
 class IncomingFiles:
     """Fetches the files of one account's messages."""
 
-    def __init__(self, adapter: Adapter, workspace_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self, adapter: Adapter, workspace_of: Callable[[str], Path], settings: GatewaySettings
+    ) -> None:
         """`workspace_of` gives the folder in which the agent works for a scope."""
         self._adapter = adapter
         self._workspace_of = workspace_of
         self._disk = DaemonPool("chat-files", workers=2, backlog=1000)
+        self._transcriber = Transcriber.of(settings, self._disk)
 
     async def take(
         self, key: str, files: Sequence[ChatFile], role: Role, scope: str
@@ -53,8 +63,21 @@ class IncomingFiles:
             if picture is not None:
                 pictures.append(picture)
             else:
-                lines.append(_saved(file, target))
+                lines.append(await self._line(file, target))
         return pictures, lines
+
+    async def _line(self, file: ChatFile, target: Path) -> str:
+        """What the agent reads of a file that is no picture: where it is and, of a voice note, its words."""
+        if not file.is_voice:
+            return _saved(file, target, file.media_type)
+        if self._transcriber is None:
+            return _saved(file, target, "voice note, not transcribed")
+        try:
+            words = await self._transcriber.words(target, file.media_type)
+        except (NotTranscribed, OSError) as problem:
+            logger.info("chat.not_transcribed", extra={"cause": str(problem)})
+            return _saved(file, target, f"voice note that could not be transcribed: {problem}")
+        return f"[A voice note, saved as {target}. The person says in it:]\n{words}"
 
     def close(self) -> None:
         self._disk.close(0)
@@ -73,9 +96,8 @@ def _picture(file: ChatFile, target: Path) -> dict[str, Any] | None:
     return {"type": "image_url", "image_url": {"url": f"data:{file.media_type};base64,{data}"}}
 
 
-def _saved(file: ChatFile, target: Path) -> str:
+def _saved(file: ChatFile, target: Path, what: str) -> str:
     size = target.stat().st_size / MEGABYTE
-    what = "voice note, not transcribed" if file.is_voice else file.media_type
     return f"[The file {quote(file.name)} ({what}, {size:.1f} MB) is saved as {target}]"
 
 

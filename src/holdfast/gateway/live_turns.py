@@ -7,8 +7,10 @@ out: the answer arrives all the same.
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, NotWaiting
@@ -30,10 +32,12 @@ from holdfast.gateway.post_text import PLACEHOLDER, part_body
 from holdfast.gateway.rate_budget import TurnReplaced
 from holdfast.gateway.splitter import split
 from holdfast.host.chat_ledger import ChatLedger
+from holdfast.sessions.chat_events import ChatRoom
 from holdfast.sessions.chat_posts import ChatPost
 
 logger = logging.getLogger(__name__)
 
+QUEUED = "👀"
 ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
 TYPING_SHARE = 0.8
 """The sign is renewed before it fades."""
@@ -109,13 +113,25 @@ class LiveTurns:
             return
         if isinstance(event, TurnStarted | TurnResumed):
             begun = self._turns[event.turn_id] = LiveTurn(event.session_id)
-            task = asyncio.create_task(self._follow(event.turn_id, begun), name=f"live turn {event.turn_id}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._spawn(self._follow(event.turn_id, begun), f"live turn {event.turn_id}")
         elif (turn := self._turns.get(event.turn_id)) is not None:
             turn.note(event)
             if isinstance(event, ENDS):
                 self._end(turn)
+
+    def show_queued(self, room: ChatRoom, message_id: str) -> None:
+        """Put a sign on a message that is stored and waits; must not wait."""
+        self._spawn(self._react(room, message_id), f"queued {message_id}")
+
+    async def _react(self, room: ChatRoom, message_id: str) -> None:
+        with suppress(HoldfastError):
+            route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
+            await self._calls.react(route, message_id, QUEUED)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
         for task in self._tasks:

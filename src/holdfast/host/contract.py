@@ -124,6 +124,8 @@ class HostParts:
     ask_seconds: float = 600.0
     scope_policy: PolicyFor = default_policy
     """What an agent may do for a scope; asked before each turn, on a thread, so that it may block."""
+    is_in_chat: Callable[[str], bool] = lambda _: False
+    """Whether a session's conversation goes on in a chat; asked with the policy."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     model: ModelTraits | None = None
@@ -149,11 +151,14 @@ class HostParts:
 
     async def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, await self.agent_scope(scope))
+        return self.make_agent(session_id, questions, await self.agent_scope(scope, session_id))
 
-    async def agent_scope(self, name: str) -> AgentScope:
-        """A scope, with what the policy lets an agent do there now."""
-        return AgentScope(name, await off_loop(self.pools.store, self.scope_policy, name))
+    async def agent_scope(self, name: str, session_id: str) -> AgentScope:
+        """The scope of a session, with what the policy lets an agent do there now."""
+        return await off_loop(
+            self.pools.store,
+            lambda: AgentScope(name, self.scope_policy(name), in_chat=self.is_in_chat(session_id)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -391,7 +391,7 @@ class Conversation:
 
     async def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
-        scope = await self._parts.agent_scope(self.scope)
+        scope = await self._parts.agent_scope(self.scope, self.session_id)
         agent = self._agents.take(
             self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
         )

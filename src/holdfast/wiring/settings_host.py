@@ -26,6 +26,7 @@ from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
+from holdfast.tools.chat_files import ChatFiles, room_of
 from holdfast.tools.contract import Person
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
@@ -147,6 +148,10 @@ class _Ways:
     scope_policy: PolicyFor | None
 
 
+def _never(_: str) -> bool:
+    return False
+
+
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
     """How approvals are decided for a scope. The owner's allow rules are for the owner alone."""
     mode = scope.policy.approval
@@ -199,6 +204,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
 
     todo = TodoList().tool()
     # Each conversation has its own todo list; all conversations share the other tools.
+    send_file = ChatFiles(db, data_folder()).tool()
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
     def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
@@ -213,6 +219,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             own = replace(own, workspace=scope_workspace(scope.name))
             named = scope.policy.tools or frozenset()
             offered = [tool for tool in shared if tool.name not in box.shared or tool.name in named]
+        if scope.in_chat:
+            offered = [*offered, send_file]
         offered = [tool for tool in offered if scope.policy.allows(tool.name)]
         if READ_SKILL not in {tool.name for tool in offered}:
             own = replace(own, skills="")
@@ -236,7 +244,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
-        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people),
+        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people, settings.gateway),
+        is_in_chat=(lambda each: room_of(db, each) is not None) if settings.gateway.accounts else _never,
         pools=pools,
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
