@@ -15,6 +15,7 @@ from holdfast.gateway.contract import Incoming, Place, Sender
 from holdfast.gateway.event_codec import to_received
 from holdfast.host.turn_handle import AskOptions
 from holdfast.models.contract import ModelRequest
+from holdfast.sessions.chat_people import Role
 from holdfast.sessions.contract import scope_folder
 from holdfast.testing import Call, ScriptedModel
 
@@ -110,7 +111,8 @@ def test_files_are_sent_to_chats_only_from_conversations_that_live_in_one(home: 
         async with Host(settings, model=ScriptedModel(script)) as host:
             ledger = await host.chats.claim("telegram")
             assert ledger is not None
-            for person, role in (("1", "user"), ("2", "guest")):
+            roles: dict[str, Role] = {"1": "user", "2": "guest"}
+            for person, role in roles.items():
                 event = Incoming(person, Place(person), Sender(person, "Ann"), 1, text="hi")
                 await ledger.under_lease(ledger.events.receive, "telegram", [to_received(event)], {})
                 await ledger(ledger.people.put, "telegram", person, role)
