@@ -147,6 +147,12 @@ def close_ask(prepared: Prepared) -> Ask:
     return lambda db: db.asks.close("a")
 
 
+def withhold_asks(prepared: Prepared) -> Ask:
+    prepared.asks()
+    [turn] = prepared.db.turns.unfinished()
+    return lambda db: db.asks.withhold(turn.id)
+
+
 def steered(prepared: Prepared) -> Ask:
     turn_id, steer = prepared.runs(), prepared.waits(mode="steer")
     return on_a_loop(join_turn, turn_id, steer, lease=prepared.held())

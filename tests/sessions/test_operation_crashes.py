@@ -94,6 +94,7 @@ from tests.sessions.prepared_conversations import (
     steered,
     take_forgetting,
     withdraw_it,
+    withhold_asks,
 )
 from tests.sessions.prepared_store import POOL, Ask, Prepared, on_a_loop
 from tests.sessions.store_fixtures import LONG, assistant, user
@@ -177,6 +178,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "put_ask": put_ask,
     "answer_ask": answer_it,
     "close_ask": close_ask,
+    "withhold_asks": withhold_asks,
     "settle_asks": settle_it,
     "enqueue_delivery": enqueue_it,
     "claim_deliveries": claim_it,

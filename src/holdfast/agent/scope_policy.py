@@ -64,6 +64,8 @@ class AgentScope:
     """The model that was chosen for this conversation; empty: the usual one."""
     workspace: str = ""
     """The folder that was chosen for this conversation; empty: the usual one."""
+    in_chat: bool = False
+    """Whether the conversation goes on in a chat, to which files can be sent."""
 
     @property
     def is_owner(self) -> bool:

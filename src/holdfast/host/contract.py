@@ -23,6 +23,7 @@ from holdfast.host.usage_reports import UsageTotal
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
 from holdfast.models.contract import ListedModel, ModelTraits
+from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import NOTHING_CHOSEN, OWNER, ConversationChoice
 from holdfast.tools.file_history import FileHistory, UndoneFile
@@ -145,7 +146,9 @@ class HostParts:
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
     scope_policy: PolicyFor = default_policy
-    """What an agent may do for a scope; asked before each turn."""
+    """What an agent may do for a scope; asked before each turn, on a thread, so that it may block."""
+    is_in_chat: Callable[[str], bool] = lambda _: False
+    """Whether a session's conversation goes on in a chat; asked with the policy."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     titles: TitleMaker | None = None
@@ -182,16 +185,23 @@ class HostParts:
     workspace_problem: Callable[[str], str] = lambda _: "this host has one workspace; it can't be changed"
     """Why a folder can't be the workspace of a conversation; empty when it can. May block."""
 
-    def agent_for(
+    async def agent_for(
         self, session_id: str, questions: OpenQuestions, scope: str, choice: ConversationChoice | None = None
     ) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, self.agent_scope(scope, choice))
+        return self.make_agent(session_id, questions, await self.agent_scope(scope, session_id, choice))
 
-    def agent_scope(self, scope: str, choice: ConversationChoice | None = None) -> AgentScope:
-        """For whom an agent works, and with what."""
+    async def agent_scope(
+        self, name: str, session_id: str, choice: ConversationChoice | None = None
+    ) -> AgentScope:
+        """For whom an agent of a session works, with what, and what the policy lets it do there now."""
         chosen = choice or NOTHING_CHOSEN
-        return AgentScope(scope, self.scope_policy(scope), chosen.model, chosen.workspace)
+
+        def read() -> AgentScope:
+            in_chat = self.is_in_chat(session_id)
+            return AgentScope(name, self.scope_policy(name), chosen.model, chosen.workspace, in_chat)
+
+        return await off_loop(self.pools.store, read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,9 +395,9 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    def _agent(self, lease: HeldLease) -> SessionAgent:
+    async def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
-        scope = self._parts.agent_scope(self.scope, self.choice)
+        scope = await self._parts.agent_scope(self.scope, self.session_id, self.choice)
         agent = self._agents.take(
             self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
         )
@@ -420,7 +420,7 @@ class Conversation:
 
     async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""
-        agent = self._agent(lease)
+        agent = await self._agent(lease)
         while self.state not in ENDING:
             if await self._work.run_before_messages(agent):
                 look = None  # it may stand otherwise now
@@ -430,8 +430,9 @@ class Conversation:
                     return look
             else:
                 self._update_from(look)
-                agent = self._agent(lease)
-                await self._work.run_turn(agent, look)
+                agent = await self._agent(lease)
+                if self.state not in ENDING:
+                    await self._work.run_turn(agent, look)
                 look = None
         return None
 

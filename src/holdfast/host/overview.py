@@ -80,7 +80,7 @@ class Overview:
 
     async def _context_tokens(self, conversation: Conversation) -> tuple[int, int]:
         """The size of the prompt and of the window; what memory adds is left out when it takes too long."""
-        agent = self._conversations.agent_of(conversation)
+        agent = await self._conversations.agent_of(conversation)
         with suppress(TimeoutError):
             async with asyncio.timeout(MEMORY_SECONDS):
                 used = await agent.context()
@@ -95,7 +95,7 @@ class Overview:
     async def context(self, session_id: str) -> ContextView:
         """How the conversation fills the model's window, and its compactions."""
         conversation = await self._conversations.open(session_id)
-        used = await self._conversations.agent_of(conversation).context()
+        used = await (await self._conversations.agent_of(conversation)).context()
         compactions = await self._call(self._compactions, conversation.root_id)
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 

@@ -51,6 +51,7 @@ OPERATIONS = (
     "put_ask",
     "answer_ask",
     "close_ask",
+    "withhold_asks",
     "settle_asks",
     # the outbox
     "enqueue_delivery",

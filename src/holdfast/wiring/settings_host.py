@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
+from holdfast.tools.chat_files import ChatFiles, room_of
 from holdfast.tools.contract import Person
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
@@ -36,6 +37,7 @@ from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
+from holdfast.wiring.chat_policies import ChatPolicies
 from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
@@ -68,7 +70,11 @@ class HostKeywords(TypedDict, total=False):
     model_required: bool
     """False: without a model the host starts, and a turn says what is missing. True by default."""
     scope_policy: PolicyFor
-    """What an agent may do for a scope; by default everything for the owner, and `GUEST` for others."""
+    """What an agent may do for a scope; it is asked on a thread before each turn.
+
+    By default everything for the owner, what their role allows for people of chat platforms that the settings
+    name, and `GUEST` for all others.
+    """
 
 
 class Host(SessionHost):
@@ -99,11 +105,11 @@ class Host(SessionHost):
     ) -> None:
         refuse_unknown("Host", how, HostKeywords, Host.__init__)
         given = GivenParts.checked(model, tools, memory, store, options)
-        policy = how.get("scope_policy", default_policy)
+        policy = how.get("scope_policy")
         # Finding the model and starting tool servers need the event loop, so they wait for it.
         if settings is None and not given.is_empty:
             chosen = _host_options(Settings().host, how)
-            super().__init__(lambda: library_parts(given, chosen, policy))
+            super().__init__(lambda: library_parts(given, chosen, policy or default_policy))
             return
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
@@ -146,12 +152,33 @@ class _Ways:
     options: HostOptions
     deliver: Deliver
     open_model: ModelOpener
-    scope_policy: PolicyFor
+    scope_policy: PolicyFor | None
 
 
-def _may_be_asked_more(settings: Settings, given: GivenParts) -> bool:
-    """Whether the model may get requests beside those of turns: a script has answers for these alone."""
-    return given.model is None and settings.model.provider != "scripted"
+def _chat_lookup(db: SessionDB, settings: Settings) -> Callable[[str], bool]:
+    """Tells whether a session's conversation goes on in a chat; without accounts none does."""
+    return (lambda session_id: room_of(db, session_id) is not None) if settings.gateway.accounts else _never
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _offered(tools: Sequence[Tool], scope: AgentScope, owners: Collection[str]) -> list[Tool]:
+    """The tools for a scope; those that reach the owner's things only where its policy names them."""
+    named = scope.policy.tools or frozenset()
+    return [
+        tool
+        for tool in tools
+        if scope.policy.allows(tool.name)
+        and (scope.is_owner or tool.name not in owners or tool.name in named)
+    ]
+
+
+def _titles(settings: Settings, given: GivenParts, model: SwitchableModel) -> TitleMaker | None:
+    """Names conversations, unless the model is a script: that has answers for turns alone."""
+    is_scripted = given.model is not None or settings.model.provider == "scripted"
+    return TitleMaker(model) if settings.host.titles and not is_scripted else None
 
 
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
@@ -209,6 +236,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
 
     todo = TodoList().tool()
     # Each conversation has its own todo list; all conversations share the other tools.
+    send_file = ChatFiles(db, data_folder()).tool()
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
 
     switch = ModelSwitch(settings, model) if given.model is None else None
@@ -225,12 +253,9 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         if scope.workspace and scope.is_owner:
             # A person named it for this conversation.
             own = replace(own, workspace=Path(scope.workspace), trusted_workspace=True)
-        offered = shared
         if not scope.is_owner:
             own = replace(own, workspace=scope_workspace(scope.name))
-            named = scope.policy.tools or frozenset()
-            offered = [tool for tool in shared if tool.name not in box.shared or tool.name in named]
-        offered = [tool for tool in offered if scope.policy.allows(tool.name)]
+        offered = _offered((*shared, send_file) if scope.in_chat else shared, scope, box.shared)
         if READ_SKILL not in {tool.name for tool in offered}:
             own = replace(own, skills="")
         asking, alone = frozenset({ask_user.name}), _unattended(policy)
@@ -262,12 +287,13 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
-        scope_policy=ways.scope_policy,
+        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people, settings.gateway),
+        is_in_chat=_chat_lookup(db, settings),
         pools=pools,
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
-        titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
+        titles=_titles(settings, given, model),
         model=model.traits,
         models=switch,
         workspace_problem=workspace_problem,
