@@ -11,7 +11,7 @@ WORKERS := -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -63,6 +63,9 @@ demo: sync ## Play a chat on a terminal and draw what a person sees, for the REA
 
 bench-model: sync ## Measure the embedded model: loading, the first token, tokens a second
 	$(RUN) -m bench.embedded
+
+eval: sync ## Try 20 small tool tasks with a model, tool profile small against all: make eval MODEL=ollama:qwen3
+	$(RUN) -m bench.evaluate --model "$(MODEL)" $(EVAL_ARGS)
 
 guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
 	@$(RUN) -m tools.guarantees

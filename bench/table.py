@@ -93,9 +93,14 @@ def number(value: float) -> str:
 
 
 def render(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table."""
+    return markdown_table(HEAD, [each.cells() for each in rows])
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A Markdown table, its columns aligned for reading as plain text."""
-    lines = [HEAD, *(each.cells() for each in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    lines = [[str(cell) for cell in line] for line in (heads, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     padded = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
         for line in lines

@@ -44,6 +44,7 @@ NAV: dict[str, list[str]] = {
     "Start": ["index.md", "migrating.md", "comparison.md"],
     "Guides": [
         "tools.md",
+        "small-models.md",
         "sessions.md",
         "schedules.md",
         "library.md",
@@ -56,6 +57,7 @@ NAV: dict[str, list[str]] = {
         "chat-platforms.md",
         "chat-requirements.md",
         "writing-an-adapter.md",
+        "terminal.md",
         "web-page.md",
         "deploy.md",
         "postgres.md",
@@ -116,11 +118,26 @@ markdown_extensions:
         - name: mermaid
           class: mermaid
           format: !!python/name:pymdownx.superfences.fence_code_format
-extra_javascript: [javascripts/mermaid.min.js]
+extra_javascript: [javascripts/mermaid.min.js, javascripts/diagrams.js]
+extra_css: [stylesheets/diagrams.css]
 validation:
   links: {absolute_links: warn, unrecognized_links: warn, anchors: warn}
   nav: {omitted_files: info}
 """
+
+# Fitted to the width of a phone, the words of a diagram could not be read: it keeps its size and scrolls.
+DIAGRAMS = {
+    "javascripts/diagrams.js": """
+const initialize = mermaid.initialize;
+const size = { useMaxWidth: false };
+const narrow = { actorMargin: 8, width: 136, messageMargin: 22, wrap: true };
+mermaid.initialize = (given) =>
+  initialize({ ...given, sequence: { ...given.sequence, ...size, ...narrow }, state: size });
+""",
+    "stylesheets/diagrams.css": """
+.mermaid { overflow-x: auto; }
+""",
+}
 
 
 class SiteNotBuilt(Exception):
@@ -215,17 +232,20 @@ def with_source_links(text: str, page: Path, needed: set[str]) -> str:
         target = (DOCS / page.parent / found["target"]).resolve()
         if target.is_dir() and target.is_relative_to(DOCS):
             return f"]({up}{target.relative_to(DOCS)}/index.md)"
-        if target.is_relative_to(DOCS) or not target.is_file() or not target.is_relative_to(ROOT):
+        if target.is_relative_to(DOCS) or not target.exists() or not target.is_relative_to(ROOT):
             return found[0]
         path = str(target.relative_to(ROOT))
-        needed.add(path)
+        needed.update([path, *(f"{path}/{file.name}" for file in target.glob("*.py"))])
         return f"]({up}source/{path}.md)"
 
     return LINK.sub(replaced, text)
 
 
 def source_page(path: str) -> str:
-    """A file of the checkout as a page."""
+    """A file of the checkout as a page; a folder as the list of its Python files."""
+    if (ROOT / path).is_dir():
+        files = sorted(file.name for file in (ROOT / path).glob("*.py"))
+        return "\n".join([f"# {path}", "", *(f"- [{name}]({path}/{name}.md)" for name in files), ""])
     text = (ROOT / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
         return LINK.sub("]", text)  # its own links lead into the checkout
@@ -258,7 +278,7 @@ def _pages_of(pages: Path, entry: str) -> list[str]:
 
 
 def add_mermaid(pages: Path) -> None:
-    """Put the library that draws diagrams beside the pages, as npm delivers it."""
+    """Put the library that draws diagrams beside the pages, as npm delivers it, and how it is used."""
     folder = WORK / f"mermaid-{MERMAID}"
     file = folder / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
     if not file.exists():
@@ -272,6 +292,9 @@ def add_mermaid(pages: Path) -> None:
     target = pages / "javascripts" / "mermaid.min.js"
     target.parent.mkdir()
     shutil.copy(file, target)
+    for name, text in DIAGRAMS.items():
+        (pages / name).parent.mkdir(exist_ok=True)
+        (pages / name).write_text(text, encoding="utf-8")
 
 
 def run_mkdocs() -> None:

@@ -41,8 +41,14 @@ PIECES = 20
 DEADLINE = 30.0
 ANSWER: list[str | float] = ["word ", 0] * PIECES
 STAND_INS = {"testing/scripted_model.py": "models", "testing/providers.py": "providers"}
-BY_TIME = {"SessionDB.run(save_partial)", "Outbox.next_due"}
-"""What happens only when time passes: a slow answer is saved in part, an idle lane looks when to wake."""
+BY_TIME = {
+    "LiveText.is_read_elsewhere",
+    "LiveText.notice_readers",
+    "Outbox.next_due",
+    "SessionDB.run(save_partial)",
+}
+"""What happens only when time passes: a slow answer is saved in part and sent to readers elsewhere, an idle
+lane looks when to wake."""
 SHARED = ("core", "process")
 """Rooms that every other room uses for data, time and threads: using them is no step of a message's way."""
 

@@ -10,7 +10,7 @@ import importlib
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from holdfast.agent import AgentOptions, Limits, Pools, TurnResult
+    from holdfast.agent import AgentOptions, Limits, Pools, ToolProfiles, TurnResult
     from holdfast.core import errors, events
     from holdfast.core.settings import Settings
     from holdfast.host import AskOptions
@@ -56,6 +56,7 @@ __all__ = [
     "TextPiece",
     "ToolCallPiece",
     "ToolContext",
+    "ToolProfiles",
     "ToolResult",
     "TurnResult",
     "Usage",
@@ -69,6 +70,7 @@ __all__ = [
 _HOME = {
     "Agent": "holdfast.wiring.library_agent",
     "AgentOptions": "holdfast.agent",
+    "ToolProfiles": "holdfast.agent",
     "ApprovalRequest": "holdfast.tools.contract",
     "AskOptions": "holdfast.host",
     "CompletedTurn": "holdfast.memory",

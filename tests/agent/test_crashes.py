@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Agent, SessionDB
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import InvalidInput, TurnAlreadyRunning, TurnNotRunning
+from holdfast.core.errors import InvalidInput, TurnCutOff, TurnNotRunning
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ProcessDied, ScriptedModel
@@ -103,7 +103,7 @@ def test_a_dropped_turn_stays_on_record_and_the_session_goes_on(db: SessionDB, w
         await cut_off(db, [Call("stuck")])
         model = ScriptedModel(["hello"])
         agent = Agent(model, db, "s")
-        with pytest.raises(TurnAlreadyRunning):
+        with pytest.raises(TurnCutOff, match=r"resume\(\)` goes on with it.*drop\(\)` ends it"):
             await agent.run("hello?")
         await agent.drop()
         with pytest.raises(InvalidInput, match="no turn is unfinished"):

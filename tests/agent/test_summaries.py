@@ -112,7 +112,10 @@ def test_a_models_summary_keeps_the_last_words(messages: list[Message]) -> None:
 def test_a_long_turn_that_is_compacted_in_the_middle_still_knows_its_task(wait: Wait) -> None:
     async def scenario() -> None:
         task = "Rename every file. " + "This is how it is done, exactly. " * 15 + "And mind the last one."
-        script: list[Any] = [*([Call("echo", {"text": "x" * 600})] * 12), "done"]
+        script: list[Any] = [
+            *(Call("echo", {"text": f"{number}" + "x" * 600}) for number in range(12)),
+            "done",
+        ]
         model = ScriptedModel(script, context_window=3000)
         agent = Agent(model, tools=[echo()])
         agent.compressor = MechanicalCompressor()

@@ -61,7 +61,7 @@ def test_a_reading_that_fails_fails_for_all_and_is_tried_anew(
     async def scenario() -> None:
         texts, prompt = SystemTextLoader(pool), Prompt(workspace=tmp_path)
         with monkeypatch.context() as broken:
-            broken.setattr("holdfast.agent.prompt._read", lambda _: 1 / 0)
+            broken.setattr("holdfast.agent.prompt._read", lambda *_: 1 / 0)
             failures = await asyncio.gather(*(texts.of(prompt) for _ in range(3)), return_exceptions=True)
         assert all(isinstance(each, ZeroDivisionError) for each in failures)
         assert "workspace" in await texts.of(prompt)

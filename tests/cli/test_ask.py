@@ -12,6 +12,9 @@ from holdfast.testing.script_file import read_script
 from holdfast.testing.scripted_server import ScriptedServer
 from tests.cli.real_terminal import COMMAND, PATIENCE, Home, run
 
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
 
 def test_the_answer_alone_goes_to_standard_output(home: Home) -> None:
     home.script([["Let me look.", {"tool": "list_folder", "arguments": {"path": "."}}], "Forty-two."])
@@ -32,7 +35,6 @@ def test_standard_input_is_added_to_the_question(plain_home: Home) -> None:
     assert plain_home.said() == ["summarise\n\na long\ntext"]
 
 
-@pytest.mark.slow
 def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(plain_home: Home) -> None:
     plain_home.script(["Fine."])
     asked = subprocess.Popen(
@@ -54,7 +56,6 @@ def test_a_pipe_that_stays_open_and_empty_is_not_waited_for(plain_home: Home) ->
     assert plain_home.said() == ["all well?"]
 
 
-@pytest.mark.slow
 def test_what_comes_late_is_waited_for_when_asked_to(home: Home) -> None:
     home.script(["Fine."])
     asking = subprocess.Popen(
@@ -111,7 +112,6 @@ def test_a_conversation_goes_on_with_continue(plain_home: Home) -> None:
     assert [each["messages"] for each in listed] == [4]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refusal", "code"),
     [
@@ -140,7 +140,6 @@ def test_the_exit_code_says_what_kind_of_failure_it_was(
     assert "The message is kept." in ran.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "arguments", "code", "said"),
     [

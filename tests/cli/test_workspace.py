@@ -10,7 +10,8 @@ import pytest
 
 from tests.cli.real_terminal import COMMAND, PATIENCE, Home, Terminal
 
-pytestmark = pytest.mark.clause("S1")
+# Each test is several processes.
+pytestmark = [pytest.mark.clause("S1"), pytest.mark.slow]
 SECRET = "sk-hunter2"
 
 

@@ -15,6 +15,9 @@ from tests.agent.agent_fixtures import until
 from tests.host.host_processes import HostProcess, Start, host_processes
 from tests.host.test_two_processes import said, sound
 
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
 LEASE = 1.0
 Scenario = Callable[[SessionDB, Start], Awaitable[None]]
 Play = Callable[[Scenario], None]

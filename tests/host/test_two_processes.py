@@ -14,6 +14,9 @@ from holdfast.sessions import SessionDB
 from tests.agent.agent_fixtures import require_valid, until
 from tests.host.host_processes import Start, host_processes
 
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
 LEASE = 2.0
 Scenario = Callable[[SessionDB, Start], Awaitable[None]]
 Play = Callable[[Scenario], None]
@@ -131,7 +134,6 @@ def test_a_killed_process_is_taken_over_and_its_turn_closed_honestly(play: Play,
     play(scenario)
 
 
-@pytest.mark.slow
 @pytest.mark.clause("I1", "I7")
 def test_a_living_server_goes_on_with_what_a_killed_one_left_in_conversations_it_never_touched(
     play: Play, tmp_path: Path
@@ -159,7 +161,6 @@ def test_a_living_server_goes_on_with_what_a_killed_one_left_in_conversations_it
     play(scenario)
 
 
-@pytest.mark.slow
 @pytest.mark.clause("I7")
 def test_a_message_that_ends_its_process_each_time_is_given_up_and_the_next_one_runs(
     play: Play, tmp_path: Path
@@ -181,7 +182,6 @@ def test_a_message_that_ends_its_process_each_time_is_given_up_and_the_next_one_
     play(scenario)
 
 
-@pytest.mark.slow
 @pytest.mark.clause("C1")
 def test_many_words_through_two_processes_at_once_each_run_once_and_one_at_a_time(
     play: Play, tmp_path: Path

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from tools.clauses import ClauseTable, read_clauses
-from tools.docs_site import DOCS, SiteNotBuilt, navigation, public_names, stage, with_source_links, with_tests
+from tools.docs_site import (
+    DOCS,
+    LINK,
+    SiteNotBuilt,
+    navigation,
+    public_names,
+    stage,
+    with_source_links,
+    with_tests,
+)
 
 GUARANTEES = """# G
 
@@ -46,9 +55,17 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert f"{name}\n" in page
 
 
-def test_every_document_has_its_place_and_one_without_is_refused(tmp_path: Path) -> None:
+def test_every_document_has_its_place_and_no_dead_link_and_one_without_is_refused(tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     stage(DOCS, pages, ClauseTable({}))
+    dead = [
+        f"{page.name}: {found['target']}"
+        for page in pages.rglob("*.md")
+        for found in LINK.finditer(page.read_text(encoding="utf-8"))
+        if "src" not in page.parts and not (page.parent / found["target"]).exists()
+    ]
+    assert dead == []
+    assert "- [resume.py](examples/resume.py.md)" in (pages / "source" / "examples.md").read_text("utf-8")
     assert {name for each in navigation(pages) for name in each} == {
         "Start",
         "Guides",

@@ -40,6 +40,7 @@ PUBLIC_NAMES = [
     "TextPiece",
     "ToolCallPiece",
     "ToolContext",
+    "ToolProfiles",
     "ToolResult",
     "TurnResult",
     "Usage",

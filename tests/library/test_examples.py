@@ -16,6 +16,9 @@ import pytest
 
 from tests.library.scripted_process import scripted_server
 
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MOST_LINES = 60
 SECONDS = 120

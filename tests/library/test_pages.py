@@ -9,6 +9,9 @@ import pytest
 from tests.house.test_repository import fenced_blocks
 from tests.library.scripted_process import scripted_server
 
+# Each test is several processes.
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 INVOICE = {"tool": "final_result", "arguments": {"number": "A-7", "total": 12.5}}
 BLOCKS = [

@@ -74,6 +74,36 @@ def test_what_is_no_tool_is_refused_with_what_it_lacks(given: Any, right: str) -
         Host(model=ScriptedModel(), tools=given)
 
 
+def test_a_keyword_that_a_call_does_not_take_is_refused_with_the_one_that_was_meant(wait: Wait) -> None:
+    make: Any = Agent  # a type checker would say it first
+    with pytest.raises(TypeError, match="Agent takes no argument 'tols'; did you mean 'tools'"):
+        make(ScriptedModel(), tols=[])
+    with pytest.raises(
+        TypeError, match="Agent takes no argument 'x'; it takes model, store, session, memory"
+    ):
+        make(ScriptedModel(), x=1)
+    make = Host
+    with pytest.raises(TypeError, match="Host takes no argument 'after_crsh'; did you mean 'after_crash'"):
+        make(model=ScriptedModel(), after_crsh="resume")
+    named: Any = open_model
+    with pytest.raises(TypeError, match="open_model takes no argument 'base_ulr'; did you mean 'base_url'"):
+        wait(named("openai:gpt-5-mini", base_ulr="http://127.0.0.1:1/v1"))
+
+
+@pytest.mark.parametrize(
+    ("store", "right"),
+    [
+        ("chats.db", "not 'chats.db': write sqlite:///chats.db"),
+        ("/srv/chats.db", "not '/srv/chats.db': write sqlite:////srv/chats.db"),
+        ("sqlite://chats.db", "not 'sqlite://': write sqlite:///chats.db"),
+        ("mysql://me:secret@here/chats", "not 'mysql://'$"),
+    ],
+)
+def test_what_is_no_address_of_a_store_is_refused_with_the_one_that_was_meant(store: str, right: str) -> None:
+    with pytest.raises(errors.InvalidInput, match=right):
+        SessionDB.open(store)
+
+
 @pytest.mark.parametrize("name", ["", "  ", 7])
 def test_a_session_without_a_name_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(errors.InvalidInput, match='such as session="monday"'):
@@ -150,7 +180,7 @@ class NoMemory:
 @pytest.mark.parametrize(
     ("given", "right"),
     [
-        ([NoMemory()], "'none' is left out: it lacks"),
+        ([NoMemory()], "'none' can't be used: it lacks"),
         ([NoMemory], "it is a class; pass an object"),
         ("local", 'memory=\\["local", …\\]'),
         (NoMemory(), "memory is a list"),

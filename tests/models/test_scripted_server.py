@@ -78,6 +78,7 @@ def test_a_whole_answer_is_sent_when_no_stream_is_asked_for() -> None:
         ],
     }
     assert said["usage"]["prompt_tokens_details"] == {"cached_tokens": 4}
+    assert post(["one"]).json()["usage"]["total_tokens"] == 0  # clients read it without asking
 
 
 def test_a_stream_ends_in_the_mark_of_the_protocol() -> None:

@@ -7,11 +7,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import ormsgpack
 import pytest
 
 from holdfast import SessionDB
 from holdfast.core.errors import InvalidInput
-from holdfast.sessions.foreign import import_conversations, read_hermes, read_openai_agents
+from holdfast.sessions.foreign import (
+    import_conversations,
+    read_hermes,
+    read_langgraph,
+    read_openai_agents,
+)
 
 HERMES = """
 create table sessions (id text primary key, source text not null, title text, parent_session_id text,
@@ -25,6 +31,14 @@ AGENTS = """
 create table agent_sessions (session_id text primary key, created_at timestamp, updated_at timestamp);
 create table agent_messages (id integer primary key, session_id text not null, message_data text not null,
                              created_at timestamp);
+"""
+GRAPH = """
+create table checkpoints (thread_id text, checkpoint_ns text default '', checkpoint_id text,
+                          parent_checkpoint_id text, type text, checkpoint blob, metadata blob,
+                          primary key (thread_id, checkpoint_ns, checkpoint_id));
+create table writes (thread_id text, checkpoint_ns text default '', checkpoint_id text, task_id text,
+                     idx integer, channel text, type text, value blob,
+                     primary key (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
 """
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 MOMENT = "2026-11-17 14:00:00"
@@ -50,6 +64,56 @@ def said(session: str, role: str, content: str | None, at: float, **more: object
 
 def item(session: str, **fields: object) -> dict[str, Any]:
     return {"session_id": session, "message_data": json.dumps(fields), "created_at": MOMENT}
+
+
+def packed(kind: str, content: object, **fields: object) -> ormsgpack.Ext:
+    """A message as LangGraph packs it: the name of a class and its fields."""
+    whole = {"type": kind, "content": content, **fields}
+    return ormsgpack.Ext(5, ormsgpack.packb(["langchain_core.messages", kind, whole, "model_validate_json"]))
+
+
+def checkpoint(
+    thread: str, number: int, *messages: object, ns: str = "", metadata: str = "{}"
+) -> dict[str, Any]:
+    moment = f"2026-11-17T14:00:0{number}.500000+00:00"
+    state = {
+        "v": 4,
+        "ts": moment,
+        "channel_values": {"messages": list(messages), "other": ormsgpack.Ext(0, b"")},
+    }
+    names = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": f"{number:04}"}
+    return {**names, "type": "msgpack", "checkpoint": ormsgpack.packb(state), "metadata": metadata}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    asked = packed("human", "Weather?", id="1")
+    called = packed(
+        "ai",
+        [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look."}, {"type": "tool_use"}],
+        id="2",
+        tool_calls=[{"name": "look", "args": {"at": "sky"}, "id": "c1"}],
+    )
+    result = packed("tool", "sun", id="3", tool_call_id="c1", name="look")
+    gone = packed("ai", "a draft", id="0")
+    rows = [
+        checkpoint("m", 1, asked, gone),
+        checkpoint("m", 2, asked, called, result),
+        checkpoint("m", 3, asked, called, result, packed("ai", "Sun.", id="4")),
+        checkpoint("m", 4, packed("ai", "a whisper", id="5"), ns="inner:1"),
+        checkpoint("numbers", 5),
+        checkpoint("odd", 6, packed("function", "x", id="6"), packed("human", "hi", id="7")),
+        checkpoint("delta", 7, asked, metadata='{"counters_since_delta_snapshot": {"messages": [1, 1]}}'),
+        {**checkpoint("secret", 8, asked), "type": "msgpack+aes"},
+        {**checkpoint("broken", 9, asked), "checkpoint": b"\xc1"},
+    ]
+    pending = {"thread_id": "m", "checkpoint_id": "0003", "task_id": "t", "idx": 0, "channel": "messages"}
+    value = ormsgpack.packb([packed("ai", "half a step")])
+    writes = [
+        {**pending, "type": "msgpack", "value": value},
+        {**pending, "idx": 1, "type": "null", "value": b""},
+    ]
+    return made(tmp_path / "graph.db", GRAPH, {"checkpoints": rows, "writes": writes})
 
 
 @pytest.fixture
@@ -131,13 +195,40 @@ def test_items_of_the_openai_agents_sdk_become_messages(db: SessionDB, agents: P
     }
 
 
-def test_a_second_import_stores_nothing_twice_and_leaves_alone_what_went_on_here(
-    db: SessionDB, hermes: Path, agents: Path
+def test_the_newest_checkpoint_of_a_thread_becomes_a_conversation_and_the_rest_is_counted(
+    db: SessionDB, graph: Path
 ) -> None:
-    for read, path in ((read_hermes, hermes), (read_openai_agents, agents)):
+    store = read_langgraph(graph)
+    report = import_conversations(db, store)
+    asked, called, result, answer = db.get_messages("langgraph-m")
+    assert (asked["content"], answer["content"]) == ("Weather?", "Sun.")
+    assert (called["content"], called["holdfast"]) == ("I look.", {"reasoning": "hm"})  # type: ignore[typeddict-item]
+    assert called["tool_calls"] == [{**CALL, "function": {"name": "look", "arguments": '{"at": "sky"}'}}]
+    assert (result["role"], result["tool_call_id"], result["content"]) == ("tool", "c1", "sun")
+    # Each has the time of the first checkpoint that has it.
+    times = [created for created, _ in store.conversations[0].sessions[0].messages]
+    assert [(each - times[0]) // 1_000_000 for each in times] == [0, 1, 1, 2]
+    assert (report.rows, report.imported, report.messages, report.empty) == (9, 2, 5, 1)
+    assert report.left_out == {
+        "they were taken out of their thread": 1,
+        "they are of a subgraph": 1,
+        "their step was not finished": 1,
+        "messages of type function have no place in a chat": 1,
+    }
+    delta, secret, broken = report.refused
+    assert "delta: its checkpoints hold only the changes of each step" in delta
+    assert "secret: a checkpoint is stored as msgpack+aes, which can't be read here" in secret
+    assert broken.startswith("broken: ")
+    assert db.check() == []
+
+
+def test_a_second_import_stores_nothing_twice_and_leaves_alone_what_went_on_here(
+    db: SessionDB, hermes: Path, agents: Path, graph: Path
+) -> None:
+    for read, path in ((read_hermes, hermes), (read_openai_agents, agents), (read_langgraph, graph)):
         first = import_conversations(db, read(path))
         again = import_conversations(db, read(path))
-        assert (again.imported, again.present, again.refused) == (0, first.imported, [])
+        assert (again.imported, again.present, again.refused) == (0, first.imported, first.refused)
 
 
 def test_a_conversation_that_changed_in_the_other_store_is_named_and_not_touched(
@@ -157,6 +248,8 @@ def test_another_file_is_refused_and_nothing_is_written_to_it(tmp_path: Path, ag
     before = agents.read_bytes()
     with pytest.raises(InvalidInput, match="is no store of hermes-agent: it has no table sessions, messages"):
         read_hermes(agents)
+    with pytest.raises(InvalidInput, match="is no store of LangGraph: it has no table checkpoints, writes"):
+        read_langgraph(agents)
     with pytest.raises(InvalidInput, match="there is no file"):
         read_openai_agents(tmp_path / "absent.db")
     assert agents.read_bytes() == before

@@ -9,6 +9,7 @@ import pytest
 from holdfast.sessions import SessionDB
 from holdfast.sessions.live_text import LivePiece
 from tests.sessions.databases import PostgresPlace
+from tests.sessions.store_fixtures import until
 
 SOON = 30.0
 
@@ -85,6 +86,7 @@ def test_text_goes_to_readers_that_asked_for_it_and_to_nobody_else(
 ) -> None:
     runner, reader = stores
     assert not runner.live_text.is_read_elsewhere("t")
+    until(lambda: runner.notifications.is_listening)
     listen(reader)
     pieces: queue.Queue[LivePiece] = queue.Queue()
     asked: queue.Queue[str] = queue.Queue()

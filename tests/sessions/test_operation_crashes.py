@@ -16,6 +16,7 @@ from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_events import account_lease
 from holdfast.sessions.chat_posts import NewPost
 from holdfast.sessions.contract import Engine, Operation, SessionStart, Transaction
+from holdfast.sessions.conversation_list import name_conversation
 from holdfast.sessions.conversation_operations import (
     begin_conversation,
     claim_conversation,
@@ -47,7 +48,7 @@ from holdfast.testing.faults import EngineProxy, Moment
 from tests.sessions.chat_fixtures import chat_message, received_chat, turn_of_chat
 from tests.sessions.databases import Database
 from tests.sessions.file_change_fixtures import record_change, settle_change, undo_change
-from tests.sessions.store_fixtures import LONG, assistant, claim_one, completed_turn, hold_lease, user
+from tests.sessions.store_fixtures import LONG, assistant, chosen, claim_one, completed_turn, hold_lease, user
 
 T = TypeVar("T")
 Tables = dict[str, list[str]]
@@ -55,6 +56,7 @@ Ask = Callable[[SessionDB], object]
 
 TABLES = (
     *("sessions", "turns", "messages", "inbox", "asks", "outbox", "leases", "deletions"),
+    "conversation_settings",
     *("forgettings", "forgetting_tasks", "forgotten_turns"),
     *("schedules", "schedule_runs"),
     *("conversation_choices", "folders", "own_prompts"),
@@ -232,7 +234,7 @@ def commit_it(prepared: Prepared) -> Ask:
 
 def branch_it(prepared: Prepared) -> Ask:
     prepared.owes()
-    return lambda db: db.conversations.branch("s", "branch")
+    return lambda db: db.conversations.branch("s", "branch", before=0, forget_in=("p",))
 
 
 def edit_it(prepared: Prepared) -> Ask:
@@ -391,12 +393,6 @@ def settle_run_delivery(prepared: Prepared) -> Ask:
     return lambda db: db.schedules.settle_delivery(run.id, "sent")
 
 
-def chosen(prepared: Prepared, ask: Ask) -> Ask:
-    prepared.db.choices.choose("s", model="one", folder="garden")
-    prepared.db.choices.put_prompt("review", "look at it")
-    return ask
-
-
 def receive_chat(prepared: Prepared) -> Ask:
     lease = prepared.held(account_lease("a"))
     return lambda db: db.chat_events.receive("a", [chat_message("1")], {"": "7"}, lease=lease)
@@ -493,6 +489,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "delete_conversation": delete_it,
     "import_conversation": import_it,
     "change_conversation": lambda _: lambda db: db.conversations.set_title("s", "a title"),
+    "name_conversation": lambda _: on_a_loop(name_conversation, "s", "a title", UsageEntry("title", "m", 1)),
     "branch_session": branch_it,
     "create_session": lambda _: on_a_loop(create_session, "new", source="cli"),
     "end_session": lambda _: lambda db: db.sessions.end("s", "cleared"),
@@ -539,11 +536,11 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "fail_run": fail_run,
     "settle_runs": settle_runs,
     "settle_run_delivery": settle_run_delivery,
-    "choose_for_conversation": lambda p: chosen(p, lambda db: db.choices.choose("s", workspace="/w")),
+    "choose_for_conversation": lambda p: chosen(p.db, lambda db: db.choices.choose("s", workspace="/w")),
     "put_folder": lambda _: lambda db: db.choices.put_folder("garden", "/work"),
-    "remove_folder": lambda p: chosen(p, lambda db: db.choices.remove_folder("garden")),
+    "remove_folder": lambda p: chosen(p.db, lambda db: db.choices.remove_folder("garden")),
     "put_own_prompt": lambda _: lambda db: db.choices.put_prompt("review", "look at it"),
-    "remove_own_prompt": lambda p: chosen(p, lambda db: db.choices.remove_prompt("review")),
+    "remove_own_prompt": lambda p: chosen(p.db, lambda db: db.choices.remove_prompt("review")),
     "record_file_changes": lambda p: record_change(p.runs()),
     "settle_file_changes": lambda p: settle_change(p.db, p.runs()),
     "mark_files_undone": lambda p: undo_change(p.db, p.runs()),

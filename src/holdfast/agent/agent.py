@@ -33,6 +33,7 @@ from holdfast.agent.scope_policy import DAY_SECONDS, AgentScope
 from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import SummaryCompressor
 from holdfast.agent.system_text import combined
+from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContext, TurnContextBuilder
@@ -139,6 +140,21 @@ class SessionAgent:
     def compressor(self, compressor: Compressor) -> None:
         self._compaction.compressor = compressor
 
+    async def tool_profile(self) -> ToolProfile:
+        """Which tools the model is told of in this conversation, and why."""
+        wanted = await off_loop(self._pools.store, self._db.conversations.tool_profile, self.session_id)
+        return self._context_builder.profile(wanted)
+
+    async def set_tool_profile(self, name: str) -> ToolProfile:
+        """Choose a tool profile for this conversation, from its next turn on and for good; "": by the model.
+
+        Raises `InvalidInput` when there is none of this name.
+        """
+        name = self._options.tool_profiles.checked(name)
+        await off_loop(self._pools.store, self._session.ensure)
+        await off_loop(self._pools.store, self._db.conversations.set_tool_profile, self.session_id, name)
+        return self._context_builder.profile(name)
+
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""
@@ -162,12 +178,14 @@ class SessionAgent:
 
     async def context(self) -> ContextUse:
         """How much of the model's window is in use, and by what; may come while a turn runs."""
-        tools, system = await self._context_builder.tools(), await self._context_builder.system()
         traits, running = self._model.traits, self._running
         transcript = self._session.transcript
         if not self._session.is_read and running is None:
             # What was counted belongs to a session that this one follows.
             transcript = Transcript(await off_loop(self._pools.store, self._session.messages))
+        profile = self._context_builder.profile(self._session.tool_profile)
+        tools = await self._context_builder.told_tools(transcript, profile)
+        system = await self._context_builder.system(profile)
         system = combined(system, transcript.system)
         recalled = join_recalled(running.turn.timeline.recalled) if running else ""
         schemas = tools.schemas if traits.calls_tools else ()
@@ -290,7 +308,9 @@ class SessionAgent:
     async def _begin_again(self, emit: Emit, undecided: Collection[str] = ()) -> RunningTurn:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
-        context = await self._within_budget(await self._context_builder.build(self._session.transcript))
+        context = await self._within_budget(
+            await self._context_builder.build(self._session.transcript, wanted=self._session.tool_profile)
+        )
         await store.resume()
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         calls = calls_to_run(self._session.transcript, streamed, undecided)
@@ -451,7 +471,9 @@ class SessionAgent:
         return oldest
 
     async def _begin(self, first: Message | int, emit: Emit, form: ResultForm | None = None) -> RunningTurn:
-        context = await self._within_budget(await self._context_builder.build(self._session.transcript, form))
+        context = await self._within_budget(
+            await self._context_builder.build(self._session.transcript, form, self._session.tool_profile)
+        )
         store = self._turn_store(new_id())
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)

@@ -28,6 +28,7 @@ class CachedSession:
         self._scope = scope
         self.id = session_id
         self.transcript = Transcript()
+        self.tool_profile = ""  # as it was chosen for this conversation
         self._known = UNREAD  # stored messages that the transcript holds
         self._unclosed: RunningTurn | None = None  # it ended while the store could not be written
 
@@ -90,6 +91,7 @@ class CachedSession:
         look = await off_loop(self._pool, self._look) if seen is None else seen
         if look.scope != self._scope:
             raise WrongScope(self.id)
+        self.tool_profile = look.tool_profile
         if (look.live, look.messages) != (self.id, self._known):
             messages = await off_loop(self._pool, self._db.get_messages, look.live) if look.messages else []
             self.id, self._known = look.live, len(messages)

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypedDict
 from holdfast.agent.result_form import ResultForm
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.agent.system_text_loader import SystemTextLoader
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.errors import InvalidInput
@@ -136,6 +137,8 @@ class AgentOptions:
     """Turns that memory never hears of: a subagent's, a review's."""
     skills: str = ""
     """The skills on offer, as text for the system prompt."""
+    tool_profiles: ToolProfiles = field(default_factory=ToolProfiles)
+    """Which tools the model is told of; all of them, unless another profile is chosen."""
     person_for: PersonFor = nobody
     scope: AgentScope = field(default_factory=AgentScope)
     """For whom it works. A session of another scope is refused (`WrongScope`)."""

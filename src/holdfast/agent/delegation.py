@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.agent.agent import SessionAgent
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, both_ends, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.errors import ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -184,6 +185,8 @@ class _Delegation:
             ephemeral=True,
             caller_turn=context.outer_turn,
             result_type=None,
+            # Tools that are named for a task are shown; else it has the profile of its model.
+            tool_profiles=ToolProfiles() if task.tools is not None else offer.options.tool_profiles,
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
         agent = SessionAgent(

@@ -18,6 +18,7 @@ from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.contract import AgentOptions, Limits, PersonFor, Pools, nobody
 from holdfast.agent.subagent import RunningTasks, Subagent
 from holdfast.agent.summary import tail_start
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.agent.turn_lease import MEMORY
 from holdfast.core.contract import Message
 from holdfast.core.events import Event, ToolFinished
@@ -97,6 +98,7 @@ class Review:
             limits=review.limits,
             ephemeral=True,
             result_type=None,
+            tool_profiles=ToolProfiles(),
             person_for=review.unattended,
             pools=self._pools,
         )

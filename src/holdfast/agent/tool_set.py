@@ -1,13 +1,16 @@
-"""`ToolSet`: the tools of one agent, and the context that each call gets."""
+"""`ToolSet`: the tools of one agent, what the model is told of them, and the context that each call gets."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
 
 from holdfast.agent.batch import ToolBatch
 from holdfast.agent.contract import AgentOptions
+from holdfast.agent.find_tool import find_tool
 from holdfast.agent.tool_hooks import ToolHooks
+from holdfast.agent.tool_profile import ToolProfile
+from holdfast.agent.turn_limits import RepeatGuard
 from holdfast.agent.turn_store import TurnStore
-from holdfast.core.contract import ToolCall
+from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import ToolInvalid
 from holdfast.core.events import Emit
 from holdfast.models.contract import ToolSchema
@@ -33,6 +36,7 @@ class ToolSet:
         self.schemas = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters) for tool in self._tools.values()
         )
+        """The tools as the model is told of them; under a profile, more of them once it found more."""
         self._pool = pool
         self._options = options
         self._hooks = ToolHooks(options.before_tool, options.after_tool)
@@ -41,12 +45,45 @@ class ToolSet:
         """These tools and one more."""
         return ToolSet([*self._tools.values(), tool], self._pool, self._options)
 
+    def under(self, profile: ToolProfile, found: set[str]) -> "ToolSet":
+        """The same tools, of which the model is told those of the profile and those it has `found`.
+
+        Where some are left out, it has `find_tool` too, which adds to `found`.
+        """
+        hidden = [each for each in self.schemas if not profile.shows(each.name)]
+        if not hidden and not profile.brief:
+            return self
+        told = self
+
+        def tell() -> None:
+            told.schemas = tuple(
+                profile.described(each) for each in every if each not in hidden or each.name in found
+            )
+
+        def reveal(names: Iterable[str]) -> None:
+            found.update(names)
+            tell()
+
+        if hidden:
+            told = self.plus(find_tool(hidden, reveal, profile.described))
+        else:
+            told = ToolSet(self._tools.values(), self._pool, self._options)
+        every = told.schemas
+        tell()
+        return told
+
     def changes(self, name: str) -> bool:
         """Whether a call of this tool may change things; one that is not here may."""
         return name not in self._tools or self._tools[name].changes
 
-    def batch(self, calls: Sequence[ToolCall], store: TurnStore, emit: Emit) -> ToolBatch:
-        """The calls of one answer, ready to run."""
+    def batch(
+        self, calls: Sequence[ToolCall], store: TurnStore, emit: Emit, repeats: RepeatGuard
+    ) -> ToolBatch:
+        """The calls of one answer, ready to run; what repeats an earlier one is stored with a note."""
+        asked = {call["id"]: call for call in calls}
+
+        async def keep(result: Message) -> None:
+            await store.keep(repeats.with_note(asked[result["tool_call_id"]], result))
 
         def context(call: ToolCall, emit: Emit) -> ToolContext:
             return ToolContext(
@@ -66,4 +103,4 @@ class ToolSet:
                 caller_turn=self._options.caller_turn,
             )
 
-        return ToolBatch(calls, self._tools, context, store.keep, emit, self._hooks)
+        return ToolBatch(calls, self._tools, context, keep, emit, self._hooks)

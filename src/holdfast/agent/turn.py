@@ -17,7 +17,7 @@ from holdfast.agent.result_form import ResultForm
 from holdfast.agent.transcript import has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
-from holdfast.agent.turn_limits import NO_TOKENS, explanation, limit_reached
+from holdfast.agent.turn_limits import NO_TOKENS, REPEAT_NOTICE, RepeatGuard, explanation, limit_reached
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import SECOND, TurnTimeline
 from holdfast.core.contract import Message, ToolCall
@@ -38,6 +38,7 @@ class Turn:
         self._sink = emit
         self._began = context.clock.monotonic()
         self._tools_run: list[str] = []
+        self._repeats = RepeatGuard()
         # The timeline has no use for single pieces of text: they go straight to the reader.
         self._model = ModelCalls(context, store, self._emit, emit)
         self.timeline = TurnTimeline(context.clock, context.model.traits.name)
@@ -147,8 +148,10 @@ class Turn:
                 self._model.forget_answer()
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        for finished in await self._context.tools.batch(calls, self._store, self._emit).run():
-            self._tools_run.append(f"{finished.name}: {'done' if finished.ok else 'failed'}")
+        results = await self._context.tools.batch(calls, self._store, self._emit, self._repeats).run()
+        self._tools_run += [f"{each.name}: {'done' if each.ok else 'failed'}" for each in results]
+        if self._repeats.count(calls, results):
+            self._notice(REPEAT_NOTICE)
 
     async def _join(self, steers: Sequence[InboxMessage]) -> None:
         for steer in steers:
@@ -160,7 +163,8 @@ class Turn:
         if left is not None and used >= left:
             return NO_TOKENS
         seconds = self._context.clock.monotonic() - self._began
-        return limit_reached(self._context.limits, self.steps, seconds, self.cost)
+        reached = limit_reached(self._context.limits, self.steps, seconds, self.cost)
+        return reached or self._repeats.reached
 
     def _notice(self, text: str) -> None:
         self._emit(Notice(**self._store.ids, text=text))

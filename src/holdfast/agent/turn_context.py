@@ -2,7 +2,7 @@
 
 The tools and the system text are put together when the first turn needs them. Then both stay the same, so the
 beginning of every request does too and prompt caches hold. Only a memory provider that was late is asked
-again at the next turn. The model may be another each turn.
+again at the next turn. The model may be another each turn, and with it the tool profile.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.result_form import ResultForm
+from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.usage_meter import UsageMeter
@@ -20,6 +21,7 @@ from holdfast.core.contract import Clock
 from holdfast.models.contract import Model, ToolSchema
 from holdfast.models.switchable_model import borrow_for_turn
 from holdfast.tools.contract import Tool
+from holdfast.tools.skills import READ_SKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +70,29 @@ class TurnContextBuilder:
         self._pools = pools
         self._options = options
         self._tools: ToolSet | None = None
+        self._found: set[str] | None = None  # tools that the model found or used, whatever its profile
         self._system: str | None = None
+        self._is_brief = False
         self._tools_are_late = False
         self._block_is_late = False
 
-    async def build(self, transcript: Transcript, form: ResultForm | None = None) -> TurnContext:
-        """The context of the turn that begins now."""
-        tools, model = await self.tools(), self._model_for_a_turn()
+    def profile(self, wanted: str = "") -> ToolProfile:
+        """Which tools the model in use is told of; `wanted` is the conversation's own choice."""
+        return self._options.tool_profiles.of(self._model.traits, wanted)
+
+    async def build(
+        self, transcript: Transcript, form: ResultForm | None = None, wanted: str = ""
+    ) -> TurnContext:
+        """The context of the turn that begins now; `wanted` as for `profile`."""
+        model, profile = self._model_for_a_turn(), self.profile(wanted)
         if form is None and self._options.result_type is not None:
             form = ResultForm(self._options.result_type)
         if form is not None:
             form.require_tools(model.traits)
-            tools = tools.plus(form.tool())
+        tools = await self.told_tools(transcript, profile, None if form is None else form.tool())
         return TurnContext(
             model=model,
-            system=await self.system(),
+            system=await self.system(profile),
             tools=tools,
             transcript=transcript,
             compaction=self._compaction,
@@ -99,6 +109,26 @@ class TurnContextBuilder:
         self._compaction.threshold = int(model.traits.context_window * self._options.compact_at)
         return model
 
+    async def told_tools(
+        self, transcript: Transcript, profile: ToolProfile, extra: Tool | None = None
+    ) -> ToolSet:
+        """The tools, of which the model is told as the profile says; those it has used before as well.
+
+        `extra` is one more, of which it is told in any case.
+        """
+        if self._found is None:
+            # Read once: what is found later is added here.
+            self._found = {
+                call["function"]["name"]
+                for message in transcript.messages
+                for call in message.get("tool_calls") or ()
+            }
+        tools = await self.tools()
+        if extra is not None:
+            tools = tools.plus(extra)
+            self._found.add(extra.name)
+        return tools.under(profile, self._found)
+
     async def tools(self) -> ToolSet:
         """The agent's own tools and those of its memory; asked for again while a provider is late."""
         if self._tools is None or self._tools_are_late:
@@ -109,19 +139,25 @@ class TurnContextBuilder:
             self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 
-    async def system(self) -> str:
-        """Instructions, the project's files, skills, and what memory adds; as for the tools."""
-        if self._system is None or self._block_is_late:
-            options = self._options
-            remembered = await self._memory.system_block(self._model.traits.context_window)
-            self._block_is_late = remembered.is_late
+    async def system(self, profile: ToolProfile) -> str:
+        """Instructions, the project's files, skills, and what memory adds; as for the tools.
+
+        A brief profile leaves out what explains tools that the model is not told of.
+        """
+        if self._system is None or self._block_is_late or self._is_brief != profile.brief:
+            options, self._is_brief = self._options, profile.brief
+            remembered = ""
+            if not profile.brief:
+                block = await self._memory.system_block(self._model.traits.context_window)
+                self._block_is_late, remembered = block.is_late, block.text
             prompt = Prompt(
                 options.instructions,
                 options.workspace,
-                options.skills,
-                remembered.text,
+                options.skills if profile.shows(READ_SKILL) else "",
+                remembered,
                 options.own_files,
                 options.system_prompt,
+                brief=profile.brief,
             )
             self._system = await self._pools.system_texts.of(prompt)
         return self._system

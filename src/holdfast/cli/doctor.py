@@ -151,6 +151,7 @@ def _store(settings: Settings) -> Iterator[Finding]:
 
 
 def _model(settings: Settings) -> Iterator[Finding]:
+    from holdfast.agent.tool_profile import ToolProfiles
     from holdfast.wiring import open_model
 
     async def opened() -> Finding:
@@ -158,6 +159,10 @@ def _model(settings: Settings) -> Iterator[Finding]:
         traits = found.model.traits
         await found.model.close()
         text = f"{traits.name}: {found.choice.reason}; {traits.context_window:,} tokens"
+        if traits.calls_tools:
+            text += (
+                f"; tool profile {ToolProfiles(settings.tools.profile, settings.tools.profiles).of(traits)}"
+            )
         if traits.notice:
             return Finding("model", "note", f"{text}. {traits.notice}")
         return Finding("model", "ok", f"{text}; `holdfast model test` asks it")

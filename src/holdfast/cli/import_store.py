@@ -12,6 +12,7 @@ from holdfast.sessions.foreign import (
     ImportReport,
     import_conversations,
     read_hermes,
+    read_langgraph,
     read_openai_agents,
 )
 from holdfast.wiring import load_settings, open_store
@@ -47,6 +48,19 @@ def openai_agents(path: Path, /) -> None:
 
     """
     _import(read_openai_agents, path)
+
+
+@import_store.command
+def langgraph(path: Path, /) -> None:
+    """Import the threads of LangGraph.
+
+    Parameters
+    ----------
+    path
+        The file that its SqliteSaver was given.
+
+    """
+    _import(read_langgraph, path)
 
 
 def _import(read: Callable[[Path], ForeignStore], path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter, validators
 
 from holdfast.cli.output import show, width
-from holdfast.cli.session_lookup import day
+from holdfast.cli.session_lookup import SHORT, day
 from holdfast.core.clean_text import one_line
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.memory import browse
@@ -90,7 +90,8 @@ def search(*words: str, limit: int = 10, provider: str = "") -> None:
             text = one_line(each.text, width())
             when = day(int((each.created or 0) * SECOND))
             uses = f" (used {_times(each.used)})" if each.used else ""
-            line = f"{each.id:>6}  {when}  {each.speaker or each.kind}{uses}: {text}"
+            where = f" in …{each.session_id[-SHORT:]}" if each.session_id else ""
+            line = f"{each.id:>6}  {when}  {each.speaker or each.kind}{where}{uses}: {text}"
             show(one_line(line, width(), squeeze=False))
         if not found:
             show("Nothing was found.")

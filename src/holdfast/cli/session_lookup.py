@@ -70,7 +70,9 @@ def lives_in(places: Iterable[ChatPlace]) -> str:
 def listed_line(number: int, each: ListedConversation, width: int, where: str = "") -> str:
     """The line of one conversation in a list; `where` is the chat account that it lives in."""
     head = f"{number:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
-    about = each.session.title or each.opening or "(nothing was said)"
+    about = each.label or "(nothing was said)"
+    if each.branch_of is not None:
+        about = f"{about} (branch of: {each.branch_of})" if each.branch_of != about else f"{about} (branch)"
     if each.session.scope:
         about = f"[{each.session.scope}] {about}"
     # The scope of a person or a group on a chat platform begins with the account.

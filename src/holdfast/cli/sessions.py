@@ -12,6 +12,7 @@ from holdfast.cli.session_files import changes, undo_files
 from holdfast.cli.session_lookup import day, find_in_store, listed_line, lives_in
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions.markdown_export import is_markdown, markdown_lines
 from holdfast.wiring import existing_store, load_settings, open_store
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -122,16 +123,18 @@ def resume(session: SessionName, /) -> None:
 
 @sessions.command
 def export(session: SessionName, target: Path | None = None, /) -> None:
-    """Write a conversation as lines of JSON, to a file or to the screen.
+    """Write a conversation to a file, or as JSON to the screen.
 
     Parameters
     ----------
     target
-        The file to write; it must not exist yet.
+        The file to write; it must not exist yet. A name that ends in .md gets Markdown, for people to read.
 
     """
     with existing_store(load_settings()) as db:
-        lines = db.export_session(find_in_store(db, session))
+        found = find_in_store(db, session)
+        as_markdown = target is not None and is_markdown(target.name)
+        lines = markdown_lines(db, found) if as_markdown else db.export_session(found)
     if target is None:
         # Lines of JSON hold no raw control characters.
         sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -35,11 +35,14 @@ from holdfast.core.setting_checks import (
     store_url,
     zone_name,
 )
+from holdfast.core.terminal_settings import TerminalSettings
 
 Provider = Literal[
     "", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded", "scripted"
 ]
 DAY_S = 86_400
+SMALL, STANDARD, EVERY_TOOL = TOOL_PROFILES = ("small", "standard", "all")
+"""The tool profiles that there always are."""
 
 
 def _secret(value: object) -> Secret:
@@ -222,6 +225,16 @@ class ToolSettings(Slice):
     mcp_servers: Annotated[tuple[McpServerSettings, ...], BeforeValidator(_from_json)] = Field(
         default=(), repr=False, description="MCP servers whose tools are offered"
     )
+    profile: Line = Field(
+        default="",
+        description="the tools a model is told of: small, standard, all or one of tools.profiles;"
+        " empty: by its size and window",
+    )
+    profiles: Annotated[
+        dict[str, tuple[str, ...]], BeforeValidator(lambda given: _from_json(given) or {})
+    ] = Field(
+        default_factory=dict, description="profiles of your own: a name, and the names or patterns of tools"
+    )
     skills_folder: Line = Field(default="", description="where skills are; empty: in the data folder")
     sandbox: Literal["auto", "bubblewrap", "docker", "podman", "off"] = Field(
         default="auto",
@@ -249,6 +262,14 @@ class ToolSettings(Slice):
     sandbox_cpu_s: int = Field(
         default=14_400, ge=0, description="seconds of computing for each process in a sandbox; 0: no limit"
     )
+
+    @model_validator(mode="after")
+    def _known_profile(self) -> Self:
+        if taken := self.profiles.keys() & set(TOOL_PROFILES):
+            raise ValueError(f"tools.profiles: {', '.join(sorted(taken))} is a built-in profile")
+        if self.profile and self.profile not in (known := (*TOOL_PROFILES, *self.profiles)):
+            raise ValueError(f"tools.profile must be one of {', '.join(known)}, not {self.profile!r}")
+        return self
 
 
 class ModelSettings(Slice):
@@ -392,6 +413,9 @@ class HostSettings(Slice):
     otel_content: bool = Field(
         default=False, description="whether these spans hold what was said and what tools returned"
     )
+    titles: bool = Field(
+        default=True, description="whether the model names a conversation after its first turn"
+    )
     store_threads: int = Field(
         default=16, ge=1, le=1000, description="how many threads wait for the store at most"
     )
@@ -406,9 +430,10 @@ class Settings(Slice):
     store: StoreSettings = StoreSettings()
     exit: ExitSettings = ExitSettings()
     memory: MemorySettings = MemorySettings()
-    tools: ToolSettings = ToolSettings()
+    tools: ToolSettings = Field(default_factory=ToolSettings)
     model: ModelSettings = ModelSettings()
     limits: LimitsSettings = LimitsSettings()
     web: WebSettings = WebSettings()
     gateway: GatewaySettings = GatewaySettings()
     host: HostSettings = HostSettings()
+    terminal: TerminalSettings = TerminalSettings()

@@ -13,6 +13,8 @@ from holdfast.agent import Pools, SessionAgent
 from holdfast.agent.context_use import ContextPart
 from holdfast.agent.review import Review
 from holdfast.agent.scope_policy import EVERYTHING, GUEST, AgentScope, PolicyFor, ScopePolicy
+from holdfast.agent.title import TitleMaker
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.clock import SystemClock
 from holdfast.core.content import Checked
 from holdfast.core.contract import Clock, Message
@@ -144,12 +146,18 @@ class HostParts:
     """What an agent may do for a scope; asked before each turn."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
+    titles: TitleMaker | None = None
+    """Names conversations after their first turn; None: nobody does."""
     model: ModelTraits | None = None
     """The model as surfaces show it, at the start."""
     models: ModelCatalog | None = None
     """Other models to change to; None: there is one model, and it stays."""
+    warm_up: Callable[[], Awaitable[None]] = _nothing
+    """Loads a model on this machine before the first message needs it."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
+    tool_profiles: ToolProfiles = field(default_factory=ToolProfiles)
+    """Which of them a model is told of."""
     problems: tuple[str, ...] = ()
     """What was left out at the start and why, for a person to read."""
     sandbox: Callable[[], Awaitable[SandboxState]] = no_sandbox
@@ -367,5 +375,7 @@ class HostStatus:
     """Where tools work, in words."""
     approval: str
     """`ask`, `never-ask` or `always-refuse`."""
+    tool_profile: str = ""
+    """Which tools the model is told of where a conversation has chosen nothing else, and why."""
     troubles: dict[str, str] = field(default_factory=dict)
     """The trouble of each conversation that can't go on here, by its live session."""

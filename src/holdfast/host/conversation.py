@@ -101,7 +101,9 @@ class Conversation:
             lambda turn_id: here.interrupt(turn_id, INTERRUPTED),
             self.questions,
         )
-        self.publisher = TurnPublisher(parts, self.stream, self._asks, watcher, running)
+        self.publisher = TurnPublisher(
+            parts, self.stream, self._asks, watcher, running, partial(changes.touched, root_id)
+        )
         self._store = RunnerStore(root_id, parts, holder, self._remote_turns, self.publisher)
         self._work = AgentWork(root_id, parts, self.publisher, self._asks)
         self._commands = self._work.commands

@@ -3,7 +3,7 @@
 Listeners of `Overview.changes` are told of each change.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from holdfast.core.errors import InvalidInput, SessionExists
@@ -12,6 +12,7 @@ from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
 from holdfast.sessions.conversation_list import ListedConversation
+from holdfast.sessions.markdown_export import markdown_lines
 
 
 class Records:
@@ -124,8 +125,10 @@ class Records:
 
         return await self._call(read)
 
-    async def export(self, session_id: str) -> list[str]:
-        """The conversation with its whole lineage, as lines of JSON."""
+    async def export(self, session_id: str, *, as_markdown: bool = False) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON, or as Markdown for people to read."""
+        if as_markdown:
+            return await self._call(markdown_lines, self._db, session_id)
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:
@@ -153,13 +156,24 @@ class Records:
         """Put the conversation out of sight, or back; nothing else changes."""
         await self._change(session_id, lambda: self._db.conversations.set_archived(session_id, archived))
 
+    async def choose_tool_profile(self, session_id: str, name: str) -> None:
+        """Keep the choice of a tool profile, which `SessionHost.set_tool_profile` has checked."""
+        await self._change(session_id, lambda: self._db.conversations.set_tool_profile(session_id, name))
+
     async def branch(
-        self, session_id: str, *, before: int | None = None, exact: bool = False, key: str | None = None
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        exact: bool = False,
+        key: str | None = None,
+        forget_in: Sequence[str] | None = None,
     ) -> str:
         """A new session that begins with what was said before a message.
 
         Of the conversation's live session or, `exact`, of the very one that is named. The same `key` again
-        makes no other: the answer is where the first one goes on.
+        makes no other: the answer is where the first one goes on. With `forget_in` these memory providers
+        forget the turns that the branch leaves behind.
         """
         fresh, made = await self.made_by("branch", session_id, key)
         if made is not None:
@@ -168,7 +182,8 @@ class Records:
         def work() -> None:
             live = self._db.sessions.live_end(session_id)
             with suppress(SessionExists):  # two calls with one key at once
-                self._db.conversations.branch(session_id if exact else live, fresh, before=before)
+                left = session_id if exact else live
+                self._db.conversations.branch(left, fresh, before=before, forget_in=forget_in)
 
         await self._call(work)
         self._notify(fresh)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Never, Self
 
 from holdfast.agent import SessionAgent, Unfinished
 from holdfast.agent.contract import INTERRUPTED
+from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
@@ -377,12 +378,16 @@ class SessionHost:
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record.
 
-        `key` as with `branch`.
+        Memory forgets the turns that are taken back. `key` as with `branch`.
         """
         conversation = await self._conversations.idle(session_id)
         # A key of a branch that was asked for as such is another one.
         own = None if key is None else id_for("truncate", key)
-        branch = await self.records.branch(session_id, before=before, key=own)
+        memory = self._parts.memory
+        names = memory.provider_names or None
+        branch = await self.records.branch(session_id, before=before, key=own, forget_in=names)
+        if names:
+            await self._call(memory.forgetter.wake)
         self._background.spawn(self._conversations.commit(conversation))
         return branch
 
@@ -516,6 +521,30 @@ class SessionHost:
         self.model = await self._parts.models.switch(name)
         return self.model
 
+    async def warm_up(self) -> None:
+        """Load a model that runs on this machine, so that the first answer does not wait for it."""
+        await self._parts.warm_up()
+
+    async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
+        """Which tools the model is told of in a conversation or, without one, where none is chosen."""
+        wanted = await self._call(self._db.conversations.tool_profile, session_id) if session_id else ""
+        traits = self.model or ModelTraits("no model", 0, calls_tools=False)
+        return self._parts.tool_profiles.of(traits, wanted)
+
+    @property
+    def tool_profiles(self) -> tuple[str, ...]:
+        """The names of the tool profiles that there are."""
+        return self._parts.tool_profiles.names
+
+    async def set_tool_profile(self, session_id: str, name: str) -> ToolProfile:
+        """Choose a tool profile for a conversation, from its next turn on and for good; "": by the model.
+
+        Raises `InvalidInput` when there is none of this name.
+        """
+        name = self._parts.tool_profiles.checked(name)
+        await self.records.choose_tool_profile(session_id, name)
+        return await self.tool_profile(session_id)
+
     async def status(self) -> HostStatus:
         """How the whole stands."""
         opened = list(self._conversations.opened.values())
@@ -529,6 +558,7 @@ class SessionHost:
             sandbox=(await self._parts.sandbox()).text,
             workspace=self._parts.workspace,
             approval=self._parts.approval,
+            tool_profile=str(await self.tool_profile()),
             troubles={each.session_id: each.trouble for each in opened if each.trouble},
         )
 

@@ -22,6 +22,7 @@ from holdfast.core.events import (
 from holdfast.host.after_crash import ENDED, undecided_calls
 from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
+from holdfast.host.conversation_title import ConversationTitle
 from holdfast.host.event_stream import ENDS, EventStream
 from holdfast.host.session_commands import SessionCommands
 from holdfast.host.store_watcher import StoreWatcher, WatchedTurn
@@ -40,13 +41,18 @@ class TurnPublisher:
         asks: AskRecord,
         watcher: StoreWatcher,
         running: WatchedTurn,
+        renamed: Callable[[], None],
     ) -> None:
+        """`renamed` is called when the conversation got its title."""
         self._parts = parts
         self._stream = stream
         self._asks = asks
         self._watcher = watcher
         self._running = running
         self._review = parts.make_review() if parts.make_review else None
+        self._title = (
+            ConversationTitle(parts.titles, parts.db, parts.pools.store, renamed) if parts.titles else None
+        )
         self._unmarked: list[tuple[str, SessionAgent]] = []
         self.commands = SessionCommands()
         self.last_ended = ""
@@ -143,7 +149,9 @@ class TurnPublisher:
                 self._parts.lifecycle.mark_stored_turn(found[session_id], agent)
 
     async def close(self, seconds: float) -> None:
-        """Cut off a review that runs."""
+        """Cut off what runs in the background: a review, the making of a title."""
+        if self._title is not None:
+            await self._title.close(seconds)
         if self._review is not None:
             await self._review.close(seconds)
 
@@ -163,10 +171,14 @@ class TurnPublisher:
         elif isinstance(event, TurnEvent) and event.turn_id == agent.running_turn:
             if self.unclosed != event.turn_id:
                 self.commands.turn_began(event.session_id, event.turn_id)
+                if self._title is not None:
+                    self._title.turn_began()
             self.unclosed = event.turn_id
 
     def _completed(self, event: TurnCompleted, agent: SessionAgent) -> None:
-        """A completed turn is to be marked, and may start a review, for which nobody waits."""
+        """A completed turn is to be marked, and may start a review or a title, for which nobody waits."""
         self._unmarked.append((event.session_id, agent))
+        if self._title is not None and agent.scope.is_owner:
+            self._title.turn_completed(event.session_id, agent.messages)
         if self._review is not None and agent.scope.is_owner and self._review.turn_completed():
             self._review.start(agent.messages)

@@ -42,10 +42,14 @@ class Forgetter:
         number = forgettings.accept(
             key or new_id(), selection.kind, selection.turns, request, providers=self._concerned(selection)
         )
+        self.wake()
+        return number
+
+    def wake(self) -> None:
+        """A request is in the store: use no kept recall any more, and carry the request out."""
         for lanes in self._lanes.values():
             lanes.recalls.forget_all()
             lanes.writes.look_for_forgettings()
-        return number
 
     def wait(self, number: int, timeout: float = WAIT_SECONDS) -> Forgetting | None:
         """Wait until the providers in use have answered, or the time is over; returns the record."""

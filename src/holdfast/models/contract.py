@@ -146,6 +146,8 @@ class ModelTraits:
     notice: str = ""
     """A warning about the model, which every surface shows."""
     prices: Prices = Prices()
+    parameters: int | None = None
+    """How many it has; None where nobody says. Few of them mean few tools and a short system text."""
 
 
 @dataclass(frozen=True, slots=True)

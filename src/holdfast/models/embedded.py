@@ -24,16 +24,26 @@ RUNTIME_INSTALL = install_command("embedded")
 NAME = "SmolLM2-135M-Instruct"
 EMBEDDED_CONTEXT = 4096
 NOTICE = (
-    f"{NAME} is a small stand-in that runs on this machine: it has no tools, and much of what it says is "
-    "wrong. For a real model set OPENAI_API_KEY, or OPENAI_BASE_URL for another server (Ollama, for example: "
-    "http://localhost:11434/v1), or name a model in the settings file."
+    f"{NAME} is a small stand-in on this machine, there to try out Holdfast without a key: it says a few "
+    "sentences, has no tools, and much of what it says is wrong. For real work set OPENAI_API_KEY, or "
+    "OPENAI_BASE_URL for another server (Ollama, for example: http://localhost:11434/v1), or name a model in "
+    "the settings file."
 )
 EMBEDDED_STYLE = PromptStyle(
     own_system="You are a helpful assistant. Answer briefly and plainly.",
     # Such a small model forgets the question after long instructions.
     longest_system=400,
-    longest_answer=512,
-    sampling={"temperature": 0.2, "top_p": 0.9},
+    longest_answer=160,
+    # Without the penalties it repeats one sentence until its limit.
+    sampling={
+        "temperature": 0.2,
+        "top_p": 0.9,
+        # A stronger one also keeps it from the right word.
+        "repeat_penalty": 1.05,
+        "dry_multiplier": 0.8,
+        "dry_allowed_length": 4,
+    },
+    most_sentences=5,
 )
 
 # A longer window takes more memory, whether it is used or not.
@@ -75,7 +85,7 @@ def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Cloc
     file = weights or state.weights
     if not state.runtime or file is None:
         raise ModelMissing(f"the embedded model can't run: {state.missing}")
-    read_header(file)
+    header = read_header(file)
     spec = RuntimeSpec(file.resolve(), EMBEDDED_CONTEXT, threads_to_use())
     traits = ModelTraits(
         name=NAME,
@@ -85,6 +95,7 @@ def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Cloc
         summarises=False,
         notice=NOTICE,
         prices=FREE,
+        parameters=header.parameters,
     )
     return GgufModel(spec, traits, EMBEDDED_STYLE, clock=clock)
 
@@ -108,7 +119,13 @@ def open_gguf(
     window = max(window, MIN_CONTEXT)
     spec = RuntimeSpec(path.resolve(), window, threads_to_use())
     style = PromptStyle(sampling={} if temperature is None else {"temperature": temperature})
-    traits = ModelTraits(name=header.name, context_window=window, sees_pictures=False, prices=FREE)
+    traits = ModelTraits(
+        name=header.name,
+        context_window=window,
+        sees_pictures=False,
+        prices=FREE,
+        parameters=header.parameters,
+    )
     return GgufModel(spec, traits, style, clock=clock)
 
 

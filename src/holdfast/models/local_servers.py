@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from holdfast.core.errors import ModelUnreachable
 from holdfast.core.settings import Provider
+from holdfast.models.model_size import stated_parameters
 from holdfast.models.server import Server
 
 PROBE_SECONDS = 0.5
@@ -32,20 +33,33 @@ async def listed_models(model: str, server: Server, seconds: float = LIST_SECOND
 
 async def running_window(provider: Provider, name: str, server: Server) -> int | None:
     """The window that a local server uses for the model, which is often smaller than the model allows."""
-    parts = urlsplit(server.base_url)
-    root = f"{parts.scheme}://{parts.netloc}"
     if provider == "llamacpp":
-        answer = await _json(f"{root}/props", server, PROBE_SECONDS)
+        answer = await _json(f"{_root(server)}/props", server, PROBE_SECONDS)
         settings = answer.get("default_generation_settings") if isinstance(answer, Mapping) else None
         size = settings.get("n_ctx") if isinstance(settings, Mapping) else None
     elif provider == "ollama":
-        answer = await _json(f"{root}/api/ps", server, PROBE_SECONDS)
+        answer = await _json(f"{_root(server)}/api/ps", server, PROBE_SECONDS)
         loaded = answer.get("models") if isinstance(answer, Mapping) else None
         models = [each for each in loaded or () if isinstance(each, Mapping)]
         size = next((each.get("context_length") for each in models if each.get("name") == name), None)
     else:
         return None
     return size if isinstance(size, int) and size > 0 else None
+
+
+async def loaded_parameters(provider: Provider, name: str, server: Server) -> int | None:
+    """How many parameters a model of Ollama has, whose list for other clients does not say it."""
+    if provider != "ollama":
+        return None
+    answer = await _json(f"{_root(server)}/api/tags", server, PROBE_SECONDS)
+    installed = answer.get("models") if isinstance(answer, Mapping) else None
+    models = [each for each in installed or () if isinstance(each, Mapping)]
+    return next((stated_parameters(each) for each in models if each.get("name") == name), None)
+
+
+def _root(server: Server) -> str:
+    parts = urlsplit(server.base_url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 async def _models(server: Server, seconds: float) -> list[dict[str, Any]] | None:

@@ -1,4 +1,4 @@
-"""Reads names, windows and prices from the list of models that a server gives. Pure functions."""
+"""Reads names, windows, sizes and prices from the list of models that a server gives. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +11,7 @@ from holdfast.core.settings import ModelSettings
 from holdfast.models.choice import DEFAULT_NAMES, HOSTS, ModelChoice
 from holdfast.models.contract import FREE, ListedModel, Prices
 from holdfast.models.known_prices import known_prices
+from holdfast.models.model_size import parameters_in, stated_parameters
 from holdfast.models.server import Server
 
 Listed = Sequence[Mapping[str, Any]]
@@ -109,6 +110,11 @@ def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Pric
     if choice.provider in ("ollama", "llamacpp") and host in LOOPBACK:
         return FREE
     return known_prices(choice.name) if host in HOSTS else Prices()
+
+
+def parameters(choice: ModelChoice, listed: Listed) -> int | None:
+    """How many parameters the model has, as the server or its name says; None when neither does."""
+    return stated_parameters(_entry(choice, listed)) or parameters_in(choice.name)
 
 
 def _entry(choice: ModelChoice, listed: Listed) -> Mapping[str, Any]:

@@ -12,8 +12,13 @@ from holdfast.core.settings import ModelSettings, Provider
 from holdfast.models.anthropic_native import AnthropicNative, missing_library
 from holdfast.models.choice import ADDRESSES, Keys, ModelChoice, choose, thinking
 from holdfast.models.contract import Model, ModelTraits
-from holdfast.models.local_servers import listed_models, responding_servers, running_window
-from holdfast.models.model_list import chat_models, context_window, prices, with_listed_name
+from holdfast.models.local_servers import (
+    listed_models,
+    loaded_parameters,
+    responding_servers,
+    running_window,
+)
+from holdfast.models.model_list import chat_models, context_window, parameters, prices, with_listed_name
 from holdfast.models.openai_compatible import OPENAI_HOST, OpenAICompatible
 from holdfast.models.retrying_model import ModelRetryPolicy, RetryingModel
 from holdfast.models.server import Server
@@ -78,10 +83,12 @@ async def _on_server(
     window = None
     if settings.context_window is None:
         window = await running_window(choice.provider, choice.name, server)
+    size = parameters(choice, listed) or await loaded_parameters(choice.provider, choice.name, server)
     traits = ModelTraits(
         name=choice.name,
         context_window=window or context_window(settings, choice, listed),
         prices=prices(settings, choice, listed),
+        parameters=size,
     )
     policy = ModelRetryPolicy(attempts=settings.attempts, total_seconds=settings.retry_timeout_s)
     return choice, RetryingModel(_adapter(settings, choice, server, traits, clock), clock, policy)

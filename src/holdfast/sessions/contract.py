@@ -263,6 +263,8 @@ class ConversationState:
     messages: int
     """How many the live session has."""
     scope: str = ""
+    tool_profile: str = ""
+    """The tool profile that was chosen for it; empty: none was."""
 
     def first(self, parked: int = 0) -> InboxMessage | None:
         """The message whose turn it is; those up to the inbox id `parked` wait for a person's word."""

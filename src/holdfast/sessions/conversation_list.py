@@ -1,10 +1,11 @@
 """The conversations as a list, what a person does to one of them, and branches that leave one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.short_title import short_title
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
     NOTHING_CHOSEN,
@@ -17,7 +18,9 @@ from holdfast.sessions.contract import (
     Transaction,
 )
 from holdfast.sessions.conversation_operations import conversation_state
+from holdfast.sessions.forgettings import forget_undone
 from holdfast.sessions.inbox import lock_live_end
+from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
     checked_title,
     create_session_row,
@@ -26,6 +29,7 @@ from holdfast.sessions.transcripts import (
     require_session,
     root_of,
 )
+from holdfast.sessions.usage import UsageEntry, insert_usage
 
 PREVIEW = 200
 
@@ -41,7 +45,14 @@ class ListedConversation:
     last_active: int
     messages: int
     opening: str
+    branch_of: str | None = None
+    """Of a branch: the title of the conversation that it left, or the beginning of its first message."""
     choice: ConversationChoice = NOTHING_CHOSEN
+
+    @property
+    def label(self) -> str:
+        """Its title or, while it has none, one that is cut from its first message."""
+        return self.session.title or short_title(self.opening)
 
 
 class ConversationList:
@@ -109,9 +120,30 @@ class ConversationList:
         return self._engine.read(lambda tx: conversation_state(tx, session_id))
 
     def set_title(self, session_id: str, title: str | None) -> None:
-        """Give the conversation a title, or (None) take it away."""
+        """Give the conversation a title, or (None) take it away: a person's word, which no model changes."""
         checked_title(title)
-        self._change(session_id, "rename_conversation", title=title)
+
+        def work(tx: Transaction) -> None:
+            lock_live_end(tx, session_id)
+            root = root_of(tx, session_id)
+            tx.queries.rename_conversation(root=root, title=title)
+            tx.queries.note_titled_by(root=root, titled_by="person")
+
+        self._engine.write(Operation("change_conversation", work))
+
+    def is_untitled(self, session_id: str) -> bool:
+        """Whether the conversation has no title, and no person has decided that it has none."""
+        return self._engine.read(lambda tx: bool(tx.queries.is_untitled(root=root_of(tx, session_id))))
+
+    def tool_profile(self, session_id: str) -> str:
+        """The tool profile that was chosen for the conversation; empty: none was."""
+        return self._engine.read(lambda tx: tx.queries.tool_profile(root=root_of(tx, session_id)) or "")
+
+    def set_tool_profile(self, session_id: str, name: str) -> None:
+        """Choose a tool profile for the conversation; an empty name takes the choice back."""
+        if name:
+            checked_name("a tool profile", name)
+        self._change(session_id, "set_tool_profile", tool_profile=name or None)
 
     def set_pinned(self, session_id: str, pinned: bool) -> None:
         self._change(session_id, "pin_conversation", pinned=int(pinned))
@@ -127,8 +159,19 @@ class ConversationList:
 
         self._engine.write(Operation("change_conversation", work))
 
-    def branch(self, session_id: str, branch_id: str, *, before: int | None = None) -> Session:
-        """A new session that begins with copies of the messages before a place; None: of all."""
+    def branch(
+        self,
+        session_id: str,
+        branch_id: str,
+        *,
+        before: int | None = None,
+        forget_in: Sequence[str] | None = None,
+    ) -> Session:
+        """A new session that begins with copies of the messages before a place; None: of all.
+
+        With `forget_in`, names of memory providers, the branch takes the place of the session: they forget
+        the turns that it leaves behind.
+        """
         checked_name("a session id", branch_id)
 
         def work(tx: Transaction) -> Session:
@@ -143,9 +186,33 @@ class ConversationList:
             )
             tx.queries.copy_choice(origin=root_of(tx, session_id), root=branch_id)
             tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
+            tx.queries.copy_tool_profile(root=root_of(tx, session_id), child=branch_id)
+            if forget_in is not None:
+                forget_undone(tx, session_id, place, forget_in)
             return branch
 
         return self._engine.write(Operation("branch_session", work))
+
+
+@operation
+def name_conversation(session_id: str, title: str, usage: UsageEntry) -> Callable[[Transaction], bool]:
+    """Give a conversation the title that a model made; False where it has one, or a person decided so.
+
+    What making it cost is stored in any case.
+    """
+    checked_title(title)
+
+    def work(tx: Transaction) -> bool:
+        # Behind the lock no person's word can come in between.
+        lock_live_end(tx, session_id)
+        root = root_of(tx, session_id)
+        insert_usage(tx, root, None, [usage])
+        named = bool(tx.queries.name_conversation(root=root, title=title))
+        if named:
+            tx.queries.note_titled_by(root=root, titled_by="model")
+        return named
+
+    return work
 
 
 def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
@@ -154,8 +221,9 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, last_active, messages, opening, *chosen = row[11:]
+    root, pinned, archived, last_active, messages, opening, branch_of, *chosen = row[11:]
     preview = " ".join((opening or "").split())[:PREVIEW]
+    left = None if branch_of is None else short_title(branch_of)
     return ListedConversation(
         Session(*row[:11]),
         root,
@@ -164,5 +232,6 @@ def _listed(row: tuple[Any, ...]) -> ListedConversation:
         last_active,
         messages,
         preview,
+        left,
         ConversationChoice(*(each or "" for each in chosen)),
     )

@@ -123,9 +123,12 @@ class SessionDB:
 
             engine = PostgresEngine(url, patience=patience, connections=connections)
             return cls.on(engine, clock=clock, lease_seconds=lease_seconds)
+        # Of another address only the scheme is repeated: the rest may hold a password.
+        given = scheme + separator if separator else url
+        path = rest if separator else url
+        meant = f": write sqlite:///{path}" if path.strip("/") and scheme in ("sqlite", url) else ""
         raise InvalidInput(
-            f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, "
-            f"not {scheme + separator if separator else url!r}"
+            f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, not {given!r}{meant}"
         )
 
     @classmethod

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any, Literal
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.ids import new_id
 from holdfast.sessions.codec import LARGEST, UNSTORABLE, checked_limit, checked_name, to_json
-from holdfast.sessions.contract import SECOND, Engine, Operation, Transaction
-from holdfast.sessions.transcripts import root_of
+from holdfast.sessions.contract import OWNER, SECOND, Engine, Operation, Transaction
+from holdfast.sessions.transcripts import require_session, root_of
 
 ForgettingKind = Literal["memories", "words", "time", "conversation", "person"]
 TurnRef = tuple[str, str]
@@ -102,18 +103,7 @@ class Forgettings:
 
     def whole_sessions(self, turns: Sequence[TurnRef]) -> list[str]:
         """The sessions of which every completed turn is among these, or was forgotten before."""
-        chosen: dict[str, set[str]] = {}
-        for session_id, turn_id in turns:
-            chosen.setdefault(session_id, set()).add(turn_id)
-
-        def work(tx: Transaction) -> list[str]:
-            return [
-                session_id
-                for session_id, ids in chosen.items()
-                if all(row[0] in ids for row in tx.queries.unselected_turns(session_id=session_id))
-            ]
-
-        return self._engine.read(work)
+        return self._engine.read(lambda tx: _whole_sessions(tx, turns))
 
     # from the request to its end
 
@@ -131,25 +121,11 @@ class Forgettings:
         Every provider that was given one of the turns has a task, also one that is not in use now. The same
         key again is the same forgetting.
         """
-        checked_name("a forgetting's key", key)
+        checked_key = checked_name("a forgetting's key", key)
         named = [checked_name("a provider's name", each) for each in providers]
-        text = to_json({**request, "turns": [list(each) for each in turns]})
-
-        def work(tx: Transaction) -> int:
-            fresh = tx.queries.add_forgetting(key=key, kind=kind, turns=len(turns), request=text)
-            forgetting_id = int(tx.queries.forgetting_id(key=key))
-            if not fresh:
-                return forgetting_id
-            for _, turn_id in turns:
-                tx.queries.mark_turn_forgotten(turn_id=turn_id, forgetting_id=forgetting_id)
-            told = [row[0] for row in tx.queries.providers_told(forgetting_id=forgetting_id)]
-            for provider in dict.fromkeys([*named, *told]):
-                tx.queries.add_forgetting_task(forgetting_id=forgetting_id, provider=provider)
-            _drop_deliveries(tx, forgetting_id)
-            tx.queries.drop_forgetting_request(forgetting_id=forgetting_id)
-            return forgetting_id
-
-        return self._engine.write(Operation("accept_forgetting", work))
+        return self._engine.write(
+            Operation("accept_forgetting", lambda tx: _accept(tx, checked_key, kind, turns, request, named))
+        )
 
     def next_task(self, provider: str) -> ForgettingTask | None:
         """The oldest task of a provider that is due; None when there is none."""
@@ -265,6 +241,69 @@ class Forgettings:
     def newest(self) -> int:
         """The number of the newest forgetting; 0 for none."""
         return self._engine.read(lambda tx: int(tx.queries.last_forgetting()))
+
+
+def forget_undone(tx: Transaction, session_id: str, before: int, providers: Sequence[str]) -> None:
+    """Forget the turns that began at a place of a session or after it, which a branch now leaves behind.
+
+    In the transaction that makes the branch, so that neither is without the other.
+    """
+    turns = _undone_turns(tx, session_id, before)
+    if turns:
+        scopes = {each: require_session(tx, each).scope for each, _ in turns}
+        request = {
+            "sessions": _whole_sessions(tx, turns),
+            "memory_ids": {},
+            "scopes": {each: scope for each, scope in scopes.items() if scope != OWNER},
+            "period": None,
+        }
+        _accept(tx, new_id(), "conversation", turns, request, providers)
+
+
+def _undone_turns(tx: Transaction, session_id: str, before: int) -> list[TurnRef]:
+    """Those of the session itself and, where it took the place of another, those that it has copies of."""
+    turns = [(row[0], row[1]) for row in tx.queries.turns_begun_after(session_id=session_id, before=before)]
+    session = require_session(tx, session_id)
+    copied = int(tx.queries.copied_messages(session_id=session_id))
+    if session.relation == "branch" and session.parent is not None and before < copied:
+        left = list(tx.queries.turns_begun_after(session_id=session.parent, before=copied))
+        if left and all(row[2] for row in left):
+            turns += _undone_turns(tx, session.parent, before)
+    return turns
+
+
+def _whole_sessions(tx: Transaction, turns: Sequence[TurnRef]) -> list[str]:
+    chosen: dict[str, set[str]] = {}
+    for session_id, turn_id in turns:
+        chosen.setdefault(session_id, set()).add(turn_id)
+    return [
+        session_id
+        for session_id, ids in chosen.items()
+        if all(row[0] in ids for row in tx.queries.unselected_turns(session_id=session_id))
+    ]
+
+
+def _accept(
+    tx: Transaction,
+    key: str,
+    kind: ForgettingKind,
+    turns: Sequence[TurnRef],
+    request: dict[str, Any],
+    providers: Sequence[str],
+) -> int:
+    text = to_json({**request, "turns": [list(each) for each in turns]})
+    fresh = tx.queries.add_forgetting(key=key, kind=kind, turns=len(turns), request=text)
+    forgetting_id = int(tx.queries.forgetting_id(key=key))
+    if not fresh:
+        return forgetting_id
+    for _, turn_id in turns:
+        tx.queries.mark_turn_forgotten(turn_id=turn_id, forgetting_id=forgetting_id)
+    told = [row[0] for row in tx.queries.providers_told(forgetting_id=forgetting_id)]
+    for provider in dict.fromkeys([*providers, *told]):
+        tx.queries.add_forgetting_task(forgetting_id=forgetting_id, provider=provider)
+    _drop_deliveries(tx, forgetting_id)
+    tx.queries.drop_forgetting_request(forgetting_id=forgetting_id)
+    return forgetting_id
 
 
 def _drop_deliveries(tx: Transaction, forgetting_id: int) -> None:

@@ -25,6 +25,7 @@ OPERATIONS = (
     "delete_conversation",
     "import_conversation",
     "change_conversation",
+    "name_conversation",
     "branch_session",
     # sessions
     "create_session",

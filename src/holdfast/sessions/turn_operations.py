@@ -10,7 +10,14 @@ from itertools import takewhile
 from typing import TypeVar
 
 from holdfast.core.contract import Message
-from holdfast.core.errors import InvalidInput, Refused, TurnAlreadyRunning, TurnExists, TurnNotRunning
+from holdfast.core.errors import (
+    InvalidInput,
+    Refused,
+    TurnAlreadyRunning,
+    TurnCutOff,
+    TurnExists,
+    TurnNotRunning,
+)
 from holdfast.core.messages import text_of
 from holdfast.sessions.chat_posts import post_turn_end
 from holdfast.sessions.codec import (
@@ -233,7 +240,8 @@ def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLeas
     lock_session(tx, session_id)
     running = tx.queries.running_turn(session_id=session_id)
     if running is not None:
-        raise TurnAlreadyRunning(session_id, running[0])
+        # Whoever holds the lease runs no other turn: the one that is open is that of a dead process.
+        raise (TurnCutOff if lease else TurnAlreadyRunning)(session_id, running[0])
     if not tx.queries.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease)):
         if require_session(tx, session_id).ended is not None:
             raise refuse_ended(tx, session_id)

@@ -120,14 +120,15 @@ class _Playing:
             _join(self._message, _delta(piece))
 
     async def _finish(self, piece: Finished) -> None:
-        usage = {"usage": _usage(piece.usage)} if piece.usage else {}
         if not self._body.get("stream"):
             whole = {"index": 0, "message": self._message, "finish_reason": piece.stop_reason}
-            await self._answer.reply(200, self._envelope({"choices": [whole], **usage}))
+            # Clients rely on the usage of a whole answer; OpenAI's always has it.
+            usage = _usage(piece.usage or Usage())
+            await self._answer.reply(200, self._envelope({"choices": [whole], "usage": usage}))
             return
         await self._send({"choices": [_choice(finish_reason=piece.stop_reason)]})
-        if usage and (self._body.get("stream_options") or {}).get("include_usage"):
-            await self._send({"choices": [], **usage})
+        if piece.usage and (self._body.get("stream_options") or {}).get("include_usage"):
+            await self._send({"choices": [], "usage": _usage(piece.usage)})
         await self._answer.send(b"data: [DONE]\n\n")
         await self._answer.end()
 

@@ -37,6 +37,9 @@ class SessionChangesBody(StrictBody):
     )
     workspace: FolderPath | None = Field(default=None, description="the same; empty: the usual one")
     folder: FolderName | None = Field(default=None, description="the same; empty: none")
+    tool_profile: Annotated[str, Field(max_length=100)] | None = Field(
+        default=None, description="one of `tool_profiles` of /api/status; empty: by the model"
+    )
 
 
 class ImageUrl(LenientBody):

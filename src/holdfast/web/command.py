@@ -1,5 +1,6 @@
 """`holdfast web`: the page and the HTTP API of the assistant, on this machine."""
 
+import asyncio
 import gc
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from holdfast.core.events import Event, TurnCompleted
 from holdfast.core.secret import Secret
 from holdfast.core.settings import Settings, WebSettings
 from holdfast.process import run
+from holdfast.web.workers import require_workers
 
 SOURCE = "web"
 THRESHOLDS = (100_000, 10, 5)
@@ -20,13 +22,15 @@ THRESHOLDS = (100_000, 10, 5)
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 
 
-def web(
+def web(  # noqa: PLR0913 - the options of a command
     *,
     host: Annotated[str, Parameter(name="--host")] = "",
     port: Annotated[int | None, Parameter(name="--port")] = None,
     open_browser: Annotated[bool, Parameter(name="--open", negative="")] = False,
     workspace: Annotated[str, Parameter(name="--workspace")] = "",
     gateway: Annotated[bool, Parameter(name="--gateway", negative="")] = False,
+    workers: Annotated[int, Parameter(name="--workers")] = 1,
+    inherited: Annotated[int | None, Parameter(name="--socket", show=False)] = None,
 ) -> None:
     """Serve the web page and the HTTP API until Ctrl-C.
 
@@ -42,6 +46,10 @@ def web(
         The folder that the agent works in; by default the current folder.
     gateway
         Serve the chat accounts that are set up too, as `holdfast gateway` does.
+    workers
+        How many processes serve; more than one needs a store on PostgreSQL.
+    inherited
+        The socket that a worker of another process takes its connections from.
 
     """
     from holdfast.wiring import load_settings
@@ -51,23 +59,69 @@ def web(
     workspace_of(settings).require_trusted()
     given = {"host": host or settings.web.host, "port": settings.web.port if port is None else port}
     chosen = WebSettings.model_validate({**dict(settings.web), **given})
-    run(_serve(settings.model_copy(update={"web": chosen}), open_browser, gateway))
+    settings = settings.model_copy(update={"web": chosen})
+    require_workers(workers, settings.store.url)
+    if workers == 1:
+        run(_serve(settings, ServeOptions(open_browser, gateway, inherited)))
+        return
+    options = [f"--host={host}", *([f"--workspace={workspace}"] if workspace else ())]
+    options += [] if port is None else [f"--port={port}"]
+    run(_serve_with_workers(settings, workers, [*options, *(["--gateway"] if gateway else ())], open_browser))
 
 
-async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What one process does besides serving; `inherited` is the socket of a worker."""
+
+    open_browser: bool
+    gateway: bool
+    inherited: int | None
+
+
+async def _serve_with_workers(
+    settings: Settings, workers: int, options: list[str], open_browser: bool
+) -> None:
+    from holdfast.web.server import bind
+    from holdfast.web.workers import Workers, WorkersFailed
+
+    token = token_for(settings.web)
+    listening = bind(settings.web.host, settings.web.port)
+    listening.set_inheritable(True)
+    link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
+
+    def announce() -> None:
+        _say(f"{workers} workers serve")
+        _announce(link, (), "")
+        _announce_names(link, settings.web)
+        if open_browser:
+            _open(link)
+
+    try:
+        with listening:
+            await Workers(listening, options, settings.memory.drain_s).serve(workers, announce)
+    except WorkersFailed as failed:
+        raise SystemExit(failed.code) from None
+
+
+async def _serve(settings: Settings, options: ServeOptions) -> None:
     from holdfast.host.contract import default_policy
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
     from holdfast.web.listener import room_for_streams
     from holdfast.web.page_files import page_problem
-    from holdfast.web.server import bind, run_server
+    from holdfast.web.server import bind, inherit, run_server
     from holdfast.web.streams import OpenStreams
+    from holdfast.web.workers import end_with_parent, tell_ready
     from holdfast.wiring.graceful_stop import open_host
 
     token = token_for(settings.web)
-    chats = chat_service(settings) if gateway else None
-    listening = bind(settings.web.host, settings.web.port)
+    chats = chat_service(settings) if options.gateway else None
+    is_worker = options.inherited is not None
+    if options.inherited is not None:
+        listening = inherit(options.inherited)
+    else:
+        listening = bind(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     # Without a model the page is where a person learns what is missing.
     opened = open_host(
@@ -83,10 +137,14 @@ async def _serve(settings: Settings, open_browser: bool, gateway: bool) -> None:
         hosted.watch(_freeze_after_first_turn)
         hosted.serve_schedules()
         async with run_server(parts, listening) as running, serving_chats(chats, hosted, _say):
-            problems = (*hosted.overview.problems, page_problem(PAGE))
-            _announce(link, problems, hosted.model.notice if hosted.model else "")
-            _announce_names(link, settings.web)
-            if open_browser:
+            if is_worker:
+                end_with_parent(asyncio.get_running_loop())
+                tell_ready()
+            else:
+                problems = (*hosted.overview.problems, page_problem(PAGE))
+                _announce(link, problems, hosted.model.notice if hosted.model else "")
+                _announce_names(link, settings.web)
+            if options.open_browser:
                 _open(link)
             await leaving.wait_for(running)
             _say("shutting down")

@@ -67,8 +67,9 @@ class FullLog:
 class ListenSocket(socket.socket):
     """A socket that listens; `on_full` is called for each connection that it refuses."""
 
-    def __init__(self, family: int) -> None:
-        super().__init__(family, socket.SOCK_STREAM)
+    def __init__(self, family: int, file: int | None = None) -> None:
+        """A new socket, or one that listens already, by its file descriptor."""
+        super().__init__(family, socket.SOCK_STREAM, fileno=file)
         self.on_full: Callable[[], None] = lambda: None
         self._spare: int | None = None
         self._stopped = False

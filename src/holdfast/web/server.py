@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -54,6 +55,13 @@ def bind(host: str, port: int) -> ListenSocket:
             "Choose another with --host and --port."
         ) from cause
     return listening
+
+
+def inherit(file: int) -> ListenSocket:
+    """The socket that another process listens on and has handed down."""
+    with socket.socket(fileno=os.dup(file)) as known:
+        family = known.family
+    return ListenSocket(family, file)
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.contract import Message
 from holdfast.core.messages import text_of
+from holdfast.core.short_title import short_title
 from holdfast.host import Accepted, Beginning, ConversationStatus, SessionHost
 from holdfast.sessions.chat_places import ChatPlace
 from holdfast.sessions.contract import Session
@@ -15,6 +16,7 @@ from holdfast.web.views import (
     LineageView,
     SessionDetail,
     SessionView,
+    ToolProfileView,
     UnfinishedView,
     WaitingView,
     milliseconds,
@@ -47,6 +49,7 @@ def begun_view(accepted: Accepted, how: Beginning, message: Message, source: str
         id=accepted.session_id,
         root_id=accepted.session_id,
         title=how.title,
+        label=how.title or short_title(text_of(message)[:PREVIEW]),
         opening=" ".join(text_of(message).split())[:PREVIEW],
         source=source,
         pinned=False,
@@ -70,6 +73,7 @@ def _view(listed: ListedConversation, now: ConversationStatus, chats: list[ChatP
         id=session.id,
         root_id=listed.root_id,
         title=session.title,
+        label=listed.label,
         opening=listed.opening,
         source=session.source,
         scope=session.scope,
@@ -83,6 +87,7 @@ def _view(listed: ListedConversation, now: ConversationStatus, chats: list[ChatP
         asking=now.asking,
         trouble=now.trouble,
         parent_id=session.parent,
+        branch_of=listed.branch_of,
         chats=chats,
         model=listed.choice.model,
         workspace=listed.choice.workspace,
@@ -97,8 +102,10 @@ async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     context = await host.overview.context_size(session_id)
     unfinished = await host.unfinished(session_id)
     failed = await host.records.failed(session_id)
+    profile = await host.tool_profile(session_id)
     return SessionDetail(
         **view.model_dump(),
+        tool_profile=ToolProfileView.of(profile),
         turn_id=status.turn_id,
         context_tokens=context.tokens,
         context_window=context.window,

@@ -63,6 +63,7 @@ class SessionView(BaseModel):
         description="the conversation's first session; any id of the conversation may be used"
     )
     title: str | None
+    label: str = Field(default="", description="its title, or one that is cut from its first message")
     opening: str = Field(description="the beginning of its first message")
     source: str
     scope: str = Field(
@@ -77,6 +78,9 @@ class SessionView(BaseModel):
     waiting: int = Field(description="messages that no turn has taken yet")
     asking: int = Field(description="approvals and questions that wait for a person")
     parent_id: str | None
+    branch_of: str | None = Field(
+        default=None, description="of a branch: what the conversation is called that it left"
+    )
     trouble: str = Field(default="", description="why it can't go on now, such as a full disk")
     chats: list[ChatPlaceView] = Field(default=[], description="the chats in which it goes on")
     model: str = Field(default="", description="the model that was chosen for it; empty: the usual one")
@@ -144,8 +148,18 @@ class AskView(View):
     seconds_left: float
 
 
+class ToolProfileView(View):
+    """Which tools the model is told of in a conversation, and why."""
+
+    name: str
+    reason: str
+    brief: bool = Field(description="whether tools and system text are described in few words")
+
+
 class SessionDetail(SessionView):
     """A conversation with all that a page needs to show it."""
+
+    tool_profile: ToolProfileView
 
     turn_id: str | None
     context_tokens: int

@@ -28,6 +28,7 @@ from holdfast.process.loop_thread import LoopThread
 from holdfast.sessions import SessionDB
 from holdfast.tools.contract import Tool
 from holdfast.tools.decorator import AnyTool, as_tools
+from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_memory import Memory, checked_memory, library_memory
 from holdfast.wiring.library_models import open_model
 from holdfast.wiring.memory_completion import complete_with
@@ -73,6 +74,7 @@ class Agent(SessionAgent):
 
         `memory` is a list of names and providers, or a `MemoryManager`.
         """
+        refuse_unknown("Agent", names, StoreNames, Agent.__init__)
         self._given_model = checked_model(model)
         self._given_store = names.get("session_db", store)
         self._given_session = _checked_session(names.get("session_id", session))

@@ -139,6 +139,7 @@ async def _parts_with(
         options=options,
         model=model.traits,
         tools=tool_lines(given.tools),
+        tool_profiles=agent_options.tool_profiles,
         workspace=str(agent_options.workspace),
         closes_store=not isinstance(given.store, SessionDB),
         release=lambda: given.close_model(model),

@@ -7,6 +7,7 @@ from holdfast.core.settings import ModelSettings, Settings
 from holdfast.models.contract import Model
 from holdfast.models.model_name import model_settings
 from holdfast.wiring import model_opener
+from holdfast.wiring.keyword_check import refuse_unknown
 
 
 class ModelOptions(TypedDict, total=False):
@@ -29,6 +30,7 @@ async def open_model(name: str, **options: Unpack[ModelOptions]) -> Model:
     The caller closes it (`await model.close()`). Raises `ModelNameInvalid` and `ModelMissing`, which say what
     to do, and `ModelUnreachable` when a server is needed now and does not answer.
     """
+    refuse_unknown("open_model", options, ModelOptions, open_model)
     given: dict[str, Any] = dict(options)
     if "api_key" in given:
         given["api_key"] = Secret(given["api_key"])

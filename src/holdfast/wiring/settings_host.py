@@ -13,6 +13,8 @@ from holdfast.agent.contract import PersonFor
 from holdfast.agent.delegation import Offer, delegate_tool
 from holdfast.agent.review import Review, ReviewOptions
 from holdfast.agent.scope_policy import AgentScope, PolicyFor
+from holdfast.agent.title import TitleMaker
+from holdfast.agent.tool_profile import ToolProfiles
 from holdfast.core.errors import InvalidInput, ProviderInvalid
 from holdfast.core.events import Event
 from holdfast.core.ids import new_id
@@ -34,13 +36,14 @@ from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
-from holdfast.wiring.folders import data_folder
+from holdfast.wiring.folders import data_folder, own_folders
+from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
-from holdfast.wiring.own_files import own_files, own_folders, skills_folder
+from holdfast.wiring.own_files import own_files, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
@@ -94,6 +97,7 @@ class Host(SessionHost):
         options: AgentOptions | None = None,
         **how: Unpack[HostKeywords],
     ) -> None:
+        refuse_unknown("Host", how, HostKeywords, Host.__init__)
         given = GivenParts.checked(model, tools, memory, store, options)
         policy = how.get("scope_policy", default_policy)
         # Finding the model and starting tool servers need the event loop, so they wait for it.
@@ -144,6 +148,11 @@ class _Ways:
     scope_policy: PolicyFor
 
 
+def _may_be_asked_more(settings: Settings, given: GivenParts) -> bool:
+    """Whether the model may get requests beside those of turns: a script has answers for these alone."""
+    return given.model is None and settings.model.provider != "scripted"
+
+
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
     """How approvals are decided for a scope. The owner's allow rules are for the owner alone."""
     mode = scope.policy.approval
@@ -191,6 +200,9 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         recall_seconds=settings.memory.recall_s,
         recall_tokens=settings.memory.recall_tokens,
         skills=box.prompt,
+        tool_profiles=ToolProfiles(
+            settings.tools.profile, settings.tools.profiles, tuple(tool.name for tool in given.tools)
+        ),
         pools=pools,
     )
 
@@ -254,10 +266,13 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
+        titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
         model=model.traits,
         models=switch,
         workspace_problem=workspace_problem,
+        warm_up=model.warm_up,
         tools=tool_lines((*box.tools, *given.tools)),
+        tool_profiles=agent_options.tool_profiles,
         problems=(
             *workspace.notes(attended=options.attended),
             *map(str, left_out),

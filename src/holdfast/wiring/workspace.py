@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.own_files import OwnFiles
 from holdfast.core.settings import Settings
 from holdfast.wiring.contract import Workspace
-from holdfast.wiring.own_files import own_folders
+from holdfast.wiring.folders import own_folders
 
 
 def workspace_of(settings: Settings) -> Workspace:

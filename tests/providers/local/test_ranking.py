@@ -66,6 +66,14 @@ def test_a_search_for_bread_does_not_list_what_has_nothing_to_do_with_it(open_me
     assert found(memory, "bread") == ["I bake sourdough loaves every Sunday"]
 
 
+def test_a_person_who_looks_for_bread_is_not_shown_what_was_said_beside_it(memory: LocalMemory) -> None:
+    said = ["think hard", "I bake bread every Sunday", "run many lines", "ok cool", "more bread, please"]
+    memory.sync_turns([turn(number, text) for number, text in enumerate(said, start=1)])
+    assert {each.text for each in memory.browse("bread", 10)} == {said[1], said[4]}
+    assert len(memory.browse("bread", 1)) == 1
+    assert "think hard" in memory.prefetch("bread"), "a turn is given what stands beside it"
+
+
 def test_what_has_no_vector_yet_is_not_ranked_behind_for_it(open_memory: OpenMemory) -> None:
     pytest.importorskip("numpy")
     from tests.providers.local.hashing_embedder import HashingEmbedder

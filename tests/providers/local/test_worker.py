@@ -19,7 +19,10 @@ from holdfast.providers.local.embedding import missing_packages
 from tests.memory.gates import DEADLINE, until
 from tests.providers.local.completed_turns import turn
 
-pytestmark = pytest.mark.skipif(bool(missing_packages()), reason="the extra embeddings is not installed")
+pytestmark = [
+    pytest.mark.skipif(bool(missing_packages()), reason="the extra embeddings is not installed"),
+    pytest.mark.slow,
+]
 
 PARENT = """
 import sys

@@ -32,6 +32,7 @@ def web(
         **{name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")},
         "HOLDFAST_STORE_URL": store_url,
         "HOLDFAST_MODEL_PROVIDER": "openai",
+        "HOLDFAST_HOST_TITLES": "false",  # the model's answers are given out turn by turn
         "HOLDFAST_MODEL_NAME": "gated",
         "HOLDFAST_MODEL_BASE_URL": model.url,
         "HOLDFAST_MODEL_API_KEY": "a-key-of-this-test",

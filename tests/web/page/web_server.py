@@ -108,6 +108,7 @@ class WebServer:
             "HOME": str(self.folder),
             "HOLDFAST_STORE_URL": f"sqlite:///{self.database}",
             "HOLDFAST_MODEL_PROVIDER": "openai",
+            "HOLDFAST_HOST_TITLES": "false",  # the model's answers are given out turn by turn
             "HOLDFAST_MODEL_BASE_URL": self._model_url,
             "HOLDFAST_MODEL_API_KEY": "unused",
             "HOLDFAST_MODEL_NAME": "gated",

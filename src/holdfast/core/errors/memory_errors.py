@@ -36,10 +36,10 @@ class ScopeNotKept(Undeliverable):
 
 
 class ProviderInvalid(InvalidInput):
-    """An object or plugin is not a usable memory provider. It is left out."""
+    """An object or plugin is not a usable memory provider."""
 
     def __init__(self, provider: str, problem: str) -> None:
-        super().__init__(f"memory provider {provider!r} is left out: {problem}")
+        super().__init__(f"memory provider {provider!r} can't be used: {problem}")
         self.provider = provider
 
 

@@ -81,10 +81,23 @@ class TurnNotRunning(Refused):
 
 
 class TurnAlreadyRunning(Refused):
-    def __init__(self, session_id: str, turn_id: str) -> None:
-        super().__init__(f"session {session_id!r} already runs turn {turn_id!r}")
+    def __init__(self, session_id: str, turn_id: str, told: str = "") -> None:
+        super().__init__(told or f"session {session_id!r} already runs turn {turn_id!r}")
         self.session_id = session_id
         self.turn_id = turn_id
+
+
+class TurnCutOff(TurnAlreadyRunning):
+    """A process ended in the middle of a turn, and what becomes of that turn is decided first."""
+
+    def __init__(self, session_id: str, turn_id: str) -> None:
+        super().__init__(
+            session_id,
+            turn_id,
+            f"turn {turn_id!r} of session {session_id!r} was cut off when its process ended, and it comes "
+            "first; nothing of this message was stored. `await agent.unfinished()` tells what it had done; "
+            "then `agent.resume()` goes on with it, `agent.retry()` asks anew, `agent.drop()` ends it",
+        )
 
 
 class TurnExists(Refused):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.core.errors import ModelFileInvalid, ModelMissing
+from holdfast.models.model_size import parameters_in
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -41,6 +42,8 @@ class GgufHeader:
     """As the file calls itself; its file name when it has none."""
     context_length: int
     """Tokens it was trained on; 0 when the file doesn't say."""
+    parameters: int | None = None
+    """How many it has, as its label or one of its names says."""
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -71,9 +74,11 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
         raise ModelFileInvalid(str(path), f"its head is damaged or cut off ({cause})") from cause
     architecture = str(found.get("general.architecture") or "")
     length = found.get(f"{architecture}.context_length")
+    name = str(found.get("general.name") or path.stem)
     return GgufHeader(
-        name=str(found.get("general.name") or path.stem),
+        name=name,
         context_length=length if isinstance(length, int) else 0,
+        parameters=parameters_in(f"{found.get('general.size_label')} {name} {path.stem}"),
     )
 
 

@@ -22,6 +22,7 @@ from holdfast.core.errors import (
 from holdfast.models.completeness import Completeness
 from holdfast.models.contract import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from holdfast.models.gguf.answer_json import AnswerReader, UnexpectedJson
+from holdfast.models.gguf.repetition import RepetitionGuard
 from holdfast.models.gguf.runtime import Runtime, RuntimeEvent, WorkerLost
 from holdfast.models.gguf.tool_prompt import answer_schema, tool_prompt
 from holdfast.models.gguf.transcript import chat, clean
@@ -42,6 +43,8 @@ class PromptStyle:
     longest_answer: int | None = None
     """Tokens of an answer when the request sets no limit; None for as many as fit."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    most_sentences: int | None = None
+    """The answer ends after so many, and when it begins to repeat itself; None: neither."""
 
     def system(self, given: str) -> str:
         too_long = self.longest_system is not None and len(given) > self.longest_system
@@ -73,18 +76,25 @@ class GgufModel:
         """The answer, piece by piece. Requests are answered one at a time, in their order."""
         body, loose = self._body(request), False
         answer = _AnswerBuilder(self._traits.name, as_json="response_format" in body)
+        if self._style.most_sentences is not None:
+            answer.guard = RepetitionGuard(self._style.most_sentences)
         while True:
             try:
                 with self._asked(body) as arrived:
                     while (chunk := await self._next_chunk(arrived, began=answer.began)) is not None:
                         for piece in answer.pieces(chunk):
                             yield piece
+                        if answer.guard is not None and answer.guard.ended:
+                            yield Finished("stop")
+                            return  # what the model would still say is not waited for
                 break
             except RequestRejected:
                 if answer.began or loose or "response_format" not in body:
                     raise
                 # The grammar compiler doesn't accept every schema; the agent checks the arguments anyway.
                 body, loose = self._body(request, loose=True), True
+        if answer.guard is not None and (rest := answer.guard.rest()):
+            yield TextPiece(rest)
         yield answer.finished()
 
     async def close(self) -> None:
@@ -165,6 +175,7 @@ class _AnswerBuilder:
         self._chunks = ChunkReader(model)
         self._reader = AnswerReader() if as_json else None
         self._completeness = Completeness(model)
+        self.guard: RepetitionGuard | None = None
         self.began = False
 
     def pieces(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
@@ -172,6 +183,9 @@ class _AnswerBuilder:
         for piece in self._chunks.pieces([chunk]):
             if self._reader is not None and isinstance(piece, TextPiece):
                 pieces += self._from_json(self._reader, piece.text)
+            elif self.guard is not None and isinstance(piece, TextPiece):
+                if said := self.guard.take(piece.text):
+                    pieces.append(TextPiece(said))
             else:
                 pieces.append(piece)
         self.began = self.began or bool(pieces)

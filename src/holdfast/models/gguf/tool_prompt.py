@@ -28,6 +28,8 @@ KEPT = frozenset(
     }
     | {"additionalProperties", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength"}
 )
+# What the grammar enforces anyway, or only a program needs to know.
+UNSAID = frozenset({"additionalProperties", "minLength", "maxLength", "pattern", "title"})
 DEFINITION_KEYS = ("$defs", "definitions")
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
@@ -44,9 +46,21 @@ The tools:
 def tool_prompt(tools: Sequence[ToolSchema]) -> str:
     """The part of the prompt that explains the tools."""
     return INSTRUCTIONS + "\n".join(
-        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
+        f"- {tool.name}: {tool.description}\n"
+        f"  arguments: {json.dumps(_said(tool.parameters), ensure_ascii=False)}"
         for tool in tools
     )
+
+
+def _said(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The schema as the prompt shows it: without what the model has no use for."""
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: {name: _said(each) for name, each in value.items()} if key == "properties" else value
+        for key, value in schema.items()
+        if key not in UNSAID
+    }
 
 
 def answer_schema(tools: Sequence[ToolSchema], *, loose: bool = False) -> dict[str, Any]:

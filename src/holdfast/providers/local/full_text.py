@@ -29,6 +29,8 @@ class FullText:
     def __init__(self, connection: sqlite3.Connection, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
         self._connection = connection
         self._queries = queries
+        self.hits: frozenset[Position] = frozenset()
+        """The passages that have a word of the query themselves; the others only stand beside one."""
 
     def scores(self, query: str, scope: str | None) -> dict[Position, float]:
         """The scores of a scope's passages with words of the query, and of their neighbours; None: of any."""
@@ -36,6 +38,7 @@ class FullText:
         if not words:
             return {}
         found = self._rows("any_word_hits", words=" OR ".join(words), scope=scope, most=FOUND_BY_WORDS)
+        self.hits = frozenset((session, position) for session, position in found)
         around = {(session, position + step) for session, position in found for step, _ in NEIGHBOURS}
         positions = {
             row[0]: (row[1], row[2]) for row in self._rows("ids_at", places=json.dumps(list(around)))

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +43,8 @@ from holdfast.providers.local.worker_process import WorkerSpec
 from holdfast.sessions.contract import OWNER
 
 MAX_FOUND = 20
+WITH_NEIGHBOURS = 5
+"""A passage that fits brings along up to four that stand beside it."""
 VECTOR_SECONDS = 0.1
 """A recall waits so long for the question's vector; after that it goes on by full text alone."""
 RECALL_SECONDS = 0.15
@@ -337,8 +340,12 @@ class LocalMemory(BatchProvider):
         return self._opened()[0].turns_said_by(person.lower())
 
     def browse(self, query: str, limit: int = 10) -> list[MemoryItem]:
-        """The results of a search in all scopes, as the owner sees them, with how often each was used."""
-        found = self.search(query, limit, scope=None)
+        """What fits a search in all scopes, as the owner sees it, with how often each was used.
+
+        A turn also recalls what was said beside it; a person who looks for a word wants the word.
+        """
+        fitting = (each for each in self.search(query, WITH_NEIGHBOURS * limit, scope=None) if each.is_hit)
+        found = list(islice(fitting, limit))
         uses = self._opened()[0].uses_of([each.id for each in found])
         items = [
             MemoryItem(

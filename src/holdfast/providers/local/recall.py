@@ -10,7 +10,7 @@ import logging
 import re
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -54,6 +54,8 @@ class FoundPassage:
     created: float
     score: float
     position: Position
+    is_hit: bool = False
+    """Whether it fits the query itself, by a word or by its meaning; the others stand beside such a one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +139,15 @@ class HybridRecall:
         )
 
     def _search(self, connection: sqlite3.Connection, question: RecallQuery) -> list[FoundPassage]:
-        text = {}
+        full_text, text = FullText(connection, self._queries), {}
         if question.mode != "vectors":
-            text = FullText(connection, self._queries).scores(question.text, question.scope)
-        found = merge(Candidates(text, self._near(connection, question, _best(text))))
+            text = full_text.scores(question.text, question.scope)
+        vectors = self._near(connection, question, _best(text))
+        near = {position for position, similarity in vectors.items() if similarity >= MIN_SIMILARITY}
+        found, hits = merge(Candidates(text, vectors)), full_text.hits | near
         known = self._known_turns(connection, question)
         memories = [
-            memory
+            replace(memory, is_hit=memory.position in hits)
             for memory in self._fetch(connection, found, question.scope, question)
             if memory.turn_key is None or memory.turn_key not in known
         ]

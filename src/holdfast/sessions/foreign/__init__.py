@@ -3,6 +3,7 @@
 from holdfast.sessions.foreign.contract import ForeignConversation, ForeignSession, ForeignStore
 from holdfast.sessions.foreign.hermes import read_hermes
 from holdfast.sessions.foreign.importer import ImportReport, import_conversations
+from holdfast.sessions.foreign.langgraph import read_langgraph
 from holdfast.sessions.foreign.openai_agents import read_openai_agents
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "ImportReport",
     "import_conversations",
     "read_hermes",
+    "read_langgraph",
     "read_openai_agents",
 ]

@@ -47,6 +47,8 @@ class ForeignStore:
     """Rows that became no message, counted by the reason."""
     empty: int = 0
     """Sessions without any message to import."""
+    unreadable: list[str] = field(default_factory=list)
+    """Conversations that can't be read, each with the reason."""
 
     def leave_out(self, reason: str, rows: int = 1) -> None:
         """Count rows that are not imported."""

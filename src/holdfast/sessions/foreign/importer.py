@@ -39,6 +39,7 @@ class ImportReport:
 def import_conversations(db: SessionDB, store: ForeignStore) -> ImportReport:
     """Import everything that isn't there; what can't be stored is named, and the others go on."""
     report = ImportReport(store.rows, left_out=dict(store.left_out), empty=store.empty)
+    report.refused += store.unreadable
     for conversation in store.conversations:
         state = _state(db, conversation)
         if state == "present":

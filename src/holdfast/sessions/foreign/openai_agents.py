@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from holdfast.core.contract import Message
 from holdfast.core.messages import HOLDFAST_KEY, storable
+from holdfast.sessions.foreign.chat_content import chat_content
 from holdfast.sessions.foreign.contract import (
     MICROSECONDS,
     ForeignConversation,
@@ -75,12 +76,14 @@ class _Items:
         kind = item.get("type") or ("message" if "role" in item else "?")
         match kind:
             case "message":
-                self._append(created, {"role": str(item["role"]), "content": _content(item.get("content"))})
+                self._append(
+                    created, {"role": str(item["role"]), "content": chat_content(item.get("content"))}
+                )
             case "function_call":
                 self._call(created, item)
             case "function_call_output":
                 text = item.get("output")
-                content = storable(text) if isinstance(text, str) else _content(text)
+                content = storable(text) if isinstance(text, str) else chat_content(text)
                 self._append(
                     created, {"role": "tool", "tool_call_id": item.get("call_id"), "content": content}
                 )
@@ -119,28 +122,3 @@ class _Items:
             self._reasoning_rows += 1
         else:
             self._store.leave_out("reasoning without a text")
-
-
-def _content(content: Any) -> Any:  # noqa: ANN401 - JSON in, a text or a list of parts out
-    if isinstance(content, str):
-        return storable(content)
-    if not isinstance(content, list):
-        return "" if content is None else storable(json.dumps(content))
-    parts = [_part(part) for part in content]
-    if all(part.get("type") == "text" and part.keys() == {"type", "text"} for part in parts):
-        return "\n".join(part["text"] for part in parts)
-    return parts
-
-
-def _part(part: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    if not isinstance(part, dict):
-        return {"type": "text", "text": storable(str(part))}
-    match part.get("type"):
-        case "input_text" | "output_text" | "text":
-            return {"type": "text", "text": storable(str(part.get("text", "")))}
-        case "refusal":
-            return {"type": "text", "text": storable(str(part.get("refusal", "")))}
-        case "input_image" if part.get("image_url"):
-            return {"type": "image_url", "image_url": {"url": part["image_url"]}}
-        case _:
-            return part  # stored as it is; a model gets a text in its place

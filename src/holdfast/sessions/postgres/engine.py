@@ -28,10 +28,11 @@ from holdfast.core.errors import (
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.contract import Operation, Transaction
 from holdfast.sessions.postgres.address import Address
-from holdfast.sessions.postgres.connections import Connections, configure, connect_settings
+from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
 from holdfast.sessions.postgres.notifications import PostgresNotifications
+from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
 from holdfast.sessions.queries import load_queries
@@ -202,6 +203,7 @@ def _prepare(address: Address, patience: float) -> None:
         raise refusal(error, address) from error
     try:
         with connection:
+            refuse_transaction_pooler(connection, address, LONGEST_CONNECT)
             configure(connection, patience)
             migrate(connection, address.location)
     except GONE as error:

@@ -23,6 +23,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.sessions.contract import LONGEST_NOTE
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import connect_settings
+from holdfast.sessions.postgres.pooler import serving_process
 from holdfast.sessions.postgres.schema import Connection
 
 logger = logging.getLogger(__name__)
@@ -125,11 +126,11 @@ class PostgresNotifications:
             # A database may have several stores, each in a schema of its own.
             row = connection.execute("select 'holdfast:' || md5(current_schema())").fetchone()
             self._channel = str(row[0]) if row else ""
+            self._backend = serving_process(connection)
             connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
         except BaseException:
             connection.close()
             raise
-        self._backend = connection.info.backend_pid
         return connection
 
     def _serve(self, connection: Connection) -> None:

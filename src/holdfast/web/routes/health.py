@@ -35,6 +35,7 @@ class ModelView(View):
     calls_tools: bool
     sees_pictures: bool
     notice: str
+    parameters: int | None = Field(description="how many it has; null where nobody says")
 
 
 class TroubleView(BaseModel):
@@ -57,6 +58,10 @@ class StatusView(BaseModel):
     memory: list[ProviderView]
     model: ModelView | None
     tools: list[ToolView]
+    tool_profile: str = Field(
+        description="which tools the model is told of where a conversation has chosen nothing else, and why"
+    )
+    tool_profiles: list[str] = Field(description="the tool profiles that there are")
     sandbox: str
     workspace: str
     approval: str
@@ -136,6 +141,8 @@ async def status(web: WebDep) -> StatusView:
         workspace=now.workspace,
         approval=now.approval,
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
+        tool_profile=now.tool_profile,
+        tool_profiles=list(web.host.tool_profiles),
         problems=list(web.host.overview.problems),
         folders=[each.name for each in await web.host.choices.folders()],
         chats_waiting=await web.host.chats.waiting(),

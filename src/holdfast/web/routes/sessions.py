@@ -119,9 +119,9 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
 
 @router.patch("/{session_id}", responses=error_responses(404, 422, 502))
 async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
-    """Rename, pin or archive a conversation, or change its model, workspace or folder.
+    """Rename, pin or archive a conversation, or change its model, workspace, folder or tool profile.
 
-    An empty title removes the title. A model and a workspace count from the next turn on.
+    An empty title or profile is taken away. A model and a workspace count from the next turn on.
     """
     if not (body.model is None and body.workspace is None and body.folder is None):
         # First, because it is checked: a model that can't be opened changes nothing.
@@ -132,6 +132,8 @@ async def change_session(host: HostDep, session_id: str, body: SessionChangesBod
         await host.records.pin(session_id, body.pinned)
     if body.archived is not None:
         await host.records.archive(session_id, body.archived)
+    if body.tool_profile is not None:
+        await host.set_tool_profile(session_id, body.tool_profile)
     return await view_of(host, session_id)
 
 

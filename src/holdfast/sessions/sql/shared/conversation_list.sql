@@ -6,6 +6,10 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
          where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening,
+       (select coalesce(p.title, (select substr(m.content, 1, 1000) from messages m
+                 where m.session_id = p.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1), '')
+          from sessions r join sessions p on p.id = r.parent
+         where r.id = s.root and r.relation = 'branch') as branch_of,
        c.model, c.workspace, c.folder
   from (select l.id from sessions l
          where l.listed = 1
@@ -28,6 +32,10 @@ select s.id, s.parent, s.relation, s.source, s.title, s.started, s.ended, s.end_
        coalesce((select max(m.seq) + 1 from messages m where m.session_id = s.id), 0) as messages,
        (select substr(m.content, 1, 1000) from messages m
          where m.session_id = s.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1) as opening,
+       (select coalesce(p.title, (select substr(m.content, 1, 1000) from messages m
+                 where m.session_id = p.root and m.seq < 20 and m.role = 'user' order by m.seq limit 1), '')
+          from sessions r join sessions p on p.id = r.parent
+         where r.id = s.root and r.relation = 'branch') as branch_of,
        c.model, c.workspace, c.folder
   from sessions s left join conversation_choices c on c.root = s.root where s.id = :id
 

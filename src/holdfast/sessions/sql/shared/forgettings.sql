@@ -90,6 +90,19 @@ select t.session_id, t.id from sessions s join turns t on t.session_id = s.id
 -- name: completed_turn(id)^
 select session_id, id from turns where id = :id and state = 'completed'
 
+-- name: turns_begun_after(session_id, before)
+-- The completed turns whose first message here stands at a place or after it, and whether each is forgotten.
+select t.session_id, t.id, f.turn_id is not null
+  from turns t left join forgotten_turns f on f.turn_id = t.id
+ where t.session_id = :session_id and t.state = 'completed'
+   and (select min(m.seq) from messages m
+         where m.session_id = :session_id and m.turn_id = t.id) >= :before
+ order by t.started, t.id
+
+-- name: copied_messages(session_id)$
+-- How many messages a branch has from the session that it left: it begins with them.
+select count(*) from messages where session_id = :session_id and carried = 1
+
 -- name: unselected_turns(session_id)
 -- The completed turns of a session that were not forgotten.
 select t.id from turns t

@@ -17,6 +17,34 @@ update sessions set ended = store_now(), end_reason = :end_reason, changed = sto
 -- name: rename_conversation(root, title)!
 update sessions set title = :title, changed = store_now() where root = :root
 
+-- name: note_titled_by(root, titled_by)!
+-- Who decided about the title last.
+insert into conversation_settings (root, titled_by) values (:root, :titled_by)
+on conflict (root) do update set titled_by = excluded.titled_by
+
+-- name: name_conversation(root, title)!
+-- A title that a model made: only where there is none, and no person has decided about it.
+update sessions set title = :title, changed = store_now()
+ where root = :root and title is null
+   and not exists (select 1 from conversation_settings c where c.root = :root and c.titled_by is not null)
+
+-- name: is_untitled(root)$
+select title is null and not exists (
+       select 1 from conversation_settings c where c.root = :root and c.titled_by is not null)
+  from sessions where id = :root
+
+-- name: tool_profile(root)$
+select tool_profile from conversation_settings where root = :root
+
+-- name: set_tool_profile(root, tool_profile)!
+insert into conversation_settings (root, tool_profile) values (:root, :tool_profile)
+on conflict (root) do update set tool_profile = excluded.tool_profile
+
+-- name: copy_tool_profile(root, child)!
+-- A branch begins with the tool profile of the conversation that it leaves.
+insert into conversation_settings (root, tool_profile)
+select :child, tool_profile from conversation_settings where root = :root and tool_profile is not null
+
 -- name: pin_conversation(root, pinned)!
 update sessions set pinned = :pinned, changed = store_now() where root = :root
 
@@ -43,14 +71,16 @@ with recursive line (id, depth) as (
 select id from line order by depth desc limit 1
 
 -- name: live_session(id)^
--- The same, with its scope.
-with recursive line (id, scope, depth) as (
-    select id, scope, 0 from sessions where id = :id
+-- The same, with its scope and the conversation's tool profile.
+with recursive line (id, scope, root, depth) as (
+    select id, scope, root, 0 from sessions where id = :id
     union all
-    select s.id, s.scope, line.depth + 1
+    select s.id, s.scope, s.root, line.depth + 1
       from line join sessions s on s.parent = line.id and s.relation = 'continuation'
 )
-select id, scope from line order by depth desc limit 1
+select line.id, line.scope, c.tool_profile
+  from line left join conversation_settings c on c.root = line.root
+ order by line.depth desc limit 1
 
 -- name: root(id)$
 select root from sessions where id = :id

@@ -1,0 +1,152 @@
+"""`holdfast web --workers N`: several processes that serve one address, on one store in PostgreSQL.
+
+This process listens and starts the workers, which take connections from its socket; any of them serves any
+conversation. A worker that dies is started again. Signals are handed on; each worker ends as a single server
+does. A worker reads from this process's end of a pipe: when this process is killed, it ends too.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.stop_signal import StoppedBySignal
+from holdfast.process import StopSignals
+
+logger = logging.getLogger(__name__)
+
+READY = b"ready\n"
+MOST_WORKERS = 64
+PAUSES = (0.5, 30.0)
+"""The pause before a worker that died is started again: the first, and the longest."""
+LONG_LIFE = 60.0
+END_SECONDS = 10.0
+"""How much longer than its own shutdown may take a worker is waited for."""
+
+
+def require_workers(count: int, store_url: str) -> None:
+    """Refuse a number or a store that workers can't share."""
+    if not 1 <= count <= MOST_WORKERS:
+        raise InvalidInput(
+            f"--workers is a number from 1 to {MOST_WORKERS}, not {count}; nothing was started"
+        )
+    if count > 1 and not store_url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(
+            f"--workers {count} needs a store on PostgreSQL, and this one is on SQLite; nothing was started. "
+            "One process serves a SQLite store faster than several. Set HOLDFAST_STORE_URL to a "
+            "postgresql:// address, or leave out --workers."
+        )
+
+
+class WorkersFailed(Exception):
+    """A worker ended before any of them served; it has said why. `code` is its exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"a worker ended with exit code {code} before it served")
+        self.code = code
+
+
+class Workers:
+    """The worker processes of one server. Everything on one loop."""
+
+    def __init__(self, listening: socket.socket, options: Sequence[str], shutdown_seconds: float) -> None:
+        self._listening = listening
+        self._options = options
+        self._end_seconds = shutdown_seconds + END_SECONDS
+        self._running: set[asyncio.subprocess.Process] = set()
+        self._has_served = False
+        self._stopping: signal.Signals | None = None
+
+    async def serve(self, count: int, on_ready: Callable[[], None]) -> None:
+        """Keep so many workers until a signal comes; `on_ready` is called once, when the first one serves."""
+        loop = asyncio.get_running_loop()
+
+        def hand_on(signum: signal.Signals) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._stop, signum)
+
+        with StopSignals(on_stop=hand_on, on_skip=hand_on):
+            kept = [asyncio.create_task(self._keep_one(on_ready)) for _ in range(count)]
+            try:
+                await asyncio.gather(*kept)
+            finally:
+                self._stop(self._stopping or signal.SIGTERM)
+                await self._end(kept)
+        if self._stopping == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self._stopping is not None:
+            raise StoppedBySignal(self._stopping)
+
+    async def _keep_one(self, on_ready: Callable[[], None]) -> None:
+        """Start a worker, and another one whenever it ends by itself."""
+        loop = asyncio.get_running_loop()
+        pause = PAUSES[0]
+        while True:
+            began = loop.time()
+            code = await self._run_one(on_ready)
+            if self._stopping is not None:
+                return
+            if not self._has_served:
+                raise WorkersFailed(code)
+            pause = PAUSES[0] if loop.time() - began > LONG_LIFE else min(2 * pause, PAUSES[1])
+            logger.warning("web.worker_died", extra={"code": code, "pause": pause})
+            sys.stderr.write(f"a worker ended with exit code {code}; another is started in {pause:.0f} s\n")
+            await asyncio.sleep(pause)
+
+    async def _run_one(self, on_ready: Callable[[], None]) -> int:
+        worker = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", "web", *self._options),
+            *("--socket", str(self._listening.fileno())),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[self._listening.fileno()],
+            start_new_session=True,  # Ctrl-C in a terminal comes here, and is handed on once
+        )
+        self._running.add(worker)
+        try:
+            if self._stopping is not None:
+                worker.send_signal(self._stopping)
+            assert worker.stdout is not None  # noqa: S101 - a pipe was asked for
+            async for line in worker.stdout:
+                if line == READY and not self._has_served:
+                    self._has_served = True
+                    on_ready()
+            return await worker.wait()
+        finally:
+            self._running.discard(worker)
+
+    def _stop(self, signum: signal.Signals) -> None:
+        self._stopping = self._stopping or signum
+        for worker in self._running:
+            with suppress(ProcessLookupError):
+                worker.send_signal(signum)
+
+    async def _end(self, kept: Sequence["asyncio.Task[None]"]) -> None:
+        _, late = await asyncio.wait(kept, timeout=self._end_seconds)
+        for worker in self._running:
+            with suppress(ProcessLookupError):
+                worker.kill()
+        for task in late:
+            task.cancel()
+
+
+def tell_ready() -> None:
+    """Tell the process that started this worker that it serves."""
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+
+
+def end_with_parent(loop: asyncio.AbstractEventLoop) -> None:
+    """Ask this worker to end when the process that started it is gone: its end of the pipe is closed."""
+
+    def at_end() -> None:
+        if not os.read(0, 1):
+            loop.remove_reader(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    loop.add_reader(0, at_end)

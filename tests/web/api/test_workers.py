@@ -1,0 +1,113 @@
+"""`holdfast web --workers 2` on PostgreSQL: one address, several processes, any of which may die."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import psutil
+import pytest
+
+from holdfast.sessions import SessionDB
+from tests.sessions.conftest import postgres
+from tests.sessions.databases import PostgresPlace
+from tests.sessions.store_fixtures import until
+from tests.web.api.test_command import command
+from tests.web.page.gated_model import Gate, GatedModel
+
+__all__ = ["postgres"]
+
+TOKEN = "a-token-of-this-test"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def url(postgres: str) -> Iterator[str]:
+    place = PostgresPlace(postgres)
+    yield place.url
+    place.drop()
+
+
+def workers_of(server: "subprocess.Popen[str]") -> list[int]:
+    """The workers that serve now, by their ids."""
+    return [
+        each.pid
+        for each in psutil.Process(server.pid).children()
+        if "--socket" in each.cmdline() and each.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def answers(http: httpx2.Client, session: str) -> list[str]:
+    items = http.get(f"/api/sessions/{session}/messages").json()["items"]
+    return [each["message"]["content"] for each in items if each["message"]["role"] == "assistant"]
+
+
+@pytest.mark.slow
+@pytest.mark.clause("N1", "I7", "X4")
+def test_a_killed_workers_turn_is_answered_by_another_and_all_end_with_the_server(
+    url: str, tmp_path: Path
+) -> None:
+    with GatedModel() as model:
+        settings = {
+            "HOLDFAST_STORE_URL": url,
+            "HOLDFAST_MODEL_PROVIDER": "openai",
+            "HOLDFAST_MODEL_NAME": "gated",
+            "HOLDFAST_MODEL_BASE_URL": model.url,
+            "HOLDFAST_MODEL_API_KEY": "a-key-of-this-test",
+            "HOLDFAST_WEB_TOKEN": TOKEN,
+        }
+        with command(tmp_path, "--workers", "2", **settings) as server, SessionDB.open(url) as db:
+            assert server.stdout is not None
+            address = server.stdout.readline().partition("?")[0]
+            until(lambda: len(workers_of(server)) == 2)
+            with httpx2.Client(base_url=address, headers=HEADERS, timeout=60) as http:
+                never = Gate()
+                model.will_answer([never, "too late"], ["answered after all"])
+                begun = http.post("/api/sessions", json={"message": {"text": "go"}})
+                session = begun.json()["id"]
+                never.wait_until_reached()
+                holder = db.session_holder(session) or ""
+                (running,) = [
+                    pid for pid in workers_of(server) if f"{pid}" in holder.replace(":", " ").split()
+                ]
+                psutil.Process(running).send_signal(signal.SIGKILL)
+            # Another connection: the one before may have been the killed worker's.
+            with httpx2.Client(base_url=address, headers=HEADERS, timeout=60) as http:
+                until(lambda: answers(http, session) == ["answered after all"])
+                until(lambda: len(workers_of(server)) == 2)
+            known = workers_of(server)
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(60) == 128 + signal.SIGTERM
+            assert not any(psutil.pid_exists(pid) for pid in known)
+
+
+@pytest.mark.slow
+@pytest.mark.clause("X4")
+def test_workers_end_when_the_process_that_started_them_is_killed(url: str, tmp_path: Path) -> None:
+    with command(tmp_path, "--workers", "2", HOLDFAST_STORE_URL=url) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline()
+        until(lambda: len(workers_of(server)) == 2)
+        known = [psutil.Process(pid) for pid in workers_of(server)]
+        server.kill()
+        _, alive = psutil.wait_procs(known, timeout=60)
+        assert alive == []
+
+
+@pytest.mark.slow
+def test_workers_are_refused_without_a_store_that_they_can_share(tmp_path: Path) -> None:
+    with command(tmp_path, "--workers", "2") as server:
+        _, said = server.communicate(timeout=60)
+        assert server.returncode == 2
+        assert "needs a store on PostgreSQL" in said
+
+
+@pytest.mark.slow
+def test_a_server_whose_workers_cannot_start_ends_with_their_reason(tmp_path: Path) -> None:
+    nowhere = "postgresql://127.0.0.1:1/nothing"
+    with command(tmp_path, "--workers", "2", HOLDFAST_STORE_URL=nowhere) as server:
+        _, said = server.communicate(timeout=90)
+        assert server.returncode == 75  # try again later
+        assert "127.0.0.1" in said
+        assert "Traceback" not in said
