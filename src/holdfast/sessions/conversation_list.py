@@ -49,6 +49,7 @@ class ListedConversation:
     opening: str
     branch_of: str | None = None
     """Of a branch: the title of the conversation that it left, or the beginning of its first message."""
+    choice: ConversationChoice = NOTHING_CHOSEN
 
     choice: ConversationChoice = NOTHING_CHOSEN
 

@@ -30,7 +30,7 @@ from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.chat_files import ChatFiles, room_of
-from holdfast.tools.contract import Person
+from holdfast.tools.contract import Person, Tool
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
