@@ -169,10 +169,3 @@ def found(db: SessionDB, delivery: Delivery) -> Delivery:
     stored = db.outbox.get(delivery.id)
     assert stored is not None
     return stored
-
-
-def chosen(db: SessionDB, ask: Callable[[SessionDB], object]) -> Callable[[SessionDB], object]:
-    """For a store in which a person has chosen something for the session `s`, and kept a prompt."""
-    db.choices.choose("s", model="one", folder="garden")
-    db.choices.put_prompt("review", "look at it")
-    return ask

@@ -51,8 +51,6 @@ class ListedConversation:
     """Of a branch: the title of the conversation that it left, or the beginning of its first message."""
     choice: ConversationChoice = NOTHING_CHOSEN
 
-    choice: ConversationChoice = NOTHING_CHOSEN
-
     @property
     def label(self) -> str:
         """Its title or, while it has none, one that is cut from its first message."""
