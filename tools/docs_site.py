@@ -58,6 +58,7 @@ NAV: dict[str, list[str]] = {
         "chat-requirements.md",
         "writing-an-adapter.md",
         "web-page.md",
+        "editors.md",
         "deploy.md",
         "postgres.md",
         "behind-a-proxy.md",

@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 from holdfast.agent import AgentOptions, Limits, Pools, SessionAgent
@@ -68,6 +69,8 @@ class HostKeywords(TypedDict, total=False):
     """False: without a model the host starts, and a turn says what is missing. True by default."""
     scope_policy: PolicyFor
     """What an agent may do for a scope; by default everything for the owner, and `GUEST` for others."""
+    started_in: Path
+    """The folder that a person works in; by default the current one. It is the workspace (S1)."""
 
 
 class Host(SessionHost):
@@ -107,7 +110,7 @@ class Host(SessionHost):
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
         opener = open_model if how.get("model_required", True) else open_model_or_explain
-        ways = _Ways(chosen, self._deliver, opener, policy)
+        ways = _Ways(chosen, self._deliver, opener, policy, how.get("started_in"))
         super().__init__(lambda: _host_parts(named, ways, given))
 
     async def _deliver(self, session_id: str, text: str) -> None:
@@ -145,6 +148,7 @@ class _Ways:
     deliver: Deliver
     open_model: ModelOpener
     scope_policy: PolicyFor
+    started_in: Path | None = None
 
 
 def _may_be_asked_more(settings: Settings, given: GivenParts) -> bool:
@@ -162,7 +166,7 @@ def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
 
 async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> HostParts:
     options = ways.options
-    workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
+    workspace = workspace_of(settings, ways.started_in)  # a wrong workspace is reported before anything is opened
     model = SwitchableModel(await given.open_model() or (await ways.open_model(settings)).model)
     pools = given.pools or Pools(settings.host.store_threads, settings.host.tool_threads)
     db = await given.open_store(pools, partial(open_store, settings))
