@@ -121,9 +121,10 @@ async def _until_saved(home: Home, words: str) -> None:
 
 async def _load_and_continue(home: Home, session_id: str) -> None:
     async with editor(home) as (client, agent, _):
-        listed = (await agent.list_sessions()).sessions
+        listed = (await agent.list_sessions(cwd=project(home))).sessions
         assert [each.session_id for each in listed] == [session_id]
         await agent.load_session(cwd=project(home), session_id=session_id, mcp_servers=[])
+        await client.until(lambda: "cut off by a crash" in client.text())
         shown = client.text()
         for words in ("First a file.", "All done.", "Half an answer,", "cut off by a crash"):
             assert shown.count(words) == 1, words

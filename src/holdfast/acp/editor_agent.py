@@ -113,7 +113,7 @@ class EditorAgent:
                 f"there is no page {cursor!r} of the list; leave the cursor out for the first one"
             )
         folder, start = cwd or self._folder, int(cursor or 0)
-        host = (await self._hosts.open(folder, ())).host
+        host = (self._hosts.any() or await self._hosts.open(folder, ())).host
         found = await host.records.sessions(scope=OWNER, limit=PAGE, offset=start)
         return schema.ListSessionsResponse(
             sessions=[
@@ -121,7 +121,7 @@ class EditorAgent:
                     session_id=each.root_id,
                     cwd=folder,
                     title=storable(each.label) or None,
-                    updated_at=datetime.fromtimestamp(each.last_active / 1e6, UTC).isoformat(),
+                    updated_at=_iso(each.last_active),
                 )
                 for each in found
             ],
@@ -166,12 +166,30 @@ class EditorAgent:
             return await self._answer(feed, message)
         if session_id in self._unsaid:
             raise InvalidInput(f"nothing was said yet, so there is nothing for /{command[0]} to do")
-        end = await EditorCommands(feed).run(*command)
-        return _response(end)
+        return await self._run_command(feed, *command)
 
-    async def _answer(self, feed: SessionFeed, message: str | Message) -> schema.PromptResponse:
+    async def _run_command(self, feed: SessionFeed, name: str, argument: str) -> schema.PromptResponse:
+        stop = self._stop_for(feed)
+        running = asyncio.create_task(EditorCommands(feed).run(name, argument), name=f"acp /{name}")
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not running.done() and not await feed.project.host.interrupt(feed.live_id):
+                return schema.PromptResponse(stop_reason="cancelled")
+            return _response(await running)
+        finally:
+            running.cancel()
+            stopped.cancel()
+            self._stops[feed.id].discard(stop)
+
+    def _stop_for(self, feed: SessionFeed) -> asyncio.Event:
+        """What a cancel sets for one prompt."""
         stop = asyncio.Event()
         self._stops.setdefault(feed.id, set()).add(stop)
+        return stop
+
+    async def _answer(self, feed: SessionFeed, message: str | Message) -> schema.PromptResponse:
+        stop = self._stop_for(feed)
         try:
             options = AskOptions(when_asked="wait", stop=stop, scope=OWNER, new=feed.id in self._unsaid)
             async with feed.sending:
@@ -183,6 +201,7 @@ class EditorAgent:
                     pass
             if handle.end is not None:
                 await feed.until_shown(handle.end)
+                feed.later(await self._info(feed))
                 return _response(handle.end, handle.usage)
             if not stop.is_set():
                 raise RequestError(INTERNAL, NOT_ANSWERED)
@@ -191,6 +210,15 @@ class EditorAgent:
             return schema.PromptResponse(stop_reason="cancelled")
         finally:
             self._stops[feed.id].discard(stop)
+
+    async def _info(self, feed: SessionFeed) -> schema.SessionInfoUpdate:
+        """The title of a conversation, as the list shows it."""
+        listed = await feed.project.host.records.session(feed.live_id)
+        return schema.SessionInfoUpdate(
+            session_update="session_info_update",
+            title=storable(listed.label) or None,
+            updated_at=_iso(listed.last_active),
+        )
 
     async def cancel(self, session_id: str, **_: object) -> None:
         """Interrupt what runs in a session; what it did is kept."""
@@ -213,6 +241,10 @@ class EditorAgent:
         if feed is None:
             raise SessionNotFound(session_id)
         return feed
+
+
+def _iso(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat()
 
 
 def _response(end: TurnEnd | None, usage: Usage | None = None) -> schema.PromptResponse:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from acp import schema, update_agent_message_text
@@ -95,14 +96,14 @@ class EditorCommands:
     async def _continue(self, _: str) -> TurnEnd | None:
         live = self._feed.live_id
         if await self._host.unfinished(live) is not None:
-            return await self._next_turn(self._host.resume(live))
+            return await self._next_turn(partial(self._host.resume, live))
         if await self._host.records.waiting(live):
-            return await self._next_turn(self._host.run_waiting(live))
+            return await self._next_turn(partial(self._host.run_waiting, live))
         raise InvalidInput("nothing was cut off and nothing waits in this conversation")
 
     async def _retry(self, _: str) -> TurnEnd | None:
         await self._require_unfinished()
-        return await self._next_turn(self._host.retry(self._feed.live_id))
+        return await self._next_turn(partial(self._host.retry, self._feed.live_id))
 
     async def _drop(self, _: str) -> None:
         await self._require_unfinished()
@@ -113,19 +114,15 @@ class EditorCommands:
         if await self._host.unfinished(self._feed.live_id) is None:
             raise InvalidInput("no turn was cut off in this conversation")
 
-    async def _next_turn(self, work: Coroutine[Any, Any, Any]) -> TurnEnd | None:
+    async def _next_turn(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> TurnEnd | None:
         """Do this and wait for the end of the turn that it begins; the feed shows the turn."""
-        working = asyncio.ensure_future(work)
+        batches = await self._host.event_batches(self._feed.live_id, from_now=True)
+        ending = asyncio.create_task(_first_end(batches))
         try:
-            batches = await self._host.event_batches(self._feed.live_id, from_now=True)
-            ending = asyncio.ensure_future(_first_end(batches))
-            await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            await begin()
             end = await ending
-            await working
         finally:
-            working.cancel()
+            ending.cancel()
         if end is not None:
             await self._feed.until_shown(end)
         return end

@@ -73,6 +73,10 @@ class ProjectHosts:
             raise
         return project
 
+    def any(self) -> Project | None:
+        """A project that is open: every one has the same store."""
+        return next((each for each in self._projects.values() if _is_open(each)), None)
+
     def _project(self, folder: Path, servers: tuple[McpServerSettings, ...]) -> Project:
         tools = self._settings.tools
         known = {each.name for each in tools.mcp_servers}
@@ -83,12 +87,15 @@ class ProjectHosts:
 
     async def close(self) -> None:
         """Stop what runs, by the rules of every surface; what was done is kept."""
-        opened = [
-            each for each in self._projects.values() if each.opened.done() and not each.opened.exception()
-        ]
+        opened = [each for each in self._projects.values() if _is_open(each)]
         for project in self._projects.values():
             project.opened.cancel()
         await asyncio.gather(*(self._leaving.close(each.host, each.settings) for each in opened))
+
+
+def _is_open(project: Project) -> bool:
+    opened = project.opened
+    return opened.done() and not opened.cancelled() and opened.exception() is None
 
 
 async def _opened(project: Project) -> Host:

@@ -15,6 +15,7 @@ from holdfast.acp.permissions import Permissions
 from holdfast.acp.project_hosts import Project
 from holdfast.acp.replay import Replay
 from holdfast.acp.turn_updates import TurnUpdates, Update, note
+from holdfast.agent import Unfinished
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import storable
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 TRIES = 50
 """How often a conversation is read until nothing happens meanwhile."""
+LOOKS, BETWEEN_LOOKS = 10, 0.1
 CUT_OFF = "This turn was cut off by a crash. /continue goes on with it, /retry asks again, /drop ends it."
 LEFT_OPEN = " These tools left no result and may have taken effect: {}."
 
@@ -44,6 +46,9 @@ class SessionFeed:
         self._turn_id = ""
         self._updates = TurnUpdates(project.folder)
         self._ended: set[str] = set()
+        self._replay = Replay(project.folder)
+        self._told: set[str] = set()
+        """The turns of which was said that they were cut off."""
         self._is_over = False
         self._changed = asyncio.Condition()
         self._tasks = BackgroundTasks()
@@ -66,7 +71,8 @@ class SessionFeed:
         self._turn_id = snapshot.turn_id
         for update in self._updates.of(snapshot):
             await self.show(update)
-        await self._show_cut_off(replay)
+        self._replay = replay
+        await self._show_cut_off(await self._cut_off())
         self.start(snapshot.number)
 
     async def go_on_in(self, session_id: str) -> None:
@@ -103,12 +109,22 @@ class SessionFeed:
         sessions = await records.lineage(self.live_id)
         return [each for part in sessions for each in await records.messages(part.id, exact=True)]
 
-    async def _show_cut_off(self, replay: Replay) -> None:
+    async def _cut_off(self) -> Unfinished | None:
+        """The turn that a crash has left open. A host that starts may hold its conversation for a moment."""
+        host = self.project.host
+        for _ in range(LOOKS):
+            left = await host.unfinished(self.live_id)
+            if left is not None or (await host.overview.session_status(self.live_id)).turn_id is None:
+                return left
+            await asyncio.sleep(BETWEEN_LOOKS)
+        return None
+
+    async def _show_cut_off(self, left: Unfinished | None) -> None:
         """Say what a crash has left; nothing is run again unasked."""
         host = self.project.host
-        left = await host.unfinished(self.live_id)
-        if left is not None:
-            for update in replay.left_open(left.partial):
+        if left is not None and left.turn_id not in self._told:
+            self._told.add(left.turn_id)
+            for update in self._replay.left_open(left.partial):
                 await self.show(update)
             calls = LEFT_OPEN.format(", ".join(left.open_calls)) if left.open_calls else ""
             await self.show(note(CUT_OFF + calls))
@@ -159,6 +175,9 @@ class SessionFeed:
                 return
             case ev.AskClosed():
                 self._permissions.closed(event)
+                return
+            case ev.TurnUnfinished():
+                await self._show_cut_off(await self.project.host.unfinished(self.live_id))
                 return
             case ev.TurnStarted() | ev.TurnResumed() | ev.MessageJoined():
                 await self._begin(event)

@@ -166,7 +166,8 @@ def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
 
 async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> HostParts:
     options = ways.options
-    workspace = workspace_of(settings, ways.started_in)  # a wrong workspace is reported before anything is opened
+    # A wrong workspace is reported before anything is opened.
+    workspace = workspace_of(settings, ways.started_in)
     model = SwitchableModel(await given.open_model() or (await ways.open_model(settings)).model)
     pools = given.pools or Pools(settings.host.store_threads, settings.host.tool_threads)
     db = await given.open_store(pools, partial(open_store, settings))
