@@ -47,9 +47,6 @@ def test_a_working_session_survives_cancel_and_kill_and_goes_on_elsewhere(home: 
     session_id = run_async(_work_until_killed(home))
     home.script(["and the other half.", "Begun in an editor."])
     run_async(_load_and_continue(home, session_id))
-    home.script(["Gone on with in a terminal."])
-    asked = run(home, "ask", "--session", session_id, "and here?")
-    assert asked.stdout == "Gone on with in a terminal.\n"
     assert home.said()[1:] == ["wait", "tell me", "what next?", "and here?"]
 
 
@@ -140,6 +137,19 @@ async def _load_and_continue(home: Home, session_id: str) -> None:
         assert client.text().endswith("and the other half.")
         await agent.prompt(session_id=session_id, prompt=[text_block("what next?")])
         assert client.text().endswith("Begun in an editor.")
+        await _go_on_in_a_terminal(home, client, session_id)
+
+
+async def _go_on_in_a_terminal(home: Home, client: EditorClient, session_id: str) -> None:
+    """The editor shows it, with the words of the person at the terminal."""
+    home.script(["Gone on with in a terminal."])
+    pool = DaemonPool("terminal", workers=1, backlog=1)
+    asked = await off_loop(pool, lambda: run(home, "ask", "--session", session_id, "and here?"))
+    pool.close(0)
+    assert asked.stdout == "Gone on with in a terminal.\n"
+    await client.until(lambda: "Gone on with in a terminal." in client.text())
+    assert client.text().count("Gone on with in a terminal.") == 1
+    assert client.text(schema.UserMessageChunk).count("and here?") == 1
 
 
 def test_modes_refusals_and_a_client_that_vanishes(home: Home) -> None:
@@ -147,10 +157,11 @@ def test_modes_refusals_and_a_client_that_vanishes(home: Home) -> None:
     session_id = run_async(_refused_then_gone(home))
     with SessionDB(home.database) as db:
         assert db.turns.unfinished() == []
-        (listed,) = db.conversations.list()
-        said = [str(each.message.get("content")) for each in db.sessions.read(listed.session.id)]
-    assert listed.root_id == session_id
-    assert "wait" in said
+        branch, original = db.conversations.list()
+        said = [str(each.message.get("content")) for each in db.sessions.read(branch.session.id)]
+    assert original.root_id == session_id
+    # What was taken back is not in the branch, and what was stopped is kept.
+    assert said[0] == "wait"
 
 
 async def _refused_then_gone(home: Home) -> str:
@@ -167,6 +178,8 @@ async def _refused_then_gone(home: Home) -> str:
         assert not (home.project / "greeting.txt").exists()
         await agent.prompt(session_id=sid, prompt=[text_block("/status")])
         assert "mode: read-only" in client.text()
+        await agent.prompt(session_id=sid, prompt=[text_block("/undo")])
+        assert "Taken back: write it" in client.text()
 
         await agent.set_session_mode(session_id=sid, mode_id="ask")
         task = asyncio.create_task(agent.prompt(session_id=sid, prompt=[text_block("wait")]))

@@ -36,10 +36,8 @@ class Replay:
             elif role == "tool":
                 yield from self._result(each)
 
-    def left_open(self, partial: str) -> Iterator[Update]:
-        """What a turn that was cut off has left: the beginning of an answer, calls without a result."""
-        if partial:
-            yield update_agent_message_text(storable(partial))
+    def left_open(self) -> Iterator[Update]:
+        """The calls that have no result, for a turn that was cut off."""
         for call in self._open.values():
             yield call.finish(ok=False, output=NO_RESULT)
 

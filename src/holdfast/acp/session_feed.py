@@ -124,7 +124,9 @@ class SessionFeed:
         host = self.project.host
         if left is not None and left.turn_id not in self._told:
             self._told.add(left.turn_id)
-            for update in self._replay.left_open(left.partial):
+            if left.turn_id != self._turn_id:
+                self._turn_id, self._updates = left.turn_id, TurnUpdates(self.project.folder)
+            for update in [*self._updates.missed(left.partial), *self._replay.left_open()]:
                 await self.show(update)
             calls = LEFT_OPEN.format(", ".join(left.open_calls)) if left.open_calls else ""
             await self.show(note(CUT_OFF + calls))

@@ -58,6 +58,9 @@ class TurnUpdates:
                 return [_usage(event)] if event.window > 0 else []
             case ev.SessionSnapshot():
                 return self._after_gap(event.text, event.reasoning)
+            case ev.TurnResumed():
+                self._request_over = True  # the model is asked anew
+                return []
             case ev.TurnCompleted():
                 return self._after_gap(event.final_response, "")
             case ev.ModelRetrying():
@@ -65,6 +68,12 @@ class TurnUpdates:
                 return [note(f"The model is asked again: {event.problem}")]
             case _:
                 return _noted(event)
+
+    def missed(self, partial: str) -> list[Update]:
+        """What was not shown yet of an answer that a crash cut off."""
+        if self._request_over:
+            self._text, self._request_over = "", False
+        return self._after_gap(partial, "")
 
     def _streamed(self, event: ev.TextDelta | ev.ReasoningDelta) -> list[Update]:
         if not event.text:
