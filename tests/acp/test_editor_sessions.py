@@ -192,6 +192,12 @@ async def _refused_then_gone(home: Home) -> str:
         return str(sid)
 
 
+def test_the_settings_of_an_editor_start_this_command(home: Home) -> None:
+    printed = run(home, "acp", "--print-config", "zed")
+    assert json.loads(printed.stdout)["agent_servers"]["Holdfast"]["args"] == ["acp"]
+    assert "settings.json" in printed.stderr
+
+
 def test_lines_that_are_no_messages_are_answered_and_skipped(home: Home) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
     wrong = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": 5}}

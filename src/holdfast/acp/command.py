@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from holdfast.acp.editor_config import Editor, editor_config
+from holdfast.acp.editor_config import WHERE, Editor, editor_config
 from holdfast.core.errors import InvalidInput
 from holdfast.process import run
 
@@ -25,6 +25,7 @@ def acp(*, print_config: Annotated[Editor | None, Parameter(name="--print-config
 
     """
     if print_config is not None:
+        _say(WHERE[print_config])
         sys.stdout.write(editor_config(print_config))
         return
     if find_spec(SDK) is None:

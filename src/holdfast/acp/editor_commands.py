@@ -77,6 +77,7 @@ class EditorCommands:
             f"model: {model.name if model else 'none'}",
             f"memory: {owed or 'none'}",
             f"store: {status.store}",
+            *(f"note: {problem}" for problem in self._host.overview.problems),
         )
 
     async def _compact(self, focus: str) -> None:
