@@ -11,7 +11,7 @@ WORKERS := -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval openai-clients record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -69,6 +69,9 @@ eval: sync ## Try 20 small tool tasks with a model, tool profile small against a
 
 guarantees: sync ## List the clauses of docs/guarantees.md and the tests that prove each
 	@$(RUN) -m tools.guarantees
+
+openai-clients: sync ## Try nine clients of OpenAI's protocol with their own tools (installs 1.5 GB into .cache)
+	$(RUN) -m tools.openai_clients --write
 
 report-cards: sync ## Run the contract suite over every memory provider and write docs/report-cards.md
 	$(RUN) -m tools.report_cards > .cache/report-cards.md && mv .cache/report-cards.md docs/report-cards.md

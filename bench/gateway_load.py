@@ -24,7 +24,6 @@ from holdfast.core.ids import IdFactory
 from holdfast.core.secret import Secret
 from holdfast.gateway.account_adapters import scope_folder_of
 from holdfast.gateway.chat_account import GatewayParts
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Adapter, AdapterTraits, Outgoing, Route, SlowDown
 from holdfast.gateway.gateway import Gateway
 from holdfast.host import SessionHost
@@ -97,14 +96,13 @@ class Meter:
 class Watched:
     """An adapter that notes what stands in each chat, and when."""
 
-    def __init__(self, adapter: Adapter, load: Load, policies: ChatPolicies) -> None:
+    def __init__(self, adapter: Adapter, load: Load) -> None:
         self._adapter = adapter
         self.load = load
         self.first: dict[str, float] = {}
         self.whole: dict[str, float] = {}
         self.all_done = asyncio.Event()
         self.wanted = 1
-        self.policies = policies
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._adapter, name)
@@ -208,7 +206,7 @@ Say = Callable[[int, int], Awaitable[None]]
 async def through_gateway(host: SessionHost, watched: Watched, say: Say, chats: int, meter: Meter) -> None:
     load, turns = watched.load, Turns(host)
     settings = load_settings()
-    parts = GatewayParts(host, settings.gateway, watched.policies, partial(scope_folder_of, settings))
+    parts = GatewayParts(host, settings.gateway, partial(scope_folder_of, settings))
     gateway = Gateway({ACCOUNT: cast("Adapter", watched)}, parts)
     async with gateway.running():
         await gateway.accounts[ACCOUNT].answered.wait()
@@ -244,9 +242,7 @@ def _forget(watched: Watched, turns: Turns, load: Load, chats: int) -> None:
     watched.all_done.clear()
 
 
-async def on_memory_platform(
-    host: SessionHost, policies: ChatPolicies, platform: str, chats: int, load: Load
-) -> None:
+async def on_memory_platform(host: SessionHost, platform: str, chats: int, load: Load) -> None:
     memory = MemoryPlatform(traits_of(platform), options=MemoryOptions(enforces_limits=True, page=100))
     for number in range(chats + 1):
         await host.chats(host.chats.people.put, ACCOUNT, f"person-{number}", "user")
@@ -255,10 +251,10 @@ async def on_memory_platform(
         for number in range(first, last):
             await memory.say(await memory.direct(str(number)), str(number), TEXT)
 
-    await through_gateway(host, Watched(memory.adapter(), load, policies), say, chats, Meter(load))
+    await through_gateway(host, Watched(memory.adapter(), load), say, chats, Meter(load))
 
 
-async def on_telegram(host: SessionHost, policies: ChatPolicies, chats: int, load: Load) -> None:
+async def on_telegram(host: SessionHost, chats: int, load: Load) -> None:
     """Through the small Telegram server, in a process of its own, with the real client library."""
     from holdfast.gateway.adapters.telegram import TelegramAdapter
 
@@ -281,7 +277,7 @@ async def on_telegram(host: SessionHost, policies: ChatPolicies, chats: int, loa
 
     try:
         adapter = TelegramAdapter(Secret(token), SystemClock(), api_url=url)
-        await through_gateway(host, Watched(adapter, load, policies), say, chats, Meter(load, server.pid))
+        await through_gateway(host, Watched(adapter, load), say, chats, Meter(load, server.pid))
     finally:
         server.kill()
         await server.wait()
@@ -293,17 +289,14 @@ def say(line: str) -> None:
 
 async def main(way: str, chats: int) -> None:
     load = Load()
-    policies = ChatPolicies()
-    opened = open_host(
-        load_settings(), source="gateway", say=say, after_crash="resume", scope_policy=policies
-    )
+    opened = open_host(load_settings(), source="gateway", say=say, after_crash="resume")
     async with opened as (host, _):
         if way == "host":
             await without_gateway(host, chats, load)
         elif way == "aiogram":
-            await on_telegram(host, policies, chats, load)
+            await on_telegram(host, chats, load)
         else:
-            await on_memory_platform(host, policies, way, chats, load)
+            await on_memory_platform(host, way, chats, load)
     print(json.dumps(asdict(load)))
 
 

@@ -14,9 +14,16 @@ from itertools import product
 
 import numpy as np
 
+from bench import recall_more_ideas as more
 from bench.recall_talks import VECTOR_NEIGHBOURS, Array, Talk, merged
 from holdfast.providers.local.full_text import NEIGHBOURS, SATURATION
-from holdfast.providers.local.recall import SHARE_OF_VECTORS, SPEAKER_BONUS, SUBSTANCE_BONUS, TIME_BONUS
+from holdfast.providers.local.recall import (
+    DATE_BONUS,
+    SHARE_OF_VECTORS,
+    SPEAKER_BONUS,
+    SUBSTANCE_BONUS,
+    TIME_BONUS,
+)
 from holdfast.providers.local.words import STOP_WORDS, all_words, names_in
 
 DEPTHS = (5, 10, 20)
@@ -32,6 +39,7 @@ class Way:
     speaker: float = SPEAKER_BONUS
     substance: float = SUBSTANCE_BONUS
     time: float = TIME_BONUS
+    date: float = DATE_BONUS
     answer: float = 0.0
     session: float = 0.0
     feedback: float = 0.0
@@ -39,16 +47,21 @@ class Way:
     first_name: bool = False
     neighbours: tuple[tuple[int, float], ...] = NEIGHBOURS
     vectors: str = "passages"
+    similarity: more.Idea | None = None
+    also: more.Idea | None = None
+    also_weight: float = 0.2
+    fewer_of_a_session: float = 0.0
 
 
-BEFORE = Way(share=0.5, substance=0.0, time=0.0)
+BEFORE = Way(share=0.5, substance=0.0, time=0.0, date=0.0)
 BUILT_IN = Way()
 WIDER = (*NEIGHBOURS, (-3, 0.2), (3, 0.2))
 AFTER_A_QUESTION = ((0, 1.0), (-1, 0.7), (1, 0.3), (-2, 0.3), (2, 0.3))
 TAKEN = {
-    "share of vectors 0.6 instead of 0.5": Way(substance=0.0, time=0.0),
+    "share of vectors 0.6 instead of 0.5": Way(substance=0.0, time=0.0, date=0.0),
     "substance: what tells something": replace(BEFORE, substance=SUBSTANCE_BONUS),
     "a time, when one is asked for": replace(BEFORE, time=TIME_BONUS),
+    "the month or year that the question names": replace(BEFORE, date=DATE_BONUS),
 }
 NOT_TAKEN = {
     "words saturate sooner (0.3)": Way(saturation=0.3),
@@ -61,11 +74,22 @@ NOT_TAKEN = {
     "the first of several names counts most": Way(first_name=True),
     "a vector for each sentence, the nearest counts": Way(vectors="sentences"),
     "a second vector, with the passage before": Way(vectors="context"),
+    "vectors without their mean": Way(similarity=more.centred),
+    "a passage like many others counts less (CSLS)": Way(similarity=more.less_of_the_usual),
+    "the question in the first person, averaged": Way(similarity=more.in_the_first_person),
+    "the question without stop words, averaged": Way(similarity=more.by_content_words),
+    "the question in parts (and, or, commas)": Way(similarity=more.in_parts),
+    "the mean vector of the session": Way(also=more.session_vector, also_weight=0.1),
+    "words of the question anywhere in the session": Way(also=more.session_words),
+    "two words side by side as in the question": Way(also=more.side_by_side),
+    "names as they are written": Way(also=more.names_as_written),
+    "the third of a session counts less": Way(fewer_of_a_session=0.03),
 }
 SENSITIVITY = {
     "share of vectors 0.5 / 0.7": (Way(share=0.5), Way(share=0.7)),
     "substance 0.2 / 0.4": (Way(substance=0.2), Way(substance=0.4)),
     "time 0.1 / 0.3": (Way(time=0.1), Way(time=0.3)),
+    "date 0.1 / 0.3": (Way(date=0.1), Way(date=0.3)),
     "speaker 0.2 / 0.4": (Way(speaker=0.2), Way(speaker=0.4)),
 }
 GRID = [
@@ -80,13 +104,15 @@ def scores(talk: Talk, question: int, way: Way) -> Array:
     near = talk.around(_similarities(talk, question, way), VECTOR_NEIGHBOURS)
     both = merged(text, near, way.share)
     whole = both + _bonus(talk, question, way)
+    if way.fewer_of_a_session:
+        whole = whole - way.fewer_of_a_session * more.fewer_of_a_session(talk, whole)
     if way.session:
         best = {each: both[talk.sessions == each].max() for each in set(talk.sessions.tolist())}
         whole += way.session * np.array([best[each] for each in talk.sessions.tolist()])
     if way.feedback:
         found = np.argsort(-np.where(both < 0, -1, whole))[:FEEDBACK_FROM]
-        more = talk.text_scores(_rare_words(talk, question, found), way.saturation)
-        whole += way.feedback * more / (more.max() or 1)
+        further = talk.text_scores(_rare_words(talk, question, found), way.saturation)
+        whole += way.feedback * further / (further.max() or 1)
     return np.where(both < 0, -1.0, whole)
 
 
@@ -101,6 +127,10 @@ def _bonus(talk: Talk, question: int, way: Way) -> Array:
     bonus = way.speaker * favoured + way.substance * talk.substance
     if way.time and talk.wants_time(question):
         bonus = bonus + way.time * talk.times
+    if way.date:
+        bonus = bonus + way.date * talk.said_then(question)
+    if way.also is not None:
+        bonus = bonus + way.also_weight * way.also(talk, question)
     if way.answer:
         own = sum((talk.word(each) for each in talk.words_of(question)), np.zeros(len(talk)))
         asked = talk.question_shares * own / (float(np.max(own)) or 1)
@@ -109,6 +139,8 @@ def _bonus(talk: Talk, question: int, way: Way) -> Array:
 
 
 def _similarities(talk: Talk, question: int, way: Way) -> Array:
+    if way.similarity is not None:
+        return way.similarity(talk, question)
     query = talk.question_vectors[question]
     own: Array = talk.vectors @ query
     if way.vector_feedback:
@@ -216,12 +248,12 @@ def idea_lines(given: Sequence[Talk], made: Sequence[Talk]) -> Iterator[str]:
 
 def _line(name: str, way: Way, base: Way, kinds: Sequence[Bench]) -> str:
     cells = []
-    more = 0.0
+    longer = 0.0
     for kind in kinds:
         here, there = kind.all_of(way), kind.all_of(base)
         cells.append(f"{_shares(here.recall)} | {'' if way == base else _gain(here.recall, there.recall)}")
-        more = max(more, here.milliseconds - there.milliseconds)
-    return f"| {name} | {' | '.join(cells)} | {more:.1f} |"
+        longer = max(longer, here.milliseconds - there.milliseconds)
+    return f"| {name} | {' | '.join(cells)} | {longer:.1f} |"
 
 
 def _shares(recall: Array) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 
 from holdfast.providers.local.full_text import NEIGHBOURS
 from holdfast.providers.local.passages import author_of, day_in_words, unspaced, without_author
-from holdfast.providers.local.recall import CANDIDATES, ROLES, speakers_meant, without_names
-from holdfast.providers.local.substance import asks_for_time, substance, tells_time
+from holdfast.providers.local.recall import CANDIDATES, ROLES, speakers_meant, was_said, without_names
+from holdfast.providers.local.substance import asks_for_time, dates_asked, substance, tells_time
 from holdfast.providers.local.words import names_in, query_words, quoted
 
 Array = np.ndarray[Any, Any]
@@ -54,13 +54,14 @@ class Talk:
         self.categories = [each["category"] for each in asked]
         numbers = {turn["id"]: number for number, turn in enumerate(turns)}
         self.evidence = [{numbers.get(one, -1) for one in each["evidence"]} for each in asked]
-        days = [day_in_words(spoken_at(turn["date"]), None) for turn in turns]
+        self.days = [day_in_words(spoken_at(turn["date"]), None) for turn in turns]
         self._index = sqlite3.connect(":memory:")
         self._index.execute(
             "create virtual table passages using fts5"
             " (text, day, unspaced, tokenize = 'porter unicode61 remove_diacritics 2')"
         )
-        rows = ((number, text, day, unspaced(text)) for number, (text, day) in enumerate(zip(texts, days)))  # noqa: B905
+        said = enumerate(zip(texts, self.days, strict=True))
+        rows = ((number, text, day, unspaced(text)) for number, (text, day) in said)
         self._index.executemany("insert into passages (rowid, text, day, unspaced) values (?, ?, ?, ?)", rows)
         # Kept, because each word is asked for again with every setting.
         self._words: dict[str, Array] = {}
@@ -120,6 +121,11 @@ class Talk:
 
     def wants_time(self, question: int) -> bool:
         return asks_for_time(self.questions[question])
+
+    def said_then(self, question: int) -> Array:
+        """Which passages were said in the months and years that the question names."""
+        dates = dates_asked(self.questions[question])
+        return np.array([float(was_said(dates, day)) for day in self.days])
 
     def word(self, word: str) -> Array:
         """The BM25 score of one word for each passage."""

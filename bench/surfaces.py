@@ -4,10 +4,6 @@ The control of a start is the bare interpreter; that of a turn through the host 
 """
 
 import asyncio
-import json
-import os
-import pty
-import select
 import subprocess
 import sys
 import time
@@ -16,6 +12,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from bench.rounds import Scale, compare, take_turns
+from bench.start_up import MAIN, start_rows
 from bench.table import Row, number, row
 from bench.turns import AtOnce, look
 from holdfast.agent import AgentOptions, Pools, SessionAgent
@@ -26,15 +23,12 @@ from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.sessions import SessionDB
 from holdfast.tools.open_questions import OpenQuestions
 
-MAIN = "from holdfast.cli.main import main; main()"
-STATUS_LINE = b"ready"
 MANY = 200
-PATIENCE = 60.0
 
 
 def surface_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     yield from _start_rows(scale)
-    yield from _prompt_rows(folder)
+    yield from start_rows(folder, 3)
     yield from _host_rows(folder, scale)
 
 
@@ -47,54 +41,6 @@ def _start_rows(scale: Scale) -> Iterator[Row]:
     )
     walls = [[each.wall for each in samples[name]] for name in ("bare", "version")]
     yield row("start: the bare interpreter, `holdfast --version`", "ms", compare(*walls))
-
-
-def _prompt_rows(folder: Path) -> Iterator[Row]:
-    """From the start of `holdfast chat` on a terminal to its status line, with a scripted model."""
-    taken, memory = [], []
-    for attempt in range(4):
-        seconds, resident = _until_prompt(folder / f"chat-{attempt}")
-        taken.append(seconds * 1000)
-        memory.append(resident)
-    # The first start compiles and fills caches.
-    yield Row("time from start to prompt of `holdfast chat`", "", f"{number(min(taken[1:]))} ms", "")
-    yield Row("memory at the prompt", "", f"{number(min(memory) / 1024)} MiB", "")
-
-
-def _until_prompt(home: Path) -> tuple[float, int]:
-    home.mkdir()
-    script = home / "script.json"
-    script.write_text(json.dumps(["hello"]), encoding="utf-8")
-    environment = {
-        **os.environ,
-        "HOME": str(home),
-        "XDG_DATA_HOME": str(home),
-        "XDG_CONFIG_HOME": str(home),
-        "XDG_STATE_HOME": str(home),
-        "HOLDFAST_MODEL_PROVIDER": "scripted",
-        "HOLDFAST_MODEL_NAME": str(script),
-        "TERM": "xterm",
-    }
-    begun = time.perf_counter()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, [sys.executable, "-c", MAIN, "chat"], environment)  # noqa: S606
-    seen = b""
-    while STATUS_LINE not in seen and time.perf_counter() - begun < PATIENCE:
-        if select.select([terminal], [], [], 1.0)[0]:
-            seen += os.read(terminal, 65536)
-            if b"\x1b[6n" in seen:  # it asks where the cursor is
-                os.write(terminal, b"\x1b[1;1R")
-                seen = seen.replace(b"\x1b[6n", b"")
-    taken = time.perf_counter() - begun
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    resident = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    os.close(terminal)
-    if STATUS_LINE not in seen:
-        raise RuntimeError(f"no prompt came within {PATIENCE:g} s: {seen[-300:]!r}")
-    return taken, resident
 
 
 def _host_rows(folder: Path, scale: Scale) -> Iterator[Row]:

@@ -11,8 +11,11 @@ from holdfast import Host
 from holdfast.agent.scope_policy import EVERYTHING, GUEST, ScopePolicy
 from holdfast.core.ids import new_id
 from holdfast.core.settings import Settings
+from holdfast.gateway.contract import Incoming, Place, Sender
+from holdfast.gateway.event_codec import to_received
 from holdfast.host.turn_handle import AskOptions
 from holdfast.models.contract import ModelRequest
+from holdfast.sessions.chat_people import Role
 from holdfast.sessions.contract import scope_folder
 from holdfast.testing import Call, ScriptedModel
 
@@ -96,6 +99,33 @@ def test_a_guest_has_no_tool_that_reaches_anything(home: Path) -> None:
     assert tools["owner"] >= FORBIDDEN | HARMLESS
     assert tools["owner"] - tools["user"] == {"read_skill", "save_skill"}
     assert [name for name, request in seen.items() if "secret-skill" in str(request)] == ["owner"]
+
+
+def test_files_are_sent_to_chats_only_from_conversations_that_live_in_one(home: Path) -> None:
+    seen: dict[str, ModelRequest] = {}
+    named = {"workspace": str(home / "workspace"), "sandbox": "off"}
+    settings = Settings.model_validate({"tools": named, "gateway": {"accounts": ["telegram"]}})
+    script = [look(seen, "elsewhere"), look(seen, "chat"), look(seen, "guest")]
+
+    async def scenario() -> None:
+        async with Host(settings, model=ScriptedModel(script)) as host:
+            ledger = await host.chats.claim("telegram")
+            assert ledger is not None
+            roles: dict[str, Role] = {"1": "user", "2": "guest"}
+            for person, role in roles.items():
+                event = Incoming(person, Place(person), Sender(person, "Ann"), 1, text="hi")
+                await ledger.under_lease(ledger.events.receive, "telegram", [to_received(event)], {})
+                await ledger(ledger.people.put, "telegram", person, role)
+            for room in await ledger.of_account(ledger.events.rooms):
+                await ledger.under_lease(ledger.events.assign, room.id, f"session-{room.chat}")
+            await host.ask("elsewhere", "hi", AskOptions(scope="telegram/1"))
+            await host.ask("session-1", "hi", AskOptions(scope="telegram/1"))
+            await host.ask("session-2", "hi", AskOptions(scope="telegram/2"))
+
+    finish(scenario())
+    tools = {name: {schema.name for schema in request.tools} for name, request in seen.items()}
+    assert tools["chat"] - tools["elsewhere"] == {"send_file"}
+    assert tools["guest"] == HARMLESS
 
 
 def test_a_person_works_in_a_folder_of_their_own_and_gets_out_of_it_by_no_approval(home: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
-from rich.terminal_theme import MONOKAI
+from rich.terminal_theme import MONOKAI, TerminalTheme
 from rich.text import Text
 
 from tests.cli.real_terminal import Home
@@ -31,6 +31,9 @@ SCRIPT = [
 ]
 # Whoever looks at the picture fetches nothing from elsewhere for it.
 OTHERS_FONTS = re.compile(r"\s*@font-face \{\{.*?\n    \}\}", re.DOTALL)
+
+SPENT = re.compile(r"after \d+\.\d s")
+"""How long a command took, which differs each time."""
 
 
 def play(folder: Path) -> TerminalScreen:
@@ -58,19 +61,23 @@ def play(folder: Path) -> TerminalScreen:
     return shown
 
 
-def drawn(screen: TerminalScreen) -> str:
-    """The terminal as a picture."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
-    rows = screen.rows[: _last(screen) + 1]
-    for number, row in enumerate(rows):
+def drawn(
+    screen: TerminalScreen, rows: range | None = None, *, theme: TerminalTheme = MONOKAI, title: str = TITLE
+) -> str:
+    """The terminal as a picture: all of it, or some of its rows."""
+    console = Console(
+        record=True, width=screen.width, file=io.StringIO(), force_terminal=True, highlight=False
+    )
+    for number in rows if rows is not None else range(_last(screen) + 1):
+        row = screen.rows[number]
         cells = [(screen.marks.get((number, column), ""), cell) for column, cell in enumerate(row)]
         coloured = "".join(
             f"\x1b[0;{codes}m{''.join(cell for _, cell in alike)}"
             for codes, alike in groupby(cells, key=itemgetter(0))
         )
-        console.print(Text.from_ansi(coloured), soft_wrap=True)
+        console.print(Text.from_ansi(SPENT.sub("after 0.0 s", coloured)), soft_wrap=True)
     plain = OTHERS_FONTS.sub("", CONSOLE_SVG_FORMAT)
-    return console.export_svg(title=TITLE, theme=MONOKAI, code_format=plain, unique_id="holdfast")
+    return console.export_svg(title=title, theme=theme, code_format=plain, unique_id="holdfast")
 
 
 def _last(screen: TerminalScreen) -> int:

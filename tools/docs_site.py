@@ -57,6 +57,7 @@ NAV: dict[str, list[str]] = {
         "chat-platforms.md",
         "chat-requirements.md",
         "writing-an-adapter.md",
+        "terminal.md",
         "web-page.md",
         "editors.md",
         "deploy.md",
@@ -73,7 +74,7 @@ NAV: dict[str, list[str]] = {
         "benchmarks.md",
         "memory-growth.md",
     ],
-    "Reference": ["reference.md", "api.md", "http-api.md"],
+    "Reference": ["reference.md", "api.md", "http-api.md", "openai-clients.md"],
     "Inside": ["architecture.md", "internals/", "by-hand.md"],
     "Decisions": ["decisions/"],
 }

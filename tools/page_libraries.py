@@ -43,6 +43,9 @@ FILES: Mapping[str, Mapping[str, str]] = {
         **{f"es/languages/{each}.min.js": f"highlight/{each}.js" for each in LANGUAGES.split()},
     },
     "temml": {"dist/temml.min.js": "temml.js"},
+    "diff": {"dist/diff.min.js": "diff.js"},
+    "@mermaid-js/tiny": {"dist/mermaid.tiny.js": "mermaid.js"},
+    "@fontsource/stix-two-math": {"files/stix-two-math-latin-400-normal.woff2": "maths.woff2"},
 }
 """For each package: its files, and their paths in the folder. What is in `JOIN` is put into `JOINED`."""
 
@@ -68,7 +71,7 @@ export const html = require("htm").bind(h);
 export const DOMPurify = require("dompurify");
 export const { Marked } = require("marked");
 """
-OWN_LAST_LINE = {"temml.js": "export default temml;\n"}
+OWN_LAST_LINE = {"temml.js": "export default temml;\n", "diff.js": "export default globalThis.Diff;\n"}
 """A library made for a script tag, with the line that makes it a module."""
 
 
@@ -154,34 +157,37 @@ def write(target: Path, modules: Path) -> None:
     """Write the folder that the page loads from: libraries, licences, manifest."""
     packages = locked()
     files = contents(packages, modules)
-    for name, text in files.items():
+    for name, content in files.items():
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     written = json.dumps(manifest(packages, files), indent=2)
     (target / MANIFEST).write_text(f"{written}\n", encoding="utf-8")
 
 
-def contents(packages: list[Package], modules: Path) -> dict[str, str]:
+def contents(packages: list[Package], modules: Path) -> dict[str, bytes]:
     """Every file of the folder but the manifest, by its path."""
-    files: dict[str, str] = {}
+    files: dict[str, bytes] = {}
     parts: dict[str, str] = {}
     licences: list[str] = []
     for package in packages:
         folder = modules / package.name
         for source, target in FILES[package.name].items():
+            if not source.endswith(".js"):
+                files[target] = (folder / source).read_bytes()
+                continue
             text = without_map((folder / source).read_text(encoding="utf-8"))
             if target in JOIN:
                 parts[target] = text
             else:
-                files[target] = text + OWN_LAST_LINE.get(target, "")
+                files[target] = (text + OWN_LAST_LINE.get(target, "")).encode()
         licence = (folder / "LICENSE").read_text(encoding="utf-8").strip()
         licences.append(f"{package.name} {package.version} ({package.license})\n\n{licence}\n")
     joined = "".join(
         f'define("{name}", function (module, exports, require) {{\n{parts[name]}\n}});\n' for name in JOIN
     )
     rule = f"\n{'-' * 80}\n\n"
-    return {JOINED: HEAD + joined + TAIL, **files, LICENCES: rule.join(licences)}
+    return {JOINED: (HEAD + joined + TAIL).encode(), **files, LICENCES: rule.join(licences).encode()}
 
 
 def without_map(text: str) -> str:
@@ -190,7 +196,7 @@ def without_map(text: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def manifest(packages: list[Package], files: Mapping[str, str]) -> dict[str, Any]:
+def manifest(packages: list[Package], files: Mapping[str, bytes]) -> dict[str, Any]:
     """What the folder holds: each package as it is locked, each file with its hash, what it was made from."""
     return {
         "made_from": page_fingerprint(),
@@ -198,7 +204,7 @@ def manifest(packages: list[Package], files: Mapping[str, str]) -> dict[str, Any
             {"name": each.name, "version": each.version, "integrity": each.integrity, "license": each.license}
             for each in packages
         ],
-        "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())},
     }
 
 

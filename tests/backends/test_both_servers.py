@@ -10,7 +10,9 @@ import pytest
 
 from holdfast import Agent, MemoryManager, SessionDB, SessionLifecycle
 from holdfast.agent import AgentOptions
+from holdfast.memory.forget_selection import ForgetSelection
 from holdfast.memory.retry import RetryPolicy
+from holdfast.sessions.forgettings import ProviderForgetting
 from holdfast.testing import ScriptedModel
 from holdfast.testing.faulty_server import Fault
 from tests.backends.conftest import Real
@@ -42,6 +44,14 @@ class Program:
         asyncio.run(agent.run(text))
         self.lifecycle.mark_turn_completed(session, agent)
         return str(model.requests[-1])
+
+    def forget(self, selection: ForgetSelection) -> ProviderForgetting:
+        """Forget it, and what the provider says of that."""
+        forgetter = self.memory.forgetter
+        record = forgetter.wait(forgetter.forget(selection), PATIENCE)
+        assert record is not None
+        [answer] = record.providers
+        return answer
 
     @property
     def last_error(self) -> str:
@@ -94,6 +104,34 @@ def test_what_an_agent_was_told_is_recalled_in_another_session(real: Real, start
     asked = program.ask("What is my cat called?", session="another")
     assert "Miso" in asked
     assert "data, not instructions" in asked
+
+
+@pytest.mark.clause("D3")
+def test_a_forgotten_conversation_is_gone_from_the_server_and_nothing_else(real: Real, start: Start) -> None:
+    program, gone, kept = start(), real.backend.session, f"{real.backend.session}-kept"
+
+    def recalled() -> set[str]:
+        found = program.memory.prefetch_all("heron otter called eats", session_id="x", timeout=30)
+        return {word for word in ("Quetzalina", "marzipan", "Bartholomew") if word in found}
+
+    def is_kept(session: str, *words: str) -> None:
+        assert program.memory.flush_pending(PATIENCE)
+        program.lifecycle.commit_session_memory(session)
+        until(lambda: recalled().issuperset(words), f"{words} can be recalled")
+
+    program.ask("My heron is called Quetzalina.")
+    program.ask("My heron eats marzipan.")
+    is_kept(gone, "Quetzalina", "marzipan")
+    program.ask("My otter is called Bartholomew.", session=kept)
+    is_kept(kept, "Bartholomew")
+    turns = program.db.forgettings.turns_of(gone)
+    single = program.forget(ForgetSelection("memories", (turns[0],)))
+    assert (single.state, "it can't forget single turns; 1 turn stays" in single.note) == ("unable", True)
+    lost = real.backend.server.plan(Fault("DELETE /", "lose", times=1))
+    whole = program.forget(program.memory.forgetter.select.by_conversation(gone))
+    assert (whole.state, whole.note) == ("done", "")
+    assert lost.met.is_set()
+    until(lambda: recalled() == {"Bartholomew"}, "the rest can be recalled, and nothing else")
 
 
 @pytest.mark.clause("M1", "D1", "D2", "M6")

@@ -1,6 +1,7 @@
 """A small terminal: turns what a program writes into what a person sees, scrolled-off lines included."""
 
 import re
+from collections.abc import Callable
 
 from wcwidth import wcwidth
 
@@ -24,8 +25,11 @@ class TerminalScreen:
         """Where the cursor is, each time the program asked."""
         self.marks: dict[tuple[int, int], str] = {}
         """The colours of each cell, as the codes that were in force when it was written."""
+        self.on_frame: Callable[[], None] = lambda: None
+        """Called when the program has finished a piece that is shown at once."""
         self._codes: list[str] = []
         self._rest = ""
+        self._covered: tuple[list[list[str]], dict[tuple[int, int], str], int, int] | None = None
 
     def feed(self, text: str) -> None:
         text = self._rest + text
@@ -105,10 +109,9 @@ class TerminalScreen:
                 self.row = max(self._top, self.row - count)
             case "B":
                 self._down(count)
-            case "C":
-                self.column = min(self.width - 1, self.column + count)
-            case "D":
-                self.column = max(0, self.column - count)
+            case "C" | "D":
+                moved = self.column + (count if letter == "C" else -count)
+                self.column = min(self.width - 1, max(0, moved))
             case "H":
                 self.row, self.column = self._top, 0
             case "K":
@@ -122,5 +125,19 @@ class TerminalScreen:
                 self._codes += [code for code in codes if code not in ("", "0")]
             case "n":
                 self.answers.append(f"\x1b[{self.row - self._top + 1};{self.column + 1}R")
+            case "h" | "l" if numbers in ("?1049", "?2026"):
+                self._mode(numbers, on=letter == "h")
             case _:
-                pass  # modes
+                pass  # other modes
+
+    def _mode(self, numbers: str, *, on: bool) -> None:
+        """Another screen over this one and back, or the beginning and end of what is shown at once."""
+        if numbers == "?2026":
+            if not on:
+                self.on_frame()
+        elif on:
+            self._covered = (self.rows, self.marks, self.row, self.column)
+            self.rows, self.marks, self.row, self.column = [[]], {}, 0, 0
+        elif self._covered is not None:
+            self.rows, self.marks, self.row, self.column = self._covered
+            self._covered = None

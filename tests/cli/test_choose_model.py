@@ -67,5 +67,5 @@ def test_one_word_chooses_the_embedded_model_and_another_leaves(home: Home) -> N
     terminal = home.terminal(columns=200, rows=30)
     terminal.see("There is no language model yet", "q >")
     terminal.type("embedded")
-    terminal.see("q >", "Holdfast with SmolLM2-135M-Instruct.", "ready")
+    terminal.see("Holdfast with SmolLM2-135M-Instruct.", "ready")
     assert terminal.leave() == 0

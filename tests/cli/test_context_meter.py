@@ -37,10 +37,10 @@ def test_a_conversation_that_is_copied_left_and_come_back_to_is_measured_at_once
     terminal.type("/new")
     empty = meter(terminal, "A new conversation.")
     assert 0 < empty < full - 15_000, "the instructions and the tools alone"
-    terminal.type("/resume")
-    terminal.see("/resume NUMBER goes on")
+    terminal.type("/sessions")
+    terminal.see("> /sessions", "msg")
     terminal.type("/resume 2")
-    assert meter(terminal, "/resume NUMBER goes on", "Read.") == full
+    assert meter(terminal, "> /resume 2", "Read.") == full
     terminal.type("/undo")
     assert meter(terminal, "Taken back:") == empty
     terminal.type("/clear")

@@ -81,7 +81,7 @@ def test_what_does_not_work_is_not_stored(cellar: Home) -> None:
     ("given", "said"),
     [
         ((), "cellar needs token"),
-        (("--set", "depth=3"), "its keys: place, token"),
+        (("--set", "depth=3"), "the keys: place, token"),
         (("--set", "place=east"), "place must be one of north, south"),
     ],
 )

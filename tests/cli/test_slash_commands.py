@@ -44,14 +44,20 @@ def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     terminal.type("/search ships")
     terminal.see("assistant: Of ships.")
     terminal.type("/resume")
-    terminal.see("/resume NUMBER goes on")
-    terminal.type("/resume 2")
-    terminal.see("/resume NUMBER goes on", "> tell me of ships", "Of ships.")
+    terminal.see("search >", "tell me of trains", "tell me of ships", "2 conversations fit")
+    terminal.key("of ships")
+    terminal.see("search > of ships", "tell me of ships", "1 conversation fits")
+    terminal.key("\r")
+    terminal.see("> /resume", "> tell me of ships", "Of ships.")
     terminal.type("go on")
     terminal.see("More of ships.", "ready")
     target = home.folder / "ships.jsonl"
     terminal.type(f"/export {target}")
     terminal.see("written to")
+    terminal.type("/rename All about ships")
+    terminal.see("is called 'All about ships'")
+    terminal.type(f"/export {home.folder / 'ships.md'}")
+    terminal.see("ships.md", "written to")
     terminal.type("/branch")
     terminal.see("This goes on in a copy")
     terminal.type("/clear")
@@ -60,6 +66,9 @@ def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     exported = target.read_text(encoding="utf-8")
     assert "More of ships." in exported
     assert "trains" not in exported
+    readable = (home.folder / "ships.md").read_text(encoding="utf-8")
+    assert readable.startswith("# All about ships\n\n## You, ")
+    assert "\n\nMore of ships.\n" in readable
 
 
 def test_a_path_is_a_message_and_no_command(home: Home) -> None:

@@ -85,19 +85,70 @@ def test_wide_letters_and_words_longer_than_a_row_are_shown_whole(
     assert "".join(finished(terminal).split()).startswith(SIGNS[:120] + address + SIGNS[120:] + "End.")
 
 
-def test_a_code_block_a_list_and_a_table_look_the_same_before_and_after_they_end(
+def test_a_list_and_code_look_the_same_before_and_after_they_end_and_a_table_is_set_when_it_is_complete(
     home: Home, model: GatedModel
 ) -> None:
     long = " ".join(WORDS[:40])
-    lines = [f"- **first** {long}", "```python", f"x = '{long}'", "```", f"| cell | {long} |", "# Head"]
+    rows = ["| name | note |", "|---|---:|", "| 漢字 | **first** |", "| b | $x^2$ |"]
+    lines = [
+        f"- **first** {long}",
+        "```python",
+        f"x = '{long}'",
+        "```",
+        "# Head",
+        *rows,
+        "See [here](http://x.org/a).",
+    ]
     gates = [Gate() for _ in lines]
     model.will_answer([part for line, gate in zip(lines, gates, strict=True) for part in (line, gate, "\n")])
     terminal = asked(home, 24, 60)
-    shown = [f"• first {long}", "```python", f"x = '{long}'", "```", f"| cell | {long} |", "Head"]
+    steps = [
+        [f"• first {long}"],
+        [],
+        [f"x = '{long}'"],
+        [],
+        ["Head"],
+        [],
+        [],
+        ["漢字"],
+        ["x^2"],
+        ["here (http://x.org/a)."],
+    ]
     for number, gate in enumerate(gates):
-        terminal.see(*shown[: number + 1], "> ")
+        before = [each for step in steps[:number] for each in step if each != "x^2"]
+        terminal.see(*before, *steps[number], "> ")
         gate.open()
-    assert " ".join(finished(terminal, "Head").split()).startswith(" ".join(shown))
+    final = finished(terminal, "here (http://x.org/a).")
+    assert [row.rstrip() for row in final.split("\n") if row.startswith(("name", "漢字", "b "))] == [
+        "name    note",
+        "漢字   first",
+        "b         x²",
+    ]
+    assert "```" not in final
+    assert "|" not in final
+
+
+def test_however_fast_an_answer_comes_each_picture_has_the_prompt_and_what_was_typed(home: Home) -> None:
+    """At 500 words a second, at 30 and at 2, with wide letters, and while a person types."""
+    fast = "".join(f"{word} 漢字{'.' if number % 30 else chr(10)} " for number, word in enumerate(WORDS))
+    slow = [part for number in range(40) for part in (f"s{number:02} ", 1 / 30)]
+    home.script([[fast, *slow, "l1 ", 0.5, "l2 ", 0.5, "End."]])
+    terminal = home.terminal("chat", columns=40)
+    terminal.see("ready")
+    pictures: list[list[str]] = []
+    terminal.screen.on_frame = lambda: pictures.append(terminal.screen.screen())
+    terminal.type("talk")
+    for letter in "typed meanwhile":
+        terminal.key(letter)
+    terminal.see("s05", "typed meanwhile")
+    terminal.see("l2 End.", "typed meanwhile", "ready")
+    without = [picture for picture in pictures if not any(row.startswith(">") for row in picture)]
+    assert pictures
+    assert without == []
+    written = "".join(terminal.screen.shown().split())
+    assert all(f"{word}漢字" in written for word in WORDS)
+    terminal.key("\x15")
+    assert terminal.leave() == 0
 
 
 def resized(home: Home, model: GatedModel, sizes: list[tuple[int, int]], *, wraps: bool) -> str:

@@ -30,6 +30,11 @@ class StoringReader:
         return [event for batch in self.batches for event in batch.events]
 
     @property
+    def channels(self) -> dict[str, str]:
+        """The cursors of channels, without the account's."""
+        return {channel: cursor for channel, cursor in self.cursors.items() if channel}
+
+    @property
     def texts(self) -> list[str]:
         return [event.text for event in self.events]
 
@@ -40,7 +45,7 @@ class StoringReader:
             self._task.result()
 
     async def caught_up(self, times: int = 1) -> None:
-        await self.until(lambda: sum(not b.events and not b.cursors for b in self.batches) >= times)
+        await self.until(lambda: sum(not b.events and set(b.cursors) <= {""} for b in self.batches) >= times)
 
     async def received(self, count: int) -> list[Incoming]:
         await self.until(lambda: len(self.events) >= count)

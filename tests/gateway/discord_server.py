@@ -67,6 +67,9 @@ class DiscordPlatform:
                 web.get("/attachments/{file}/{name}", self._attachment),
                 web.get(f"{api}/gateway/bot", self._gateway),
                 web.get(f"{api}/users/@me", self._me),
+                web.get(f"{api}/users/@me/guilds", self._guilds),
+                web.get(f"{api}/guilds/{{guild}}/channels", self._guild_channels),
+                web.get(f"{api}/guilds/{{guild}}/threads/active", self._guild_threads),
                 web.get(f"{api}/applications/@me", self._application),
                 web.put(f"{api}/applications/{{app}}/commands", self._put_commands),
                 web.get(f"{api}/channels/{{channel}}", self._channel),
@@ -248,6 +251,16 @@ class DiscordPlatform:
 
     async def _me(self, request: web.Request) -> web.Response:
         return answer(200, self.world.bot)
+
+    async def _guilds(self, request: web.Request) -> web.Response:
+        is_first = int(request.query.get("after", 0)) < int(self.world.guild)
+        return answer(200, [{"id": self.world.guild, "name": "a server"}] if is_first else [])
+
+    async def _guild_channels(self, request: web.Request) -> web.Response:
+        return answer(200, self.world.of_guild(TEXT))
+
+    async def _guild_threads(self, request: web.Request) -> web.Response:
+        return answer(200, {"threads": self.world.of_guild(THREAD), "members": []})
 
     async def _application(self, request: web.Request) -> web.Response:
         flags = CONTENT_FLAG if self.sessions.has_message_content else 0

@@ -74,6 +74,17 @@ class World:
             raise Refused(404, 10003, "Unknown Channel")
         return self.channels[own]
 
+    def of_guild(self, kind: int) -> list[Json]:
+        """The channels, or the threads, of the server, each with its last message."""
+        found = [channel for channel in self.channels.values() if channel["type"] == kind]
+        return [
+            {
+                **one,
+                "last_message_id": self.messages[one["id"]][-1]["id"] if self.messages[one["id"]] else None,
+            }
+            for one in found
+        ]
+
     def message(self, channel: str, own: str) -> Json:
         self.channel(channel)
         for message in self.messages[channel]:

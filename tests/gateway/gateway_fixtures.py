@@ -10,7 +10,6 @@ from typing import Any
 from holdfast.core.messages import text_of
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.chat_account import GatewayParts
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import AdapterTraits, Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.host import HostOptions, SessionHost
@@ -21,6 +20,7 @@ from holdfast.testing import ScriptedModel
 from holdfast.testing.chat_platform import ChatPlatform
 from holdfast.testing.memory_platform import TRAITS, MemoryPlatform
 from holdfast.tools.contract import Tool
+from holdfast.wiring.chat_policies import ChatPolicies
 from tests.host.host_fixtures import host_parts
 
 ACCOUNT = "test"
@@ -55,10 +55,10 @@ async def a_gateway(
     folder: Path = Path("/nowhere"),
 ) -> AsyncIterator[tuple[Gateway, SessionHost]]:
     """A gateway that has caught up, until the end of the block."""
-    policies = ChatPolicies()
+    policies = ChatPolicies(db.chat_people)
     parts = host_parts(db, script, tools=tools, options=OPTIONS)
     async with SessionHost(replace(parts, closes_store=False, scope_policy=policies)) as host:
-        own = GatewayParts(host, settings, policies, lambda scope: folder / (scope or "owner"))
+        own = GatewayParts(host, settings, lambda scope: folder / (scope or "owner"))
         gateway = Gateway({ACCOUNT: platform.adapter()}, own)
         async with gateway.running():
             async with asyncio.timeout(SECONDS):

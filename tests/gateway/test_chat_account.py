@@ -77,11 +77,15 @@ def test_what_was_sent_while_the_gateway_was_away_is_answered_in_order_and_comma
             await until_said(platform, ada, "You said: first")
         for number in range(12):
             await platform.say(ada, "ada", f"missed {number}")
+        await platform.say(bob, "bob", "before it")
         await platform.say(bob, "bob", "/new")
+        await platform.say(bob, "bob", "after it")
         async with a_gateway(db, platform):
             missed = [f"You said: missed {number}" for number in range(12)]
             await until_said(platform, ada, "You said: first", *missed)
-            (notice,) = [each.text for each in platform.seen(bob) if each.by_bot]
+            await platform.until(lambda: sum(each.by_bot for each in platform.seen(bob)) == 3, 30)
+            before, notice, after = [each.text for each in platform.seen(bob) if each.by_bot]
+            assert (before, after) == ("You said: before it", "You said: after it")
             assert "did not run this command" in notice
             assert "/new" in notice
 
@@ -181,7 +185,8 @@ def test_a_long_answer_comes_in_parts_in_order(db: SessionDB) -> None:
         platform = MemoryPlatform(traits(max_size=200))
         let_in(db, "ada")
         place = await platform.direct("ada")
-        async with a_gateway(db, platform, lambda _: ScriptedModel([text])):
+        settings = GatewaySettings(debounce_s=0, file_after=("4", f"{ACCOUNT}=0"))
+        async with a_gateway(db, platform, lambda _: ScriptedModel([text]), settings=settings):
             await platform.say(place, "ada", "tell me")
             await platform.until(
                 lambda: sum(each.text.count("Paragraph") for each in platform.seen(place)) == 40
@@ -189,6 +194,24 @@ def test_a_long_answer_comes_in_parts_in_order(db: SessionDB) -> None:
         said = [each for each in platform.seen(place) if each.by_bot]
         assert "\n\n".join(each.text for each in said) == text
         assert [bool(each.reply_to) for each in said] == [True] + [False] * (len(said) - 1)
+
+    run(scenario())
+
+
+def test_an_answer_of_many_messages_is_its_beginning_and_a_file(db: SessionDB) -> None:
+    text = "\n\n".join(f"Paragraph {number} says something." for number in range(40))
+
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits(max_size=200))
+        let_in(db, "ada")
+        place = await platform.direct("ada")
+        async with a_gateway(db, platform, lambda _: ScriptedModel([text])) as (_, host):
+            await platform.say(place, "ada", "tell me")
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+        beginning, whole = [each for each in platform.seen(place) if each.by_bot]
+        assert beginning.text.startswith("Paragraph 0 says something.")
+        assert "in the file below" in beginning.text
+        assert whole.file == text.encode()
 
     run(scenario())
 

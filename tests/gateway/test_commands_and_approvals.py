@@ -1,11 +1,14 @@
 """Commands, approvals and questions in a chat: by buttons and by words, also across a restart."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from holdfast.core.events import ApprovalAsked
 from holdfast.core.settings import GatewaySettings
+from holdfast.host import SessionHost
 from holdfast.models.contract import Model
 from holdfast.process import run
 from holdfast.sessions import SessionDB
@@ -14,14 +17,18 @@ from holdfast.testing.chat_platform import SeenMessage
 from holdfast.testing.memory_platform import MemoryPlatform
 from holdfast.tools.ask_user import ask_user
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, ToolResult
+from holdfast.wiring.chat_policies import ChatPolicies
 from tests.agent.agent_fixtures import a_tool
 from tests.gateway.gateway_fixtures import (
     ACCOUNT,
+    OPTIONS,
+    SECONDS,
     a_gateway,
     let_in,
     traits,
     until_status,
 )
+from tests.host.host_fixtures import host_parts
 
 
 def dangerous(ran: list[str]) -> Tool:
@@ -113,6 +120,33 @@ def test_a_button_works_after_a_restart_and_the_question_is_shown_once(db: Sessi
             await platform.until(lambda: last_said(platform, place) == "All done.", 30)
         asked = [each for each in platform.seen(place) if "rm -rf build" in each.text]
         assert len(asked) == 1
+        assert ran == ["rm"]
+
+    run(scenario())
+
+
+@pytest.mark.clause("G4")
+def test_a_turn_goes_on_in_the_role_of_its_person_before_the_platform_answers(db: SessionDB) -> None:
+    """The host goes on with what a restart cut off while the gateway still signs in."""
+    ran: list[str] = []
+
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        place = await platform.direct("ada")
+        async with a_gateway(db, platform, asking, tools=[dangerous(ran)]):
+            await platform.say(place, "ada", "clean up")
+            question = await the_question(platform, place)
+        await platform.press(place, "ada", question.id, question.buttons[0])
+        parts = host_parts(db, ["All done."], tools=[dangerous(ran)], options=OPTIONS)
+        policies = ChatPolicies(db.chat_people)
+        async with SessionHost(replace(parts, closes_store=False, scope_policy=policies)) as host:
+            asked = asyncio.Event()
+            host.watch(lambda event: asked.set() if isinstance(event, ApprovalAsked) else None)
+            async with asyncio.timeout(SECONDS):
+                await asked.wait()
+        async with a_gateway(db, platform, lambda _: ScriptedModel(["All done."]), tools=[dangerous(ran)]):
+            await platform.until(lambda: last_said(platform, place) == "All done.", SECONDS)
         assert ran == ["rm"]
 
     run(scenario())

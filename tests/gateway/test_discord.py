@@ -21,7 +21,7 @@ def test_a_message_says_who_where_and_when() -> None:
         assert not event.is_mention
         assert not event.sender.is_bot
         assert event.sent // 1000 == (int(own) >> 22) + 1_420_070_400_000
-        assert reader.cursors == {place.chat: own}
+        assert reader.channels == {place.chat: own}
         assert platform.sessions.heartbeats > 0
 
     run(story)
@@ -71,13 +71,33 @@ def test_a_thread_that_was_opened_during_an_absence_is_caught_up_with(on: str) -
         async with reading(platform) as before:
             older = await platform.say(place, "ann", "older")
             newest = await before.adapter.send(route(place), text("my answer"), "key")
-            await before.until(lambda: before.cursors == {place.chat: newest})
+            await before.until(lambda: before.channels == {place.chat: newest})
         message = {"the newest message": newest, "an older message": older, "no message": ""}[on]
         thread = await platform.thread(place, message)
         said = [await platform.say(thread, "ann", word) for word in ("one", "two")]
         async with reading(platform, before.cursors) as after:
             assert [(event.id, event.place) for event in after.events] == [(own, thread) for own in said]
             assert after.cursors[thread.thread] == said[-1]
+        async with reading(platform, after.cursors) as again:
+            assert again.events == []
+
+    run(story)
+
+
+def test_the_first_message_ever_in_a_channel_is_not_missed() -> None:
+    """A channel in which nobody spoke to the bot before has no cursor of its own."""
+
+    async def story(platform: DiscordPlatform) -> None:
+        silent, old = await platform.group(["ann"]), await platform.group(["bob"])
+        await platform.say(old, "bob", "before the first start")
+        async with reading(platform) as before:
+            pass
+        said = [await platform.say(place, "ann", "hello", mention=True) for place in (silent, old)]
+        fresh = await platform.group(["ann"])
+        thread = await platform.thread(fresh)
+        said += [await platform.say(thread, "ann", "in here")]
+        async with reading(platform, before.cursors) as after:
+            assert sorted(event.id for event in after.events) == sorted(said)
         async with reading(platform, after.cursors) as again:
             assert again.events == []
 
@@ -132,7 +152,7 @@ def test_a_live_message_does_not_move_the_cursor_past_the_gap() -> None:
         await platform.say(place, "ann", "live")
         await reader.stop()
         assert reader.events == []
-        assert reader.cursors == before.cursors
+        assert reader.channels == before.channels
 
         platform.history_gate.set()
         again = StoringReader(platform.adapter(), reader.cursors)
@@ -217,7 +237,7 @@ def test_an_event_that_comes_twice_counts_once_and_reordered_ones_are_sorted() -
             last = await platform.say(place, "ann", "four")
             await reader.received(4)
         assert reader.texts == ["one", "two", "three", "four"]
-        assert reader.cursors == {place.chat: last}
+        assert reader.channels == {place.chat: last}
 
     run(story)
 
@@ -235,7 +255,7 @@ def test_a_message_that_comes_late_is_not_taken_for_a_double() -> None:
                 await platform.sessions.dispatch(name, payload)
             await reader.received(2)
         assert reader.texts == ["newer", "early"]
-        assert reader.cursors == {place.chat: newest}
+        assert reader.channels == {place.chat: newest}
 
     run(story)
 
@@ -263,7 +283,7 @@ def test_the_bots_own_messages_move_the_cursor_only() -> None:
         place = await platform.direct("ann")
         async with reading(platform) as reader:
             sent = await reader.adapter.send(route(place), text("good morning"), "key")
-            await reader.until(lambda: reader.cursors == {place.chat: sent})
+            await reader.until(lambda: reader.channels == {place.chat: sent})
         await platform.say(place, "ann", "good morning to you")
         async with reading(platform, reader.cursors) as after:
             assert after.texts == ["good morning to you"]
@@ -288,7 +308,7 @@ def test_slow_down_during_the_catch_up_is_waited_for() -> None:
         said = [await platform.say(place, "ann", "missed") for place in places]
         platform.history_faults = [too_many(is_global=False), too_many(is_global=True)]
         async with reading(platform, {place.chat: "1" for place in places}) as reader:
-            assert reader.cursors == dict(zip([place.chat for place in places], said, strict=True))
+            assert reader.channels == dict(zip([place.chat for place in places], said, strict=True))
         assert (len(reader.events), reader.breaks) == (20, 0)
 
     run(story)

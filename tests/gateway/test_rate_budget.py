@@ -71,6 +71,30 @@ def test_a_chat_has_its_least_time_between_calls_and_other_chats_do_not_wait() -
     run(story())
 
 
+def test_a_group_gets_so_many_messages_in_a_minute_and_its_typing_costs_less() -> None:
+    async def story() -> None:
+        clock = AsyncFakeClock()
+        traits = AdapterTraits(100, "key", chat_seconds=1.0, group_seconds=3.0)
+        budget, calls = RateBudget(traits, clock, clock.sleep), list[tuple[float, str]]()
+
+        async def call(chat: str, kind: TurnKind, *, is_group: bool) -> None:
+            async with budget.turn(chat, kind, is_group=is_group):
+                calls.append((clock.monotonic(), chat))
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(call("group", "typing", is_group=True))
+            await clock.settle()
+            for _ in range(30):
+                tasks.create_task(call("group", "send", is_group=True))
+                tasks.create_task(call("ada", "send", is_group=False))
+            await clock.let_pass(100)
+        group = [at for at, chat in calls if chat == "group"]
+        assert group == [0.0, *(1.0 + 3.0 * number for number in range(30))]
+        assert [at for at, chat in calls if chat == "ada"] == [float(number) for number in range(30)]
+
+    run(story())
+
+
 def test_a_call_that_takes_long_holds_up_its_own_chat_alone() -> None:
     async def story() -> None:
         account, answered = Account(), asyncio.Event()

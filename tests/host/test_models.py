@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.settings import ModelSettings, Settings
 from holdfast.host import SessionHost
-from holdfast.models.contract import Model, ModelTraits
+from holdfast.models.contract import ListedModel, Model, ModelTraits
 from holdfast.models.switchable_model import SwitchableModel
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
@@ -44,6 +44,18 @@ class Shelf:
             raise ModelMissing(f"there is no {name}")
         self._in_use.switch(self._models[name])
         return self._models[name].traits
+
+    async def details(self) -> tuple[str, list[ListedModel]]:
+        return "a shelf", [ListedModel(name) for name in self._models]
+
+    async def reload(self) -> ModelTraits:
+        return self._in_use.traits
+
+    async def check(self, name: str) -> ModelTraits:
+        return self._models[name].traits
+
+    async def prepare(self, name: str) -> None:
+        pass
 
     async def tidy(self) -> None:
         await self._in_use.close_unused()

@@ -53,7 +53,7 @@ def test_a_turn_counts_its_subagents_and_a_deleted_conversation_stays_in_the_sum
             assert {each.key: each.total.requests for each in by_purpose.groups} == {"turn": 2, "subagent": 1}
 
             # A price that is not known is never counted as 0.
-            await host.ask("other", "hello")
+            assert (await host.ask("other", "hello")).cost is None
             named = {each.title: each.total for each in (await host.usage.report(by="conversation")).groups}
             assert (named["hello"].cost, named["hello"].unpriced_requests) == (None, 1)
             assert named["go"].cost == total.cost

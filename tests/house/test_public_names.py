@@ -77,7 +77,7 @@ SIGNATURES = {
     "MemoryManager.sync_all": "(self, user, assistant, *, session_id=None, messages=None)",
     "MemoryManager.flush_pending": "(self, timeout=10.0)",
     "MemoryManager.shutdown_all": "(self, budget=None)",
-    "ModelRequest": "(system, messages, tools=(), max_output_tokens=None, conversation='')",
+    "ModelRequest": "(system, messages, tools=(), max_output_tokens=None, conversation='', options=…)",
     "Pools": "(store_threads=16, tool_threads=32)",
     "SessionDB": "(db_path, *, clock=None, patience=30.0, create=True, lease_seconds=15.0)",
     "SessionDB.open": "(url, *, clock=None, patience=30.0, create=True, lease_seconds=15.0, connections=10)",

@@ -215,3 +215,16 @@ def test_every_word_of_a_transcript_is_sent(messages: list[Message]) -> None:
             assert json.dumps(content, ensure_ascii=False)[1:-1] in sent
     calls = [block for block in blocks if block["type"] == "tool_use"]
     assert len(calls) == sum(len(message.get("tool_calls", ())) for message in messages)
+
+
+def test_what_a_client_asks_of_the_model_is_said_in_the_words_of_this_api() -> None:
+    def sent(**options: object) -> dict[str, Any]:
+        return anthropic_request(ModelRequest("", [HELLO], [READ], options=options), MODEL)
+
+    assert sent(temperature=0.2, stop="END", seed=7)["stop_sequences"] == ["END"]
+    assert "seed" not in sent(seed=7)
+    assert sent(tool_choice="required")["tool_choice"] == {"type": "any"}
+    named = {"type": "function", "function": {"name": "read"}}
+    one = sent(tool_choice=named, parallel_tool_calls=False)["tool_choice"]
+    assert one == {"type": "tool", "name": "read", "disable_parallel_tool_use": True}
+    assert "tool_choice" not in sent()

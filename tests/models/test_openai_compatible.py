@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -246,3 +247,12 @@ def test_the_http_library_is_imported_only_when_it_is_used() -> None:
     )
     child = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert child.stdout.split() == ["False", "False"]
+
+
+def test_what_a_client_asks_of_the_model_is_sent_and_replaces_nothing_of_the_request() -> None:
+    asked = {"temperature": 0.2, "stop": ["END"], "tool_choice": "required", "model": "another"}
+    strict = replace(READ, strict=True)
+    body = sent_for(ModelRequest("", [HELLO], [strict], options=asked)).json()
+    assert (body["temperature"], body["stop"], body["tool_choice"]) == (0.2, ["END"], "required")
+    assert body["model"] == "scripted"
+    assert body["tools"][0]["function"]["strict"] is True

@@ -42,8 +42,9 @@ def test_a_conversation_is_listed_once_at_its_live_end_and_subagents_not_at_all(
 
 def test_the_list_is_filtered_and_paged(db: SessionDB) -> None:
     for number in range(5):
-        db.create_session(f"s{number}", source="web" if number % 2 else "cli")
-    assert len(db.conversations.list(source="web")) == 2
+        db.create_session(f"s{number}", source="api" if number % 2 else "cli")
+    assert len(db.conversations.list(api=True)) == 2
+    assert len(db.conversations.list(api=False)) == 3
     pages = [db.conversations.list(limit=2, offset=offset) for offset in (0, 2, 4)]
     assert sorted(each.session.id for page in pages for each in page) == [f"s{n}" for n in range(5)]
     with pytest.raises(InvalidInput, match="an offset"):
@@ -221,7 +222,8 @@ def test_a_page_of_the_list_is_read_off_one_index(tmp_path: Path, scope: str | N
     path = tmp_path / "holdfast.db"
     SessionDB(path).close()
     reader = sqlite3.connect(path)
-    bound = {"source": None, "scope": scope, "archived": 0, "pinned": None, "limit": 50, "offset": 0}
+    bound = {"source": None, "not_source": "api", "scope": scope, "archived": 0}
+    bound |= {"pinned": None, "folder": None, "limit": 50, "offset": 0}
     query = load_queries("sqlite", "sqlite3").list_sessions.sql
     plan = [row[3] for row in reader.execute(f"explain query plan {query}", bound)]
     reader.close()

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.sessions import SessionDB
+from holdfast.testing import CrashingEngine, ProcessDied
+from holdfast.testing.faults import Moment
 from holdfast.tools.contract import Tool
 from holdfast.tools.environment import child_environment
 from holdfast.tools.file_history import FileHistory, UndoneFile
 from holdfast.tools.files import Files
-from holdfast.tools.kept_contents import KeptContents
+from holdfast.tools.kept_contents import KeptContents, content_hash
 from holdfast.tools.output import ResultBudget
+from holdfast.tools.resolved_path import resolve_path
 from holdfast.tools.terminal import terminal_tool
 from tests.tools.call_fixtures import Calls
 
@@ -197,3 +200,21 @@ def test_the_oldest_contents_are_dropped_at_the_limit_and_a_deleted_conversation
     assert (calls.workspace / "0.txt").read_text() == "short"
     kept.forget("s1")
     assert not [each for each in (tmp_path / "kept").rglob("*") if each.is_file()]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_process_that_dies_at_the_record_has_kept_the_content_and_changed_nothing(
+    calls: Calls, db: SessionDB, kept: KeptContents, moment: Moment
+) -> None:
+    target = calls.workspace / "a.txt"
+    target.write_text("before")
+    crashing = CrashingEngine(db._engine)  # noqa: SLF001 - a store is built on an engine, and keeps it
+    crashing.arm(moment)
+    path = resolve_path(calls.workspace, "a.txt")
+    with pytest.raises(ProcessDied):
+        FileHistory(SessionDB.on(crashing), kept).write(calls.context(), "write_file", path, b"after")
+    assert crashing.cut_off == {("record_file_changes", moment)}
+    assert target.read_text() == "before"
+    assert kept.get("s1", content_hash(b"before")) == b"before"
+    undone = outcomes(FileHistory(db, kept).undo("s1"))
+    assert undone == ({} if moment == "before" else {"a.txt": "unchanged"})

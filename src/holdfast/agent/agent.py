@@ -6,7 +6,7 @@ whether the interrupt was in time or not.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -172,6 +172,11 @@ class SessionAgent:
         return running.store.turn_id if running else None
 
     @property
+    def is_remembered(self) -> bool:
+        """Whether memory is told of the turn that runs now."""
+        return self._running is None or self._running.turn.is_remembered
+
+    @property
     def store_trouble(self) -> str:
         """What keeps the store from being written while a turn waits for it; empty when nothing does."""
         return self._store_retry.trouble
@@ -297,26 +302,40 @@ class SessionAgent:
         async with self._exclusive():
             return await self._result(await self._finish(await self._begin_again(_ignore)))
 
-    async def resume_turn(self, emit: Emit, undecided: Collection[str] = ()) -> None:
+    async def resume_turn(
+        self,
+        emit: Emit,
+        undecided: Collection[str] = (),
+        resumed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Like `resume`, and give each event to `emit`.
 
-        The calls with the ids of `undecided` only waited for a person: they run, and ask again.
+        The calls with the ids of `undecided` only waited for a person: they run, and ask again. `resumed` is
+        called when it is on record that the turn goes on, before it does.
         """
         async with self._exclusive():
-            await self._finish(await self._begin_again(emit, undecided))
+            await self._finish(await self._begin_again(emit, undecided, resumed))
 
-    async def _begin_again(self, emit: Emit, undecided: Collection[str] = ()) -> RunningTurn:
+    async def _begin_again(
+        self,
+        emit: Emit,
+        undecided: Collection[str] = (),
+        resumed: Callable[[], Awaitable[None]] | None = None,
+    ) -> RunningTurn:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
         context = await self._within_budget(
             await self._context_builder.build(self._session.transcript, wanted=self._session.tool_profile)
         )
         await store.resume()
+        if resumed is not None:
+            await resumed()
         streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
         calls = calls_to_run(self._session.transcript, streamed, undecided)
         await store.keep(*messages_to_resume(self._session.transcript, streamed, calls))
+        first = (await off_loop(self._pools.store, self._db.turns.messages, store.turn_id))[0]
         turn = Turn(context, store, emit)
-        return self._started(RunningTurn(turn, store, turn.resume(calls)))
+        return self._started(RunningTurn(turn, store, turn.resume(first, calls)))
 
     async def drop(self, why: str = CRASHED) -> None:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""

@@ -63,6 +63,10 @@ class AgentMemory:
         is_owner = self._scope == OWNER
         return self._memory.provider_names if is_owner else self._memory.names_for(self._scope)
 
+    def set_aside(self) -> "AgentMemory":
+        """For one turn that memory must not know, and in which it is not asked."""
+        return AgentMemory(None, self._pool, seconds=self._seconds, ephemeral=True, scope=self._scope)
+
     def take_notes(self) -> list[str]:
         """What a person should know about memory: each problem once, when it begins."""
         notes, self._notes = self._notes, []

@@ -14,7 +14,15 @@ from holdfast.agent.message_repair import BROKEN_ARGUMENTS
 from holdfast.agent.tool_hooks import ToolHooks
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
-from holdfast.core.events import Emit, Event, ToolFinished, ToolStarted
+from holdfast.core.events import (
+    ApprovalAsked,
+    AskClosed,
+    Emit,
+    Event,
+    QuestionAsked,
+    ToolFinished,
+    ToolStarted,
+)
 from holdfast.core.messages import HOLDFAST_KEY, storable
 from holdfast.process.cancellation import is_cancelled
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
@@ -66,12 +74,13 @@ class ToolBatch:
 
     async def _one(self, call: ToolCall) -> ToolFinished:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        context = self._make_context(call, self._emit)
+        waiting = _WaitingTime(self._emit)
+        context = self._make_context(call, waiting.emit)
         where = {"session_id": context.session_id, "turn_id": context.turn_id, "call_id": call["id"]}
         self._emit(ToolStarted(**where, name=name, arguments=arguments))
         result = await self._outcome(call, context)
         text = storable(both_ends(result.text)) or "(no output)"
-        await self._store(tool_message(call, text, ok=result.ok))
+        await self._store(tool_message(call, text, ok=result.ok, waited=waiting.seconds))
         finished = ToolFinished(**where, name=name, ok=result.ok, output=text)
         self._emit(finished)
         return finished
@@ -99,12 +108,29 @@ class ToolBatch:
             return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
 
 
-def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:
-    """A call's result as it is stored."""
+def tool_message(call: ToolCall, text: str, *, ok: bool, waited: float = 0.0) -> Message:
+    """A call's result as it is stored; `waited` is how long it waited for a person."""
     message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
-    if not ok:
-        message[HOLDFAST_KEY] = {"failed": True}  # type: ignore[literal-required]
+    own = ({} if ok else {"failed": True}) | ({"waited": round(waited, 3)} if waited else {})
+    if own:
+        message[HOLDFAST_KEY] = own  # type: ignore[literal-required]
     return message
+
+
+class _WaitingTime:
+    """How long one call waited for a person. That time is not the tool's."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._sink = emit
+        self._since: dict[str, float] = {}
+        self.seconds = 0.0
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, (ApprovalAsked, QuestionAsked)):
+            self._since[event.ask_id] = asyncio.get_running_loop().time()
+        elif isinstance(event, AskClosed) and event.ask_id in self._since:
+            self.seconds += asyncio.get_running_loop().time() - self._since.pop(event.ask_id)
+        self._sink(event)
 
 
 def _read_arguments(call: ToolCall) -> dict[str, object]:

@@ -104,6 +104,8 @@ class ModelCalls:
             messages=self._messages(),
             tools=context.schemas,
             conversation=self._store.session_id,
+            max_output_tokens=context.client.max_tokens,
+            options=context.model_options(first=self.steps == 0),
         )
 
     def _messages(self) -> list[Message]:
@@ -173,6 +175,7 @@ class ModelCalls:
                 cost=dollars(cost),
                 context=transcript.counted_tokens or transcript.tokens + beside,
                 window=traits.context_window,
+                stop_reason=end.stop_reason,
             )
         )
         if end.stop_reason in NOTICES:

@@ -34,7 +34,9 @@ RIGHT = (
 class ResultForm:
     """The form of one turn's answer, and the answer once it fits. For one turn."""
 
-    def __init__(self, result_type: object) -> None:
+    def __init__(self, result_type: object, *, by_tool: bool = True) -> None:
+        """Without `by_tool` the model's server knows the form: the answer is its text, and is checked."""
+        self.by_tool = by_tool
         self._model: type[BaseModel] | None = None
         self._validator: Any = None
         if isinstance(result_type, type) and issubclass(result_type, BaseModel):
@@ -81,7 +83,10 @@ class ResultForm:
             self._answer = {**message, "content": json.dumps(given, ensure_ascii=False)}
             return None
         self._require_patience()
-        said = f"That answer can't be used: {self._problem}. Call {TOOL} with the answer."
+        again = (
+            f"Call {TOOL} with the answer." if self.by_tool else "Answer again, with nothing but the JSON."
+        )
+        said = f"That answer can't be used: {self._problem}. {again}"
         return cast("Message", {"role": "user", "content": said, HOLDFAST_KEY: {"asked_again": True}})
 
     def require_value(self, final_response: str) -> None:

@@ -56,10 +56,16 @@ PolicyFor = Callable[[str], ScopePolicy]
 
 @dataclass(frozen=True, slots=True)
 class AgentScope:
-    """For whom an agent works: the name of the scope, and what it may do there."""
+    """For whom an agent works: the name of the scope, what it may do there, and what was chosen for it."""
 
     name: str = OWNER
     policy: ScopePolicy = EVERYTHING
+    model: str = ""
+    """The model that was chosen for this conversation; empty: the usual one."""
+    workspace: str = ""
+    """The folder that was chosen for this conversation; empty: the usual one."""
+    in_chat: bool = False
+    """Whether the conversation goes on in a chat, to which files can be sent."""
 
     @property
     def is_owner(self) -> bool:

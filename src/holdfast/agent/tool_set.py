@@ -1,6 +1,6 @@
 """`ToolSet`: the tools of one agent, what the model is told of them, and the context that each call gets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from holdfast.agent.batch import ToolBatch
@@ -42,8 +42,10 @@ class ToolSet:
         self._hooks = ToolHooks(options.before_tool, options.after_tool)
 
     def plus(self, tool: Tool) -> "ToolSet":
-        """These tools and one more."""
-        return ToolSet([*self._tools.values(), tool], self._pool, self._options)
+        """These tools and one more, of which the model is told too."""
+        more = ToolSet([*self._tools.values(), tool], self._pool, self._options)
+        more.schemas = (*self.schemas, more.schemas[-1])
+        return more
 
     def under(self, profile: ToolProfile, found: set[str]) -> "ToolSet":
         """The same tools, of which the model is told those of the profile and those it has `found`.
@@ -71,6 +73,13 @@ class ToolSet:
         every = told.schemas
         tell()
         return told
+
+    def without(self, is_dropped: Callable[[str], bool]) -> "ToolSet":
+        """These tools but for those whose name is to be dropped."""
+        kept = [tool for name, tool in self._tools.items() if not is_dropped(name)]
+        fewer = ToolSet(kept, self._pool, self._options)
+        fewer.schemas = tuple(each for each in self.schemas if not is_dropped(each.name))
+        return fewer
 
     def changes(self, name: str) -> bool:
         """Whether a call of this tool may change things; one that is not here may."""

@@ -8,19 +8,22 @@ After a crash the same fold over the stored messages yields the same valid list.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
+from holdfast.agent.client_request import beside_results, results_of
 from holdfast.agent.message_repair import AGAIN, repaired
 from holdfast.agent.refused_content import omission_of
 from holdfast.agent.system_text import system_of
 from holdfast.core.contract import Message, ToolCall
-from holdfast.core.messages import holdfast_data, text_of
+from holdfast.core.messages import HOLDFAST_KEY, holdfast_data, text_of
 from holdfast.models.contract import Usage
 
 NO_RESULT = (
     "No result is on record: the call was cut off by a crash. It may have taken effect in part or in whole; "
     "look before doing it again."
 )
+NO_WORD_OF_CLIENT = "No result is on record: the client that was to run this call went on without giving one."
+HANDED_OVER = "handed_over"
 NOTHING_SAID = "(no answer)"
 NO_WORDS = "(a message without words)"
 NO_OUTPUT = "(no output)"
@@ -85,6 +88,12 @@ class Transcript:
         if superseded(message):
             return
         self.system = system_of(message) or self.system
+        for result in results_of(message):
+            self._add_result(repaired(result))
+        if results_of(message):
+            message = beside_results(message)
+            if not message["content"]:
+                return
         message = repaired(message)
         role = message["role"]
         if role == "tool":
@@ -108,9 +117,10 @@ class Transcript:
             # Both APIs want a person to begin.
             self._append({"role": "user", "content": "(the conversation goes on)"})
         self._append(message)
+        missing = NO_WORD_OF_CLIENT if holdfast_data(message).get(HANDED_OVER) else NO_RESULT
         for call in calls:
             self._open[call["id"]] = (len(self.messages), call)
-            self._push({"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT})
+            self._push({"role": "tool", "tool_call_id": call["id"], "content": missing})
 
     def _add_result(self, message: Message) -> None:
         call_id = str(message.get("tool_call_id") or "")
@@ -141,6 +151,11 @@ class Transcript:
     def _replace(self, place: int, message: Message) -> None:
         self._estimate += estimate(message) - estimate(self.messages[place])
         self.messages[place] = message
+
+
+def handed_over(message: Message) -> Message:
+    """The message, marked: its calls are the client's to run."""
+    return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), HANDED_OVER: True}})
 
 
 def superseded(message: Message) -> bool:

@@ -12,9 +12,10 @@ and can't touch another turn.
 from collections.abc import Sequence
 from decimal import Decimal
 
+from holdfast.agent.client_request import request_of, results_of
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.result_form import ResultForm
-from holdfast.agent.transcript import has_pictures
+from holdfast.agent.transcript import handed_over, has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
 from holdfast.agent.turn_limits import NO_TOKENS, REPEAT_NOTICE, RepeatGuard, explanation, limit_reached
@@ -49,16 +50,19 @@ class Turn:
         """Run the turn that begins with a message, or with one that waits in the inbox (its id)."""
         async with self.ending.ensured():
             message = await self._open(session_id, first)
+            self._context.follow(request_of(message))
             await self._recall(message)
             await self._loop()
 
-    async def resume(self, calls: Sequence[ToolCall] = ()) -> None:
+    async def resume(self, first: Message, calls: Sequence[ToolCall] = ()) -> None:
         """Continue a turn that a crash cut off; its finished steps are in the transcript.
 
-        `calls` are those of its last step that had not begun: they run first.
+        `first` is the message that opened it. `calls` are those of its last step that had not begun: they
+        run first.
         """
         self.timeline.resume(self._context.clock.now() - self._store.started / SECOND)
         async with self.ending.ensured():
+            self._context.follow(request_of(first))
             if calls:
                 await self._run_tools(calls)
             await self._loop()
@@ -71,6 +75,11 @@ class Turn:
     def form(self) -> ResultForm | None:
         """The form that the answer must have."""
         return self._context.form
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether memory is told of it."""
+        return self._context.client.memory
 
     @property
     def usage(self) -> Usage:
@@ -94,6 +103,8 @@ class Turn:
 
     async def _recall(self, message: Message) -> None:
         """Ask memory about the message; the answer goes with it in every request of this turn."""
+        if results_of(message):
+            return
         context = self._context
         asked = context.clock.monotonic()
         window = context.model.traits.context_window
@@ -113,7 +124,8 @@ class Turn:
             if final is None:
                 joining = await self._store.steers()
             else:
-                joining = await self.ending.complete(final, unless_steered=True)
+                # A turn that hands calls to its client ends; what would join it becomes the next one.
+                joining = await self.ending.complete(final, unless_steered=not final.get("tool_calls"))
                 if not joining:
                     break
                 if not message.get("tool_calls"):
@@ -127,6 +139,8 @@ class Turn:
         """The message that ends the turn, or None: then what the answer calls for is done and stored."""
         form = self._context.form
         if calls := message.get("tool_calls"):
+            if theirs := self._context.handed_over(calls):
+                return await self._hand_over(message, theirs)
             await self._keep(message)
             await self._run_tools(calls)
             return form.answer() if form is not None else None
@@ -137,6 +151,16 @@ class Turn:
             await self._store.keep(objection)
             return None
         return form.answer()
+
+    async def _hand_over(self, message: Message, theirs: list[ToolCall]) -> Message:
+        """The last message of a turn whose client runs these calls; the agent's own calls run first."""
+        names = self._context.client.names
+        own = [call for call in message["tool_calls"] if call["function"]["name"] not in names]
+        if not own:
+            return handed_over({**message, "tool_calls": theirs})
+        await self._keep({**message, "tool_calls": own})
+        await self._run_tools(own)
+        return handed_over({"role": "assistant", "content": "", "tool_calls": theirs})
 
     async def _keep(self, message: Message) -> None:
         """Store the answer; once it is stored, it is no longer partial."""

@@ -2,13 +2,17 @@
 
 The tools and the system text are put together when the first turn needs them. Then both stay the same, so the
 beginning of every request does too and prompt caches hold. Only a memory provider that was late is asked
-again at the next turn. The model may be another each turn, and with it the tool profile.
+again at the next turn. The model may be another each turn, and with it the tool profile. What a turn's
+message asks for beside its words (`client_request.py`) is known when the turn is opened: `follow` changes the
+context to that.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.agent.agent_memory import AgentMemory
+from holdfast.agent.client_request import PLAIN, ClientRequest
 from holdfast.agent.compaction import Compaction
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
@@ -17,14 +21,17 @@ from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.usage_meter import UsageMeter
-from holdfast.core.contract import Clock
+from holdfast.core.contract import Clock, ToolCall
+from holdfast.core.errors import InvalidInput
 from holdfast.models.contract import Model, ToolSchema
 from holdfast.models.switchable_model import borrow_for_turn
 from holdfast.tools.contract import Tool
 from holdfast.tools.skills import READ_SKILL
 
+NO_TOOLS = "{} calls no tools, so it can't be given the client's. Leave out `tools`, or use another model."
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class TurnContext:
     """What one turn works with. The model is the same for the whole turn."""
 
@@ -44,11 +51,55 @@ class TurnContext:
     """Of a subagent: the turn that it works for."""
     tokens_left: int | None = None
     """What was left of the scope's tokens for one day when the turn began; None: no limit."""
+    client: ClientRequest = PLAIN
+    """What the turn's message asks for."""
+    memory_tools: frozenset[str] = frozenset()
+    system_without_memory: str = ""
 
     @property
     def schemas(self) -> Sequence[ToolSchema]:
         """The tools as the model is told of them; none when it calls no tools."""
-        return self.tools.schemas if self.model.traits.calls_tools else ()
+        return (*self.tools.schemas, *self.client.tools) if self.model.traits.calls_tools else ()
+
+    def follow(self, client: ClientRequest) -> None:
+        """Do this turn as its client asks."""
+        if client == PLAIN:
+            return
+        self.client, traits = client, self.model.traits
+        if client.tools and not traits.calls_tools:
+            raise InvalidInput(NO_TOOLS.format(traits.name))
+        if not client.memory:
+            self.memory, self.system = self.memory.set_aside(), self.system_without_memory
+        if not client.own_tools:
+            self.system = ""
+        self.tools = self.tools.without(self._is_left_out)
+        if client.schema is not None:
+            self.form = ResultForm(client.schema, by_tool=not traits.takes_formats)
+            if self.form.by_tool:
+                self.form.require_tools(traits)
+                self.tools = self.tools.plus(self.form.tool())
+
+    def _is_left_out(self, name: str) -> bool:
+        client = self.client
+        return (
+            not client.own_tools or name in client.names or (name in self.memory_tools and not client.memory)
+        )
+
+    def model_options(self, *, first: bool) -> dict[str, Any]:
+        """What the model is asked beside the conversation; which tool to call only in the `first` step."""
+        options = dict(self.client.options)
+        if not self.schemas:
+            options.pop("parallel_tool_calls", None)
+        if not first or not self.schemas:
+            options.pop("tool_choice", None)
+        if self.form is None or self.form.by_tool:
+            options.pop("response_format", None)
+        return options
+
+    def handed_over(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """Of these calls those that the client runs."""
+        theirs = [call for call in calls if call["function"]["name"] in self.client.names]
+        return theirs[:1] if self.client.one_call else theirs
 
 
 class TurnContextBuilder:
@@ -71,8 +122,9 @@ class TurnContextBuilder:
         self._options = options
         self._tools: ToolSet | None = None
         self._found: set[str] | None = None  # tools that the model found or used, whatever its profile
-        self._system: str | None = None
+        self._systems: tuple[str, str] | None = None  # with what memory adds, and without
         self._is_brief = False
+        self._memory_tools: frozenset[str] = frozenset()
         self._tools_are_late = False
         self._block_is_late = False
 
@@ -101,6 +153,8 @@ class TurnContextBuilder:
             clock=self._options.clock,
             form=form,
             caller_turn=self._options.caller_turn,
+            memory_tools=self._memory_tools,
+            system_without_memory=(await self._both_systems(profile))[1],
         )
 
     def _model_for_a_turn(self) -> Model:
@@ -134,6 +188,7 @@ class TurnContextBuilder:
         if self._tools is None or self._tools_are_late:
             window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
             offered, self._tools_are_late = await self._memory.tools(window, taken)
+            self._memory_tools = frozenset(tool.name for tool in offered)
             allows = self._options.scope.policy.allows
             allowed = [tool for tool in (*self._own_tools, *offered) if allows(tool.name)]
             self._tools = ToolSet(allowed, self._pools.work, self._options)
@@ -144,20 +199,28 @@ class TurnContextBuilder:
 
         A brief profile leaves out what explains tools that the model is not told of.
         """
-        if self._system is None or self._block_is_late or self._is_brief != profile.brief:
-            options, self._is_brief = self._options, profile.brief
-            remembered = ""
+        return (await self._both_systems(profile))[0]
+
+    async def _both_systems(self, profile: ToolProfile) -> tuple[str, str]:
+        """With what memory adds, and without."""
+        if self._systems is None or self._block_is_late or self._is_brief != profile.brief:
+            self._is_brief, remembered = profile.brief, ""
             if not profile.brief:
                 block = await self._memory.system_block(self._model.traits.context_window)
                 self._block_is_late, remembered = block.is_late, block.text
-            prompt = Prompt(
-                options.instructions,
-                options.workspace,
-                options.skills if profile.shows(READ_SKILL) else "",
-                remembered,
-                options.own_files,
-                options.system_prompt,
-                brief=profile.brief,
-            )
-            self._system = await self._pools.system_texts.of(prompt)
-        return self._system
+            whole = await self._system_text(remembered, profile)
+            self._systems = whole, await self._system_text("", profile) if remembered else whole
+        return self._systems
+
+    async def _system_text(self, remembered: str, profile: ToolProfile) -> str:
+        options = self._options
+        prompt = Prompt(
+            options.instructions,
+            options.workspace,
+            options.skills if profile.shows(READ_SKILL) else "",
+            remembered,
+            options.own_files,
+            options.system_prompt,
+            brief=profile.brief,
+        )
+        return await self._pools.system_texts.of(prompt)

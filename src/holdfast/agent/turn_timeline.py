@@ -9,11 +9,14 @@ from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.events import (
+    ApprovalAsked,
+    AskClosed,
     CompactionFinished,
     CompactionStarted,
     Event,
     MessageJoined,
     ModelRetrying,
+    QuestionAsked,
     Recalled,
     RecalledFrom,
     StepFinished,
@@ -29,7 +32,7 @@ RECALLED_CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took time: `recall`, `model`, `tool` or `compaction`."""
+    """Something that took time: `recall`, `model`, `tool`, `waiting` (for a person) or `compaction`."""
 
     kind: str
     name: str
@@ -48,6 +51,7 @@ class TurnTimeline:
         self._first = 0
         self._spans: list[Span] = []
         self._calls: dict[str, tuple[str, int]] = {}
+        self._asked: dict[str, tuple[str, int]] = {}
         self._since = 0  # when the model was last given the word
         self._compacting: int | None = None
         self._tokens = [0, 0, 0]
@@ -90,8 +94,21 @@ class TurnTimeline:
             case MessageJoined():
                 pass
             case _:
+                self._note_waiting(event, now)
                 return
         self._since = now
+
+    def _note_waiting(self, event: Event, now: int) -> None:
+        """Waiting for a person is a span of its own, and the tool's begins later by as much."""
+        if isinstance(event, (ApprovalAsked, QuestionAsked)):
+            self._asked[event.ask_id] = (event.call_id, now)
+        if not isinstance(event, AskClosed):
+            return
+        call_id, since = self._asked.pop(event.ask_id, ("", now))
+        if call_id in self._calls:
+            name, start = self._calls[call_id]
+            self._add("waiting", name, since, now)
+            self._calls[call_id] = (name, start + now - since)
 
     def to_json(self, *, completed: bool) -> str:
         """All of it. Of a turn that is cut off, the last span had not ended."""

@@ -4,11 +4,10 @@ from cyclopts import App
 
 app = App(
     name="holdfast",
-    help="An agent that keeps its word. Without a command: chat.",
+    help="An agent that keeps its word. Without a command: chat. --debug shows tracebacks and the log.",
     version_flags=["--version"],
     # `main` prints the message, as for every other end.
     suppress_keyboard_interrupt=False,
-    help_epilogue="--debug with any command shows tracebacks and the log on standard error.",
 )
 app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")

@@ -1,7 +1,5 @@
 """`holdfast memory setup NAME`: asks for a provider's configuration, tries it, and stores it."""
 
-import getpass
-import sys
 from functools import partial
 from typing import Annotated
 
@@ -9,12 +7,10 @@ from cyclopts import Parameter
 
 from holdfast.cli.output import show
 from holdfast.core.errors import HoldfastError, InvalidInput, ProviderInvalid
-from holdfast.core.secret import MASK
 from holdfast.core.settings import Settings
 from holdfast.memory.config import (
     ConfigField,
     ProviderConfig,
-    active_fields,
     declared_fields,
     missing_fields,
     resolve_config,
@@ -29,6 +25,7 @@ from holdfast.wiring import (
     make_provider_of,
     settings_path,
 )
+from holdfast.wiring.config_questions import chosen_values, given_values
 from holdfast.wiring.settings_writer import change_settings
 
 
@@ -67,7 +64,7 @@ def _set_up(
         raise ProviderInvalid(name, "it says that it is not available here")
     fields = gated.answer("get_config_schema", partial(declared_fields, gated.provider))
     store = config_store()
-    chosen = _chosen(fields, _given(fields, values), store.read(gated.name))
+    chosen = chosen_values(fields, given_values(fields, values), store.read(gated.name), show)
     config = resolve_config(fields, chosen, environment())
     lacking = missing_fields(fields, config)
     if lacking:
@@ -85,53 +82,6 @@ def _tried(gated: GatedProvider, config: ProviderConfig) -> str:
     except HoldfastError as problem:
         said = str(problem).rstrip(".")
         raise InvalidInput(f"{said}. Nothing was stored; --no-check stores it all the same") from problem
-
-
-def _given(fields: list[ConfigField], values: tuple[str, ...]) -> dict[str, str]:
-    """The values of the command line."""
-    known = {each.key for each in fields}
-    given = {}
-    for each in values:
-        key, equals, value = each.partition("=")
-        if not equals or key not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            raise InvalidInput(f"{key!r} is no KEY=VALUE of this provider; its keys: {listed}")
-        given[key] = value.strip()
-    return given
-
-
-def _chosen(fields: list[ConfigField], given: dict[str, str], stored: dict[str, str]) -> dict[str, str]:
-    """A value for each field that counts: given, asked for, or as it is stored."""
-    asks = sys.stdin.isatty() and not given
-    chosen: dict[str, str] = {}
-    effective: dict[str, str] = {}
-    for each in active_fields(fields, effective):
-        value = given.get(each.key, stored.get(each.key, ""))
-        if asks:
-            value = _ask(each, value)
-        elif problem := each.problem(value):
-            raise InvalidInput(problem)
-        if value:
-            chosen[each.key] = value
-        effective[each.key] = value or each.default
-    return chosen
-
-
-def _ask(field: ConfigField, present: str) -> str:
-    text = f"{field.description or field.key}"
-    text += f" ({'/'.join(field.choices)})" if field.choices else ""
-    text += f", from {field.url}" if field.url else ""
-    kept = present or field.default
-    shown = MASK if field.secret and present else kept
-    question = f"{text}{f' [{shown}]' if shown else ''}: "
-    while True:
-        answer = (getpass.getpass(question) if field.secret else input(question)).strip() or present
-        problem = field.problem(answer)
-        if problem is None and field.required and not (answer or field.default):
-            problem = f"{field.key} is needed"
-        if problem is None:
-            return answer
-        show(problem)
 
 
 def _use(settings: Settings, name: str) -> None:

@@ -56,7 +56,7 @@ def changes(session: SessionName, /, *, turn: str | None = None, as_json: Json =
 
 
 def undo_files(session: SessionName, /, *, turn: str | None = None, yes: Yes = False) -> None:
-    """Put files back as they were before a conversation, or before one of its turns.
+    """Put files back as they were before a conversation or a turn.
 
     A file that was changed since is left as it is. What was said stays. `/undo` in a chat takes back both.
 

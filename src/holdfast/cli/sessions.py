@@ -12,6 +12,7 @@ from holdfast.cli.session_files import changes, undo_files
 from holdfast.cli.session_lookup import day, find_in_store, listed_line, lives_in
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions.markdown_export import is_markdown, markdown_lines
 from holdfast.wiring import existing_store, load_settings, open_store
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -21,13 +22,17 @@ sessions = App(name="sessions", help="List, show, search, move, set in order and
 
 
 @sessions.default
-def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = False) -> None:
+def list_sessions(
+    *, archived: Flag = False, api: Flag = False, limit: int = 20, as_json: Json = False
+) -> None:
     """List conversations, the most recent first.
 
     Parameters
     ----------
     archived
         List only archived ones.
+    api
+        List those that clients of the HTTP API's /v1 began without a name.
     limit
         How many.
     as_json
@@ -35,7 +40,7 @@ def list_sessions(*, archived: Flag = False, limit: int = 20, as_json: Json = Fa
 
     """
     with existing_store(load_settings()) as db:
-        listed = db.conversations.list(archived=archived, limit=limit)
+        listed = db.conversations.list(api=api, archived=archived, limit=limit)
         places = db.chat_places.of(each.root_id for each in listed)
     chats = {each.root_id: lives_in(places.get(each.root_id, ())) for each in listed}
     if as_json:
@@ -122,16 +127,18 @@ def resume(session: SessionName, /) -> None:
 
 @sessions.command
 def export(session: SessionName, target: Path | None = None, /) -> None:
-    """Write a conversation as lines of JSON, to a file or to the screen.
+    """Write a conversation to a file, or as JSON to the screen.
 
     Parameters
     ----------
     target
-        The file to write; it must not exist yet.
+        The file to write; it must not exist yet. A name that ends in .md gets Markdown, for people to read.
 
     """
     with existing_store(load_settings()) as db:
-        lines = db.export_session(find_in_store(db, session))
+        found = find_in_store(db, session)
+        as_markdown = target is not None and is_markdown(target.name)
+        lines = markdown_lines(db, found) if as_markdown else db.export_session(found)
     if target is None:
         # Lines of JSON hold no raw control characters.
         sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -28,11 +28,13 @@ def start_chat(wanted: str = "", workspace: str = "") -> None:
 
 
 def _chat_on_terminal(settings: Settings, wanted: str) -> None:
+    from holdfast.cli.terminal.chat import TypedAhead
     from holdfast.cli.terminal.run_chat import run_chat
 
+    typed = TypedAhead()
     while True:
         try:
-            run(run_chat(settings, wanted))
+            run(run_chat(settings, wanted, typed))
         except ModelMissing as missing:
             from holdfast.cli.choose_model import choose_model
 

@@ -232,6 +232,8 @@ class StepFinished(TurnEvent):
     window: int
     cost: str = ""
     """Dollars for this answer, as a decimal number; empty: the price is not known."""
+    stop_reason: str = "stop"
+    """Why the answer ended: `stop`, `tool_calls`, `length` (at its limit) or `refused`."""
 
 
 @dataclass(frozen=True, kw_only=True)

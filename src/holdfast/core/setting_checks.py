@@ -29,6 +29,7 @@ MIN_PREFIX_BITS = {4: 8, 6: 7}
 PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 CHAT_ACCOUNT = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[a-z][a-z0-9_-]{0,39}")
+FILE_AFTER = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[0-9]{1,4}")
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -136,6 +137,13 @@ def chat_account(text: str) -> str:
     if CHAT_ACCOUNT.fullmatch(text):
         return text
     raise ValueError(f"must be a platform such as telegram, or NAME=PLATFORM in small letters, not {text!r}")
+
+
+def file_after_rule(text: str) -> str:
+    """A number of messages: for all accounts, or ACCOUNT=NUMBER."""
+    if FILE_AFTER.fullmatch(text):
+        return text
+    raise ValueError(f"must be a number of messages, or ACCOUNT=NUMBER, not {text!r}")
 
 
 def account_parts(account: str) -> tuple[str, str]:

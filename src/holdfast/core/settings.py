@@ -24,6 +24,7 @@ from holdfast.core.setting_checks import (
     account_parts,
     allow_rule,
     chat_account,
+    file_after_rule,
     host_name,
     listening_address,
     network,
@@ -35,6 +36,7 @@ from holdfast.core.setting_checks import (
     store_url,
     zone_name,
 )
+from holdfast.core.terminal_settings import TerminalSettings
 
 Provider = Literal[
     "", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "gguf", "embedded", "scripted"
@@ -377,6 +379,29 @@ class GatewaySettings(Slice):
         default=0.6, ge=0, le=60, description="messages of one person within this time become one"
     )
     preview: bool = Field(default=True, description="show an answer while it is written")
+    file_after: Annotated[Names, _each(file_after_rule)] = Field(
+        default=("4",),
+        description="more messages than this become a file; 0: never; ACCOUNT=NUMBER for one account",
+    )
+    reset_after_h: float = Field(
+        default=0.0, ge=0, le=24 * 365, description="hours of silence that begin a new conversation; 0: never"
+    )
+    user_daily_tokens: int = Field(default=0, ge=0, description="tokens of a user in 24 hours; 0: no limit")
+    user_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
+    guest_daily_tokens: int = Field(default=0, ge=0, description="tokens of a guest in 24 hours; 0: no limit")
+    guest_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
+    transcription_url: Address = Field(
+        default="",
+        repr=False,  # it may hold a password
+        description="an OpenAI-compatible server that turns voice notes into text; empty: they stay files",
+    )
+    transcription_model: Line = Field(default="whisper-1", description="the model that it uses")
+    transcription_key: SecretText = Field(default=Secret(""), description="the key for that server")
+
+    def messages_before_file(self, account: str) -> int:
+        """How many messages an answer may take on this account before it becomes a file; 0: any number."""
+        found = dict(each.rpartition("=")[::2] for each in self.file_after)
+        return int(found.get(account, found.get("", 0)))
 
     @property
     def platforms(self) -> dict[str, str]:
@@ -415,6 +440,12 @@ class HostSettings(Slice):
     titles: bool = Field(
         default=True, description="whether the model names a conversation after its first turn"
     )
+    api_days: float = Field(
+        default=30.0,
+        ge=0,
+        le=36_500,
+        description="days until unused conversations of /v1 that have no name are deleted; 0: never",
+    )
     store_threads: int = Field(
         default=16, ge=1, le=1000, description="how many threads wait for the store at most"
     )
@@ -435,3 +466,4 @@ class Settings(Slice):
     web: WebSettings = WebSettings()
     gateway: GatewaySettings = GatewaySettings()
     host: HostSettings = HostSettings()
+    terminal: TerminalSettings = TerminalSettings()

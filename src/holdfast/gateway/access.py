@@ -8,7 +8,6 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.core.settings import GatewaySettings
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Incoming
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatRoom
@@ -35,17 +34,11 @@ class Refusal:
 class AccessControl:
     """Decides about the events of one account."""
 
-    def __init__(self, ledger: ChatLedger, settings: GatewaySettings, policies: ChatPolicies) -> None:
+    def __init__(self, ledger: ChatLedger, settings: GatewaySettings) -> None:
         self._ledger = ledger
         self._settings = settings
-        self._policies = policies
         self._told: dict[str, int] = {}
         """How often a code was said, for the last codes."""
-
-    async def load(self) -> None:
-        """Know everybody's role, for turns that go on after a restart."""
-        for each in await self._ledger.of_account(self._ledger.people.list):
-            self._policies.set_role(each.account, each.person, each.role)
 
     async def admit(self, event: Incoming, room: ChatRoom) -> Role | Refusal:
         """The role in which the sender talks, or why not."""
@@ -63,7 +56,6 @@ class AccessControl:
             return Refusal("the group is blocked")
         if person.role == "guest" and group_role != "guest":
             return Refusal("a guest in a group that is no guest", GUESTS_ALONE)
-        self._policies.set_role(self._ledger.account, event.sender.id, person.role)
         return person.role
 
     async def is_heard(self, event: Incoming, room: ChatRoom) -> bool:
@@ -77,9 +69,7 @@ class AccessControl:
         if event.is_direct:
             return "guest"
         group = await self._ledger.of_account(self._ledger.people.get, event.place.chat)
-        role: Role = "guest" if group is None else group.role
-        self._policies.set_role(self._ledger.account, event.place.chat, role)
-        return role
+        return "guest" if group is None else group.role
 
     def _is_addressed(self, event: Incoming, room: ChatRoom) -> bool:
         if event.is_direct or event.is_mention or self._settings.groups == "always":

@@ -19,7 +19,6 @@ from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import AccessControl
 from holdfast.gateway.chat_commands import COMMANDS
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import (
     Adapter,
     Batch,
@@ -32,8 +31,9 @@ from holdfast.gateway.contract import (
 from holdfast.gateway.event_codec import to_received
 from holdfast.gateway.event_router import EventRouter, RouterHelpers
 from holdfast.gateway.incoming_files import IncomingFiles
-from holdfast.gateway.live_turns import LiveTurns
+from holdfast.gateway.live_turns import ENDS, LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
+from holdfast.gateway.post_bodies import PostBodies
 from holdfast.gateway.post_sender import PostSender
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.rate_budget import RateBudget
@@ -55,8 +55,6 @@ class GatewayParts:
 
     host: SessionHost
     settings: GatewaySettings
-    policies: ChatPolicies
-    """Those that the host was made with (`scope_policy`)."""
     workspace_of: Callable[[str], Path]
     """The folder in which the agent works for a scope; made if it is not there."""
     clock: Clock = field(default_factory=SystemClock)
@@ -129,7 +127,6 @@ class ChatAccount:
         self._note("connecting", "")
         self.health.identity = await self._connect()
         service = AccountService(self._adapter, ledger, self._parts)
-        await service.access.load()
         self._service = service
         with suppress(ChatPlatformError):
             await self._adapter.set_commands(COMMANDS)
@@ -201,15 +198,16 @@ class AccountService:
 
     def __init__(self, adapter: Adapter, ledger: ChatLedger, parts: GatewayParts) -> None:
         host, settings, clock = parts.host, parts.settings, parts.clock
-        self.access = AccessControl(ledger, settings, parts.policies)
+        self.access = AccessControl(ledger, settings)
         calls = PlatformCalls(adapter, RateBudget(adapter.traits, clock))
         delivery = PartDelivery(ledger, calls, clock)
         self._live = LiveTurns(ledger, calls, delivery, clock, preview=settings.preview)
         reports = ScheduleReports(host, ledger)
-        self.sender = PostSender(ledger, calls, delivery, self._live.lock_of, reports.step)
-        self._files = IncomingFiles(adapter, parts.workspace_of)
+        self._bodies = PostBodies(adapter, settings.messages_before_file(ledger.account))
+        self.sender = PostSender(ledger, self._bodies, delivery, self._live.lock_of, reports.step)
+        self._files = IncomingFiles(adapter, parts.workspace_of, settings)
         presses = Presses(host, ledger, adapter, clock)
-        helpers = RouterHelpers(self.access, presses, self._files, self.sender.wake)
+        helpers = RouterHelpers(self.access, presses, self._files, self.sender.wake, self._live.show_queued)
         self.router = EventRouter(host, ledger, settings, clock, helpers)
 
     def note(self, event: Event) -> None:
@@ -219,10 +217,13 @@ class AccountService:
             self.sender.wake()
         if type(event).__name__ in ASKS:
             self.router.wake()
+        if isinstance(event, ENDS):
+            self.router.turn_ended()
 
     def close(self) -> None:
         self._live.close()
         self._files.close()
+        self._bodies.close()
 
 
 ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,8 +13,10 @@ from holdfast.core.settings import Settings
 from holdfast.process import run
 from holdfast.sessions import SessionDB
 from holdfast.sessions.chat_people import ROLES, Role
+from holdfast.sessions.contract import SECOND
 
 SOURCE = "gateway"
+SHOWN_REFUSED = 5
 
 gateway = App(name="gateway", help="Chat platforms: serve, set up, see how they stand.")
 gateway.command(
@@ -50,7 +53,6 @@ async def _serve(settings: Settings) -> None:
         say=_say,
         after_crash="resume",
         model_required=False,
-        scope_policy=service.scope_policy,
     )
     async with opened as (host, leaving):
         host.serve_schedules()
@@ -90,6 +92,8 @@ def _status_lines(db: SessionDB, name: str, platform: str) -> Iterable[str]:
     yield f"  sent {posts.get('sent', 0)}, {waiting} on the way, {failed} could not be delivered"
     for post in db.chat_posts.failed(name):
         yield f"  {post.id}: {post.kind}: {post.error}  (holdfast gateway retry {post.id}, or drop {post.id})"
+    for event in db.chat_events.refused(name, limit=SHOWN_REFUSED):
+        yield f"  not answered: {event.note} (from {event.sender or 'nobody'}, {_when(event.sent)})"
     for pairing in db.chat_people.pairings(name):
         yield f"  {pairing.name or pairing.person} asks to be let in: holdfast gateway approve {pairing.code}"
 
@@ -161,6 +165,10 @@ def drop(post: int, /) -> None:
     settings, _ = _accounts()
     with _store(settings) as db:
         db.chat_posts.drop(post)
+
+
+def _when(moment: int) -> str:
+    return f"{datetime.fromtimestamp(moment / SECOND, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def _accounts() -> tuple[Settings, list[tuple[str, str]]]:

@@ -120,6 +120,8 @@ class Route:
     place: Place
     reply_to: str = ""
     """The platform's id of the message that is answered."""
+    is_group: bool = False
+    """Whether others than one person and the bot read there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,8 @@ class AdapterTraits:
     """With `key`: for how long the platform remembers a key; after that `find_sent` is asked. 0: for ever."""
     chat_seconds: float = 1.0
     """The least time between two calls for one chat (sends, edits and typing together)."""
+    group_seconds: float = 0.0
+    """The least time between two messages or edits in a group, where that is longer."""
     account_per_second: float = 30.0
     """How many calls the account may make in a second."""
     edit_seconds: float = 1.0

@@ -39,6 +39,9 @@ TRY_AGAIN_SECONDS = 2.0
 HOUR = 3600
 KEPT_REFUSED = 10
 """Of how many refused messages of a room for one reason the words are kept, for people who look why."""
+DAY = 24 * HOUR
+OVER_BUDGET = "more messages than its sender's role has in 24 hours"
+OVER_BUDGET_SAID = "That was more than your {} messages in 24 hours, so I did not take this one."
 TOO_OLD = "too old"
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
@@ -61,6 +64,8 @@ class RouterHelpers:
     files: IncomingFiles
     wake_sender: Callable[[], None]
     """Has the sender look at once."""
+    show_queued: Callable[[ChatRoom, str], None]
+    """Shows that a message is stored and waits."""
 
 
 class EventRouter:
@@ -83,11 +88,14 @@ class EventRouter:
         self._presses = helpers.presses
         self._files = helpers.files
         self._wake_sender = helpers.wake_sender
+        self._show_queued = helpers.show_queued
         self._new_id = IdFactory(clock)
         self._live: set[tuple[str, str]] = set()
         self._accepting = asyncio.Event()
         self._woken = asyncio.Event()
         self._slow_commands: set[asyncio.Task[None]] = set()
+        self._awaits_turns = False
+        """Whether something waits for the end of a turn."""
 
     def accept(self) -> None:
         """The catch-up is done: events may be routed from now on."""
@@ -103,6 +111,12 @@ class EventRouter:
     def wake(self) -> None:
         """Look now: something is new."""
         self._woken.set()
+
+    def turn_ended(self) -> None:
+        """A turn has ended: what waited for that comes next."""
+        if self._awaits_turns:
+            self._awaits_turns = False
+            self.wake()
 
     async def run(self) -> None:
         """Route until cancelled."""
@@ -161,8 +175,7 @@ class EventRouter:
     async def _decide(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
         incoming = routed.incoming
         if incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
-            await self._expire(routed, TOO_OLD)
-            return 0.0
+            return await self._expire(routed, TOO_OLD, later)
         role = await self._access.admit(incoming, routed.room)
         if isinstance(role, Refusal):
             await self._refuse(routed, role)
@@ -174,6 +187,8 @@ class EventRouter:
         if not incoming.text.strip() and not incoming.files:
             raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
+            if not self._is_live(routed.event, routed):
+                return await self._expire(routed, MISSED_COMMAND, later)
             await self._command(ChatCommand(routed.event, routed.room, role, scope, *command), incoming)
             return 0.0
         return await self._message(routed, later, role, scope)
@@ -202,10 +217,14 @@ class EventRouter:
         parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
         if await self._answers_question(routed, parts, role):
             return 0.0
+        if (refusal := await self._over_budget(event.sender, role)) is not None:
+            await self._refuse(routed, refusal)
+            return 0.0
         session_id = routed.room.session_id
-        if session_id is None:
+        if session_id is None or await self._was_silent(routed):
             session_id = await self._begin(routed.room)
         text = await self._content(routed, parts, role, scope)
+        waits = self._settings.busy == "queue" and await self._is_answering(routed, ())
         try:
             accepted = await self._host.send(
                 session_id, text, self._settings.busy, key=event.key, scope=scope
@@ -214,8 +233,26 @@ class EventRouter:
             session_id = await self._begin(routed.room)
             accepted = await self._host.send(session_id, text, key=event.key, scope=scope)
         await self._settle(routed, "accepted", session_id=session_id)
+        if waits and event.message_id:
+            self._show_queued(routed.room, event.message_id)
         logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
         return 0.0
+
+    async def _over_budget(self, sender: str, role: Role) -> Refusal | None:
+        """Why a message is one too many for its role, if it is."""
+        limits = {"user": self._settings.user_daily_messages, "guest": self._settings.guest_daily_messages}
+        most = limits.get(role, 0)
+        if not most:
+            return None
+        said = await self._ledger.of_account(self._ledger.events.accepted_since, sender, DAY)
+        return Refusal(OVER_BUDGET, OVER_BUDGET_SAID.format(most)) if said >= most else None
+
+    async def _was_silent(self, routed: RoutedEvent) -> bool:
+        """Whether nobody spoke in the room for so long that the settings want a new conversation."""
+        if not self._settings.reset_after_h:
+            return False
+        last = await self._ledger(self._ledger.events.last_accepted, routed.room.id)
+        return last is not None and routed.event.sent - last > self._settings.reset_after_h * HOUR * SECOND
 
     async def _content(
         self, routed: RoutedEvent, parts: Sequence[Incoming], role: Role, scope: str
@@ -293,9 +330,6 @@ class EventRouter:
 
     async def _command(self, command: ChatCommand, incoming: Incoming) -> None:
         routed = RoutedEvent(command.event, incoming, command.room)
-        if not self._is_live(command.event, routed):
-            await self._expire(routed, MISSED_COMMAND)
-            return
         # On record first: whatever happens now, it runs at most once.
         if not await self._settle(routed, "done", note=f"/{command.name}"):
             return
@@ -326,7 +360,11 @@ class EventRouter:
         keep = self._settings.group_context if refusal.note == NOT_ADDRESSED else KEPT_REFUSED
         await self._ledger.under_lease(self._ledger.events.pass_over, routed.event, refusal.note, keep=keep)
 
-    async def _expire(self, routed: RoutedEvent, note: str) -> None:
+    async def _expire(self, routed: RoutedEvent, note: str, later: Sequence[ChatEvent]) -> float:
+        """Say that it was not done, after the answers to earlier messages; returns how long to wait."""
+        if await self._is_answering(routed, later):
+            self._awaits_turns = True
+            return LOOK_SECONDS
         said = routed.incoming.text.strip()[:80]
         if note == TOO_OLD:
             hours = self._settings.age_limit_h
@@ -337,6 +375,16 @@ class EventRouter:
         if is_heard and routed.incoming.kind == "message":
             await self._say(routed.room, f"expired:{routed.event.key}", text, routed.event.message_id)
         await self._settle(routed, "expired", note=note)
+        return 0.0
+
+    async def _is_answering(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> bool:
+        """Whether earlier messages are being answered; nothing waits once a person speaks or is asked."""
+        if routed.room.session_id is None or any(self._is_live(each, routed) for each in later):
+            return False
+        with suppress(HoldfastError):
+            now = await self._host.overview.session_status(routed.room.session_id)
+            return bool(now.turn_id or now.waiting) and not now.asking
+        return False
 
     async def _say(self, room: ChatRoom, key: str, text: str, reply_to: str) -> None:
         await self._ledger(

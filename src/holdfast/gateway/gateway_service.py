@@ -12,7 +12,6 @@ from functools import partial
 from holdfast.core.settings import Settings
 from holdfast.gateway.account_adapters import account_adapters, scope_folder_of
 from holdfast.gateway.chat_account import GatewayParts
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.platforms import require_accounts
 from holdfast.host import SessionHost
@@ -25,19 +24,17 @@ class GatewayService:
         require_accounts(settings.gateway)
         self._settings = settings
         self._adapters = account_adapters(settings)
-        self.scope_policy = ChatPolicies()
-        """What the agent may do for whom; the host has to be made with it."""
 
     @asynccontextmanager
     async def running(
         self, host: SessionHost, say: Callable[[str], None]
     ) -> AsyncIterator[asyncio.Task[None]]:
-        """Serve while inside; say of each account how it began. The host was made with `scope_policy`.
+        """Serve while inside; say of each account how it began.
 
         The task ends early only when no account is left to serve, or by a fault.
         """
         folder_of = partial(scope_folder_of, self._settings)
-        parts = GatewayParts(host, self._settings.gateway, self.scope_policy, folder_of)
+        parts = GatewayParts(host, self._settings.gateway, folder_of)
         serving = Gateway(self._adapters, parts)
         async with serving.running() as task:
             announcing = asyncio.create_task(serving.announce(say), name="gateway announces")

@@ -1,9 +1,12 @@
 """`IncomingFiles`: files that people send, into the sender's workspace; pictures and documents to the model.
 
+Of a voice note the agent reads the words too, where the settings name a server for that.
+
 What can't be taken is said in the message itself, so that the agent can say it to the person. A file has the
 same name on disk whenever its event is routed again.
 """
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,12 +14,16 @@ from typing import Any
 
 from holdfast.core.errors import MessageInvalid
 from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
+from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Adapter, ChatFile, ChatPlatformError
+from holdfast.gateway.transcription import NotTranscribed, Transcriber
 from holdfast.gateway.user_text import quote
 from holdfast.host.attachments import attachment, picture_type
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.chat_people import Role
 from holdfast.tools.documents import MAX_DOCUMENT_BYTES, is_document
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "chat-files"
 UNSAFE = re.compile(r"[^\w.+-]+")
@@ -28,11 +35,14 @@ MEGABYTE = 1_000_000
 class IncomingFiles:
     """Fetches the files of one account's messages."""
 
-    def __init__(self, adapter: Adapter, workspace_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self, adapter: Adapter, workspace_of: Callable[[str], Path], settings: GatewaySettings
+    ) -> None:
         """`workspace_of` gives the folder in which the agent works for a scope."""
         self._adapter = adapter
         self._workspace_of = workspace_of
         self._disk = DaemonPool("chat-files", workers=2, backlog=1000)
+        self._transcriber = Transcriber.of(settings, self._disk)
 
     async def take(
         self, key: str, files: Sequence[ChatFile], role: Role, scope: str
@@ -54,13 +64,26 @@ class IncomingFiles:
                 continue
             is_picture = content is not None and picture_type(content) is not None
             if not is_picture:
-                lines.append(_saved(file, target))
+                lines.append(await self._line(file, target))
             if content is not None:
                 try:
                     parts.append(await attachment(file.name, content))
                 except MessageInvalid as problem:
                     lines.append(f"[It is not in this message: {problem.problem}]")
         return parts, lines
+
+    async def _line(self, file: ChatFile, target: Path) -> str:
+        """What the agent reads of a file that is no picture: where it is and, of a voice note, its words."""
+        if not file.is_voice:
+            return _saved(file, target, file.media_type)
+        if self._transcriber is None:
+            return _saved(file, target, "voice note, not transcribed")
+        try:
+            words = await self._transcriber.words(target, file.media_type)
+        except (NotTranscribed, OSError) as problem:
+            logger.info("chat.not_transcribed", extra={"cause": str(problem)})
+            return _saved(file, target, f"voice note that could not be transcribed: {problem}")
+        return f"[A voice note, saved as {target}. The person says in it:]\n{words}"
 
     def close(self) -> None:
         self._disk.close(0)
@@ -80,9 +103,8 @@ def _sendable(file: ChatFile, target: Path) -> bytes | None:
     return data if is_picture or is_document(file.name, data) else None
 
 
-def _saved(file: ChatFile, target: Path) -> str:
+def _saved(file: ChatFile, target: Path, what: str) -> str:
     size = target.stat().st_size / MEGABYTE
-    what = "voice note, not transcribed" if file.is_voice else file.media_type
     return f"[The file {quote(file.name)} ({what}, {size:.1f} MB) is saved as {target}]"
 
 

@@ -7,7 +7,10 @@ out: the answer arrives all the same.
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, NotWaiting
@@ -29,10 +32,12 @@ from holdfast.gateway.post_text import PLACEHOLDER, part_body
 from holdfast.gateway.rate_budget import TurnReplaced
 from holdfast.gateway.splitter import split
 from holdfast.host.chat_ledger import ChatLedger
+from holdfast.sessions.chat_events import ChatRoom
 from holdfast.sessions.chat_posts import ChatPost
 
 logger = logging.getLogger(__name__)
 
+QUEUED = "👀"
 ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
 TYPING_SHARE = 0.8
 """The sign is renewed before it fades."""
@@ -108,13 +113,25 @@ class LiveTurns:
             return
         if isinstance(event, TurnStarted | TurnResumed):
             begun = self._turns[event.turn_id] = LiveTurn(event.session_id)
-            task = asyncio.create_task(self._follow(event.turn_id, begun), name=f"live turn {event.turn_id}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._spawn(self._follow(event.turn_id, begun), f"live turn {event.turn_id}")
         elif (turn := self._turns.get(event.turn_id)) is not None:
             turn.note(event)
             if isinstance(event, ENDS):
                 self._end(turn)
+
+    def show_queued(self, room: ChatRoom, message_id: str) -> None:
+        """Put a sign on a message that is stored and waits; must not wait."""
+        self._spawn(self._react(room, message_id), f"queued {message_id}")
+
+    async def _react(self, room: ChatRoom, message_id: str) -> None:
+        with suppress(HoldfastError):
+            route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
+            await self._calls.react(route, message_id, QUEUED)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
         for task in self._tasks:
@@ -130,7 +147,8 @@ class LiveTurns:
         try:
             room = await self._ledger(self._ledger.events.of_turn, turn_id)
             if room is not None and room.account == self._ledger.account:
-                turn.room_id, turn.route = room.id, Route(Place(room.chat, room.thread))
+                turn.room_id = room.id
+                turn.route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._show_typing(turn))
                     tasks.create_task(self._show_growing(turn_id, turn))
@@ -175,7 +193,7 @@ class LiveTurns:
             if turn.post is None:
                 return await self._begin_preview(turn_id, turn, first)
             if turn.message_id:
-                route = Route(turn.route.place, turn.post.reply_to)
+                route = replace(turn.route, reply_to=turn.post.reply_to)
                 await self._calls.edit_preview(route, turn.message_id, Outgoing(first))
         except (ChatPlatformError, TurnReplaced, NotWaiting) as cause:
             logger.info("chat.preview_skipped", extra={"cause": repr(cause)})
@@ -190,7 +208,7 @@ class LiveTurns:
             turn.post = await self._ledger(self._ledger.posts.by_key, f"answer:{turn_id}")
             if turn.post is None or turn.post.state != "open":
                 return text
-        route = Route(turn.route.place, turn.post.reply_to)
+        route = replace(turn.route, reply_to=turn.post.reply_to)
         (part, *_) = await self._ledger.under_lease(self._ledger.posts.plan, turn.post.id, [part_body(text)])
         if turn.ended.is_set():
             return text

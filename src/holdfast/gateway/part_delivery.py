@@ -59,6 +59,11 @@ class PlatformCalls:
     async def find_sent(self, route: Route, key: str) -> str | None:
         return await self._call(route, "send", lambda: self.adapter.find_sent(route, key))
 
+    async def react(self, route: Route, message_id: str, emoji: str) -> None:
+        """Put a sign on a person's message, after all that is to be said."""
+        about = f"sign on {message_id}"
+        await self._call(route, "edit", lambda: self.adapter.react(route, message_id, emoji), about)
+
     async def show_typing(self, route: Route) -> None:
         await self._call(route, "typing", lambda: self.adapter.show_typing(route))
 
@@ -69,7 +74,7 @@ class PlatformCalls:
     async def _call(
         self, route: Route, kind: TurnKind, call: Callable[[], Awaitable[T]], about: str = ""
     ) -> T:
-        async with self.budget.turn(route.place.chat, kind, about):
+        async with self.budget.turn(route.place.chat, kind, about, is_group=route.is_group):
             return await call()
 
 

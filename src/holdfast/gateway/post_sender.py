@@ -8,16 +8,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 from holdfast.core.errors import LeaseLost
-from holdfast.gateway.contract import NotTaken, Place, Route, SendRefused, SlowDown, Unreachable
-from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
-from holdfast.gateway.post_text import content_of, part_body
-from holdfast.gateway.splitter import split
+from holdfast.gateway.contract import FileTooLarge, NotTaken, Place, Route, SendRefused, SlowDown, Unreachable
+from holdfast.gateway.part_delivery import PartDelivery
+from holdfast.gateway.post_bodies import PostBodies
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatRoom
-from holdfast.sessions.chat_posts import ChatPost
+from holdfast.sessions.chat_posts import ChatPost, NewPost
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ LOOK_SECONDS = 2.0
 """How often the ledger is read when nobody wakes the sender: another process may have put a post there."""
 GRACE_SECONDS = 2.0
 """How long calls to the platform may take at the end."""
+UNSENT = "A file could not be sent here"
 MOST_ROOMS = 64
 """How many rooms are sent to at the same time."""
 
@@ -41,13 +42,13 @@ class PostSender:
     def __init__(
         self,
         ledger: ChatLedger,
-        calls: PlatformCalls,
+        bodies: PostBodies,
         parts: PartDelivery,
         lock_of: Callable[[ChatPost], asyncio.Lock],
         report_runs: Callable[[], Awaitable[None]],
     ) -> None:
         self._ledger = ledger
-        self._calls = calls
+        self._bodies = bodies
         self._parts = parts
         self._lock_of = lock_of
         self._report_runs = report_runs
@@ -102,7 +103,7 @@ class PostSender:
                 await self._send_parts(post, room)
             except SlowDown as limit:
                 await self._defer(post, limit.seconds, str(limit), counted=False)
-            except SendRefused as refusal:
+            except (SendRefused, FileTooLarge, FileNotFoundError) as refusal:
                 await self._settle(post, "failed", str(refusal))
             except (NotTaken, Unreachable) as failure:
                 await self._try_later(post, str(failure))
@@ -115,18 +116,14 @@ class PostSender:
                 await self._settle(post, "sent")
 
     async def _send_parts(self, post: ChatPost, room: ChatRoom) -> None:
-        adapter = self._calls.adapter
-        content = content_of(post, has_buttons=adapter.traits.has_buttons)
-        texts = split(content.text, adapter.measure, adapter.traits.max_size) or [content.text]
-        bodies = [part_body(text) for text in texts[:-1]]
-        bodies.append(part_body(texts[-1], content.buttons, content.file))
-        place = Place(room.chat, room.thread)
+        bodies = await self._bodies.of(post)
+        route = Route(Place(room.chat, room.thread), is_group=not room.is_direct)
         if post.kind == "answer" and await self._ledger(self._ledger.posts.is_overtaken, post):
-            await self._parts.take_back(post, Route(place))
+            await self._parts.take_back(post, route)
         for part in await self._ledger.under_lease(self._ledger.posts.plan, post.id, bodies):
             # Only the first message answers the person's.
-            route = Route(place, "" if part.number else post.reply_to)
-            await self._parts.deliver(post, route, part)
+            reply_to = "" if part.number else post.reply_to
+            await self._parts.deliver(post, replace(route, reply_to=reply_to), part)
 
     async def _try_later(self, post: ChatPost, error: str) -> None:
         if post.attempts + 1 >= MAX_ATTEMPTS:
@@ -144,3 +141,9 @@ class PostSender:
         if state == "failed":
             logger.error("chat.post_undeliverable", extra={"post": post.id, "cause": error})
         await self._ledger.under_lease(self._ledger.posts.settle, post.id, state, error)
+        if state == "sent":
+            with suppress(OSError):
+                await self._bodies.sent(post)
+        elif post.kind == "file":
+            notice = NewPost(f"unsent:{post.key}", post.room_id, {"text": f"⚠️ {UNSENT}: {error}"})
+            await self._ledger(self._ledger.posts.put, notice)

@@ -1,6 +1,7 @@
 """When an account may make its next call: one budget for all that it sends, edits and shows in its chats.
 
-A chat makes one call at a time, with a least time between two; the account makes so many calls in a second.
+A chat makes one call at a time, with a least time between two, longer in a group; the account makes so many
+calls in a second.
 Sends go before edits, edits before "typing"; among calls of one kind the chats take turns. An edit or a
 "typing" that waits is replaced by a newer one of the same message. When the platform asks to slow down, only
 that chat waits, or the account if the platform means it. Everything runs on one event loop.
@@ -50,6 +51,8 @@ class _Waiter:
 class _Chat:
     """What waits in one chat, and when its next call may be made."""
 
+    seconds: float
+    """The least time from a message or an edit to the next call."""
     ready_at: float = -math.inf
     is_busy: bool = False
     queues: dict[TurnKind, dict[object, _Waiter]] = field(
@@ -74,6 +77,7 @@ class RateBudget:
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._chat_seconds = traits.chat_seconds
+        self._group_seconds = max(traits.chat_seconds, traits.group_seconds)
         # Less than one call a second is one call in a longer time.
         self._window = max(1.0, 1.0 / traits.account_per_second)
         self._most_in_window = max(1, int(traits.account_per_second))
@@ -99,7 +103,9 @@ class RateBudget:
         return self._waiting
 
     @asynccontextmanager
-    async def turn(self, chat: str, kind: TurnKind, about: str = "") -> AsyncGenerator[None, None]:
+    async def turn(
+        self, chat: str, kind: TurnKind, about: str = "", *, is_group: bool = False
+    ) -> AsyncGenerator[None, None]:
         """Wait until this call may be made; the call is the body. `about` is the message it edits.
 
         A newer call about the same message replaces an edit that waits, which gets `TurnReplaced`. The edit
@@ -107,7 +113,7 @@ class RateBudget:
         `SlowDown` of the body is noted and passed on; to try again, ask for another turn. `BudgetFull`: too
         many wait.
         """
-        waiter = self._enqueue(chat, kind, about)
+        waiter = self._enqueue(chat, kind, about, is_group=is_group)
         self._grant()
         try:
             await waiter.granted
@@ -120,7 +126,7 @@ class RateBudget:
             self._slow_down(chat, asked)
             raise
         finally:
-            self._release(chat)
+            self._release(waiter)
 
     def withdraw(self, chat: str, about: str = "") -> None:
         """Let no edit of this message and no "typing" wait any more: they get `TurnReplaced`."""
@@ -141,10 +147,10 @@ class RateBudget:
 
     # The queue.
 
-    def _enqueue(self, chat: str, kind: TurnKind, about: str) -> _Waiter:
+    def _enqueue(self, chat: str, kind: TurnKind, about: str, *, is_group: bool) -> _Waiter:
         if self._is_closed:
             raise NotTaken("the account is closed")
-        state = self._chats.get(chat) or self._add_chat(chat)
+        state = self._chats.get(chat) or self._add_chat(chat, is_group=is_group)
         granted = asyncio.get_running_loop().create_future()
         waiter = _Waiter(chat, kind, about if kind != "send" else granted, granted)
         replaced = _replaced_by(state, kind, about)
@@ -188,18 +194,18 @@ class RateBudget:
             waiter.granted.done() and not waiter.granted.cancelled() and not waiter.granted.exception()
         )
         if was_granted:
-            self._release(waiter.chat)
+            self._release(waiter)
         elif waiter.chat in self._chats:
             self._remove(waiter)
         if not self._waiting:
             self._stop_timer()
 
-    def _add_chat(self, chat: str) -> _Chat:
+    def _add_chat(self, chat: str, *, is_group: bool) -> _Chat:
         if len(self._chats) >= self._sweep_at:
             now = self._clock.monotonic()
             self._chats = {name: each for name, each in self._chats.items() if not each.is_idle(now)}
             self._sweep_at = max(SWEEP_AT, 2 * len(self._chats))
-        self._chats[chat] = _Chat()
+        self._chats[chat] = _Chat(self._group_seconds if is_group else self._chat_seconds)
         return self._chats[chat]
 
     # Time.
@@ -249,11 +255,13 @@ class RateBudget:
                 due = min(due, chat.ready_at)
         return None, due
 
-    def _release(self, chat: str) -> None:
+    def _release(self, waiter: _Waiter) -> None:
         now = self._clock.monotonic()
-        state = self._chats[chat]
+        state = self._chats[waiter.chat]
         state.is_busy = False
-        state.ready_at = max(state.ready_at, now + self._chat_seconds)
+        # "Typing" is no message, so it costs a group less.
+        seconds = self._chat_seconds if waiter.kind == "typing" else state.seconds
+        state.ready_at = max(state.ready_at, now + seconds)
         self._running -= 1
         self._ends.append(now)
         self._grant()

@@ -1,6 +1,5 @@
 """`holdfast gateway setup PLATFORM`: asks for an account's credentials, tries them, and stores them."""
 
-import getpass
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -13,9 +12,10 @@ from holdfast.core.setting_checks import account_parts
 from holdfast.gateway.account_adapters import config_name
 from holdfast.gateway.contract import ChatPlatformError, Identity
 from holdfast.gateway.platforms import Platform, find_platform, make_adapter
-from holdfast.memory.config import ConfigField, missing_fields, resolve_config
+from holdfast.memory.config import missing_fields, resolve_config
 from holdfast.process import run
 from holdfast.wiring import chat_config_store, data_folder, environment, load_settings, settings_path
+from holdfast.wiring.config_questions import chosen_values, given_values
 from holdfast.wiring.settings_writer import change_settings
 
 
@@ -71,19 +71,10 @@ def setup(
 
 def _chosen(platform: Platform, values: Sequence[str], stored: Mapping[str, str]) -> dict[str, str]:
     """A value for each field: given, asked for, from a sign-in, or as it is stored."""
-    given = _given((*platform.fields, *platform.sign_in_fields), values)
+    given = given_values((*platform.fields, *platform.sign_in_fields), values)
     signs_in = platform.sign_in is not None and not {"token"} & given.keys()
     fields = platform.sign_in_fields if signs_in else platform.fields
-    asks = sys.stdin.isatty() and not given
-    chosen = {}
-    for each in fields:
-        value = given.get(each.key, stored.get(each.key, ""))
-        if asks:
-            value = _ask(each, value)
-        elif problem := each.problem(value):
-            raise InvalidInput(problem)
-        if value:
-            chosen[each.key] = value
+    chosen = chosen_values(fields, given, stored, _show)
     config = resolve_config(fields, chosen, environment())
     if lacking := missing_fields(fields, config):
         keys = ", ".join(each.key for each in lacking)
@@ -91,23 +82,6 @@ def _chosen(platform: Platform, values: Sequence[str], stored: Mapping[str, str]
     if signs_in and platform.sign_in is not None:
         return {key: value for key, value in run(platform.sign_in(config)).items() if value}
     return chosen
-
-
-def _given(fields: Sequence[ConfigField], values: Sequence[str]) -> dict[str, str]:
-    known = {each.key for each in fields}
-    given = {}
-    for each in values:
-        key, equals, value = each.partition("=")
-        if not equals or key not in known:
-            raise InvalidInput(f"{key!r} is no KEY=VALUE here; the keys: {', '.join(sorted(known))}")
-        given[key] = value.strip()
-    return given
-
-
-def _ask(field: ConfigField, present: str) -> str:
-    shown = "kept" if present and field.secret else present or field.default
-    question = f"{field.description or field.key}{f' [{shown}]' if shown else ''}: "
-    return (getpass.getpass(question) if field.secret else input(question)).strip() or present
 
 
 def _tried(account: str, chosen: Mapping[str, str]) -> Identity:

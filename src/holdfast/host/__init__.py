@@ -18,8 +18,10 @@ from holdfast.host.contract import (
 )
 from holdfast.host.session_host import SessionHost
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, turn_error
+from holdfast.sessions.contract import API_SOURCE
 
 __all__ = [
+    "API_SOURCE",
     "Accepted",
     "AfterCrash",
     "AskOptions",

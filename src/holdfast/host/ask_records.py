@@ -46,6 +46,14 @@ class AskRecord:
         """All that is on record of what the turn asked."""
         return await off_loop(self._pool, self._db.asks.of_turn, turn_id)
 
+    async def withhold(self, turn_id: str) -> list[Ask]:
+        """The same; from now on nobody can answer what is open."""
+        return await off_loop(self._pool, self._db.asks.withhold, turn_id)
+
+    def leave(self, turn_id: str) -> None:
+        """The turn is open on record and not run here any more: whoever goes on with it settles its asks."""
+        self.unsettled.discard(turn_id)
+
     async def settle(self, turn_id: str) -> list[InboxMessage]:
         """The turn has ended, or goes on after a crash: what it asked is over. Returns what waits now."""
         waiting = await off_loop(self._pool, self._db.asks.settle, turn_id, unread_answers)

@@ -22,9 +22,10 @@ from holdfast.core.events import Event, RecalledFrom
 from holdfast.host.usage_reports import UsageTotal
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.memory.contract import ProviderStatus
-from holdfast.models.contract import ModelTraits
+from holdfast.models.contract import ListedModel, ModelTraits
+from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import OWNER
+from holdfast.sessions.contract import NOTHING_CHOSEN, OWNER, ConversationChoice
 from holdfast.tools.file_history import FileHistory, UndoneFile
 from holdfast.tools.open_questions import OpenQuestions
 from holdfast.tools.sandbox_choice import SandboxState
@@ -57,6 +58,8 @@ class HostOptions:
     patience_seconds: float = 2.0
     """How long a command (compact, clear, resume, drop) waits for another process that holds the session."""
     shutdown_seconds: float = 5.0
+    api_days: float = 0.0
+    """Days until an unused conversation of the API's own is deleted; 0: never."""
     after_crash: AfterCrash = "ask"
     """What happens to the work of a process that died: a turn that was cut off, and messages that wait.
 
@@ -87,6 +90,22 @@ class ModelCatalog(Protocol):
         """Use another model from the next turn on; raises what keeps it from being opened."""
         ...
 
+    async def details(self) -> tuple[str, list[ListedModel]]:
+        """The same as `names`, with what is known of each model."""
+        ...
+
+    async def reload(self) -> ModelTraits:
+        """Use the model that the settings name now; raises what keeps it from being opened."""
+        ...
+
+    async def check(self, name: str) -> ModelTraits:
+        """Open a model that a conversation wants; raises what keeps it from being opened."""
+        ...
+
+    async def prepare(self, name: str) -> None:
+        """Open a model that a conversation chose, unless it is open. Where that fails, its turns say why."""
+        ...
+
     async def tidy(self) -> None:
         """Let go of models that are not used any more."""
         ...
@@ -100,6 +119,7 @@ class AvailableModels:
     where: str
     """Where models were looked for, in words."""
     names: list[str]
+    details: list[ListedModel] = field(default_factory=list)
 
 
 async def no_sandbox() -> SandboxState:
@@ -126,7 +146,9 @@ class HostParts:
     clock: Clock = field(default_factory=SystemClock)
     ask_seconds: float = 600.0
     scope_policy: PolicyFor = default_policy
-    """What an agent may do for a scope; asked before each turn."""
+    """What an agent may do for a scope; asked before each turn, on a thread, so that it may block."""
+    is_in_chat: Callable[[str], bool] = lambda _: False
+    """Whether a session's conversation goes on in a chat; asked with the policy."""
     make_review: Callable[[], Review] | None = None
     """Looks back at a conversation now and then; None: never."""
     titles: TitleMaker | None = None
@@ -135,6 +157,8 @@ class HostParts:
     """The model as surfaces show it, at the start."""
     models: ModelCatalog | None = None
     """Other models to change to; None: there is one model, and it stays."""
+    warm_up: Callable[[], Awaitable[None]] = _nothing
+    """Loads a model on this machine before the first message needs it."""
     tools: tuple[tuple[str, str], ...] = ()
     """The name of each tool and what it does, as surfaces list them."""
     tool_profiles: ToolProfiles = field(default_factory=ToolProfiles)
@@ -158,9 +182,26 @@ class HostParts:
     release: Callable[[], Awaitable[None]] = _nothing
     """Lets go of what the parts hold beside the store and memory: servers, processes, the model."""
 
-    def agent_for(self, session_id: str, questions: OpenQuestions, scope: str) -> SessionAgent:
+    workspace_problem: Callable[[str], str] = lambda _: "this host has one workspace; it can't be changed"
+    """Why a folder can't be the workspace of a conversation; empty when it can. May block."""
+
+    async def agent_for(
+        self, session_id: str, questions: OpenQuestions, scope: str, choice: ConversationChoice | None = None
+    ) -> SessionAgent:
         """The agent of a session of this scope, with what the policy lets it do now."""
-        return self.make_agent(session_id, questions, AgentScope(scope, self.scope_policy(scope)))
+        return self.make_agent(session_id, questions, await self.agent_scope(scope, session_id, choice))
+
+    async def agent_scope(
+        self, name: str, session_id: str, choice: ConversationChoice | None = None
+    ) -> AgentScope:
+        """For whom an agent of a session works, with what, and what the policy lets it do there now."""
+        chosen = choice or NOTHING_CHOSEN
+
+        def read() -> AgentScope:
+            in_chat = self.is_in_chat(session_id)
+            return AgentScope(name, self.scope_policy(name), chosen.model, chosen.workspace, in_chat)
+
+        return await off_loop(self.pools.store, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +242,8 @@ class Beginning:
     """Used before, it begins nothing: the answer names the session that was begun with it."""
     scope: str = OWNER
     """Whose conversation it is."""
+    choice: ConversationChoice = NOTHING_CHOSEN
+    """The model, the workspace and the folder of the list that were chosen for it."""
 
 
 State = Literal["idle", "running", "elsewhere", "unfinished", "ended"]
@@ -240,7 +283,10 @@ class ContextSize:
 
 @dataclass(frozen=True, slots=True)
 class SpanView:
-    """A stretch of a turn's time: `recall`, `model`, `tool`, `compaction`, `storing` or `delivery`."""
+    """A stretch of a turn's time.
+
+    Its kind is `recall`, `model`, `tool`, `waiting` (for a person), `compaction`, `storing` or `delivery`.
+    """
 
     kind: str
     name: str

@@ -14,7 +14,6 @@ from functools import partial
 
 from holdfast.agent import SessionAgent
 from holdfast.agent.contract import INTERRUPTED
-from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -39,7 +38,8 @@ from holdfast.host.session_commands import SessionCommand
 from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_watcher import StoreWatcher, WatchedTurn
 from holdfast.host.turn_publisher import TurnPublisher
-from holdfast.sessions.contract import OWNER, ConversationState, InboxMessage
+from holdfast.process import off_loop
+from holdfast.sessions.contract import OWNER, ConversationChoice, ConversationState, InboxMessage
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.tools.open_questions import OpenQuestions
 
@@ -76,6 +76,8 @@ class Conversation:
         self.root_id = root_id
         self.scope = OWNER
         """Whose conversation it is; set when it is opened. An agent of another scope can't run it."""
+        self.choice: ConversationChoice | None = None
+        """What was chosen for it; None while nobody has looked."""
         self.state = RUNNER.start
         """What the runner does: a state of the table `RUNNER`."""
         self._asks = AskRecord(parts.db, parts.pools.store)
@@ -384,6 +386,7 @@ class Conversation:
                 await self._remote_turns.look(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
             self._asks.lease = lease
+            await self._prepare()
             end = await self._until_idle(lease, look)
         finally:
             self._last_token = lease.token
@@ -392,9 +395,9 @@ class Conversation:
             if self.state != "deleted":
                 self._remote_turns.skip(end or await self._store.release())
 
-    def _agent(self, lease: HeldLease) -> SessionAgent:
+    async def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""
-        scope = AgentScope(self.scope, self._parts.scope_policy(self.scope))
+        scope = await self._parts.agent_scope(self.scope, self.session_id, self.choice)
         agent = self._agents.take(
             self.root_id, lambda: self._parts.make_agent(self.session_id, self.questions, scope), scope
         )
@@ -404,9 +407,20 @@ class Conversation:
             self._parts.lifecycle.register_agent(agent.session_id, agent)
         return agent
 
+    async def read_choice(self) -> None:
+        """What a person chose for this conversation, in whichever process."""
+        self.choice = await off_loop(self._parts.pools.store, self._parts.db.choices.get, self.root_id)
+
+    async def _prepare(self) -> None:
+        """Know what was chosen, and open the model that was."""
+        if self.choice is None or self._last_token >= 0:
+            await self.read_choice()
+        if self.choice is not None and self.choice.model and self._parts.models is not None:
+            await self._parts.models.prepare(self.choice.model)
+
     async def _until_idle(self, lease: HeldLease, look: ConversationState | None) -> ConversationState | None:
         """Work while there is something to do; returns where the conversation was left, if it was."""
-        agent = self._agent(lease)
+        agent = await self._agent(lease)
         while self.state not in ENDING:
             if await self._work.run_before_messages(agent):
                 look = None  # it may stand otherwise now
@@ -416,8 +430,9 @@ class Conversation:
                     return look
             else:
                 self._update_from(look)
-                agent = self._agent(lease)
-                await self._work.run_turn(agent, look)
+                agent = await self._agent(lease)
+                if self.state not in ENDING:
+                    await self._work.run_turn(agent, look)
                 look = None
         return None
 

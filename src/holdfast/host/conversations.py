@@ -185,16 +185,16 @@ class Conversations:
     async def _busy(self) -> Collection[str]:
         return (await self._call(self._db.activity.read)).busy
 
-    def agent_of(self, conversation: Conversation) -> SessionAgent:
+    async def agent_of(self, conversation: Conversation) -> SessionAgent:
         """The agent that is warm, or a fresh one that nobody keeps."""
-        return self.agents.get(conversation.root_id) or self._parts.agent_for(
-            conversation.session_id, conversation.questions, conversation.scope
+        return self.agents.get(conversation.root_id) or await self._parts.agent_for(
+            conversation.session_id, conversation.questions, conversation.scope, conversation.choice
         )
 
     async def commit(self, conversation: Conversation) -> None:
         """A boundary: what was said in the whole conversation is committed to memory, on nobody's turn."""
         async with self.agents.boundaries:
-            agent = self.agent_of(conversation)
+            agent = await self.agent_of(conversation)
             for session_id in await self._call(self._db.sessions.lineage, conversation.root_id):
                 await off_loop(
                     self._parts.pools.work,

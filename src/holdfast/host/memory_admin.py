@@ -1,10 +1,12 @@
 """`MemoryAdmin`: the questions and decisions about memory that every surface offers a person."""
 
+from collections.abc import Sequence
+
 from holdfast.core.errors import InvalidInput
 from holdfast.host.contract import HostParts
 from holdfast.host.store_calls import StoreCalls
 from holdfast.memory.browse import MemorySearchResult
-from holdfast.memory.contract import ProviderStatus
+from holdfast.memory.contract import ProviderStatus, TextVectors
 from holdfast.memory.forget_selection import ForgetQuery, ForgetSelection
 from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
@@ -28,6 +30,11 @@ class MemoryAdmin:
         return await off_loop(
             self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
         )
+
+    async def embed(self, texts: Sequence[str]) -> TextVectors:
+        """The texts as vectors of the embedding model that memory has; refused when it has none."""
+        self._call.require_open()
+        return await off_loop(self._parts.pools.work, self._parts.memory.embed, texts)
 
     async def select(self, query: ForgetQuery) -> ForgetSelection:
         """What would be forgotten; nothing is changed."""

@@ -72,23 +72,30 @@ class Overview:
     async def context_size(self, session_id: str) -> ContextSize:
         """How full the model's window is with this conversation."""
         conversation = await self._conversations.open(session_id)
-        model = self._model()
-        window = model.context_window if model else 0
-        return ContextSize(await self._context_tokens(conversation), window)
+        if conversation.choice is None:
+            await conversation.read_choice()
+        tokens, window = await self._context_tokens(conversation)
+        chose = conversation.choice is not None and conversation.choice.model
+        return ContextSize(tokens, window if chose else self._usual_window())
 
-    async def _context_tokens(self, conversation: Conversation) -> int:
-        """The size of the prompt; what memory adds to it is left out when memory takes too long."""
-        agent = self._conversations.agent_of(conversation)
+    async def _context_tokens(self, conversation: Conversation) -> tuple[int, int]:
+        """The size of the prompt and of the window; what memory adds is left out when it takes too long."""
+        agent = await self._conversations.agent_of(conversation)
         with suppress(TimeoutError):
             async with asyncio.timeout(MEMORY_SECONDS):
-                return (await agent.context()).tokens
+                used = await agent.context()
+                return used.tokens, used.window
         messages = await self._call(self._db.get_messages, conversation.session_id)
-        return Transcript(messages).tokens
+        return Transcript(messages).tokens, self._usual_window()
+
+    def _usual_window(self) -> int:
+        model = self._model()
+        return model.context_window if model else 0
 
     async def context(self, session_id: str) -> ContextView:
         """How the conversation fills the model's window, and its compactions."""
         conversation = await self._conversations.open(session_id)
-        used = await self._conversations.agent_of(conversation).context()
+        used = await (await self._conversations.agent_of(conversation)).context()
         compactions = await self._call(self._compactions, conversation.root_id)
         return ContextView(conversation.session_id, used.window, used.tokens, used.parts, tuple(compactions))
 

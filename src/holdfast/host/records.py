@@ -5,13 +5,27 @@ Listeners of `Overview.changes` are told of each change.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
+from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.ids import id_for, new_id
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
 from holdfast.sessions.conversation_list import ListedConversation
+from holdfast.sessions.markdown_export import markdown_lines
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """The calls with which a turn ended, for its client to run."""
+
+    session_id: str
+    """Where the conversation goes on."""
+    calls: Sequence[ToolCall]
+    is_last: bool
+    """Whether nothing was said since: the results are still waited for."""
 
 
 class Records:
@@ -32,23 +46,33 @@ class Records:
     async def sessions(
         self,
         *,
-        source: str | None = None,
+        api: bool | None = None,
         scope: str | None = None,
         archived: bool | None = False,
         pinned: bool | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """The conversations, the one last active first; None: any source, scope, and so on."""
+        """The conversations, the one last active first; None: any scope, and so on.
+
+        `api` is for those that clients of `/v1` began without a name: only these, or all but these.
+        """
         return await self._call(
             self._db.conversations.list,
-            source=source,
+            api=api,
             scope=scope,
             archived=archived,
             pinned=pinned,
             limit=limit,
             offset=offset,
         )
+
+    async def in_folder(
+        self, folder: str, *, archived: bool | None = False, limit: int = 50, offset: int = 0
+    ) -> list[ListedConversation]:
+        """The same for one folder of the list."""
+        found = self._db.conversations.in_folder
+        return list(await self._call(found, folder, archived=archived, limit=limit, offset=offset))
 
     async def session(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""
@@ -117,8 +141,29 @@ class Records:
 
         return await self._call(read)
 
-    async def export(self, session_id: str) -> list[str]:
-        """The conversation with its whole lineage, as lines of JSON."""
+    async def turn_messages(self, turn_id: str) -> list[Message]:
+        """The messages of one turn, in order."""
+        return await self._call(self._db.turns.messages, turn_id)
+
+    async def handed_over(self, turn_id: str) -> HandedOver | None:
+        """The calls that a completed turn handed to its client; None when there is no such turn."""
+
+        def read() -> HandedOver | None:
+            turn = self._db.turns.get(turn_id)
+            messages = self._db.turns.messages(turn_id) if turn and turn.state == "completed" else ()
+            calls = messages[-1].get("tool_calls") if messages else None
+            if turn is None or not calls:
+                return None
+            live = self._db.sessions.live_end(turn.session_id)
+            last = self._db.sessions.read_before(live, None, limit=1)
+            return HandedOver(live, calls, bool(last) and last[0].turn_id == turn_id)
+
+        return await self._call(read)
+
+    async def export(self, session_id: str, *, as_markdown: bool = False) -> list[str]:
+        """The conversation with its whole lineage, as lines of JSON, or as Markdown for people to read."""
+        if as_markdown:
+            return await self._call(markdown_lines, self._db, session_id)
         return await self._call(self._db.export_session, session_id)
 
     async def holder(self, session_id: str) -> str | None:

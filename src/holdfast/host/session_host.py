@@ -27,6 +27,7 @@ from holdfast.core.messages import text_of
 from holdfast.host.ask_records import answer_ask
 from holdfast.host.changed_files import ChangedFiles
 from holdfast.host.chat_ledger import Chats
+from holdfast.host.choice_admin import ChoiceAdmin
 from holdfast.host.contract import (
     Accepted,
     AvailableModels,
@@ -44,6 +45,7 @@ from holdfast.host.overview import Overview
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
+from holdfast.host.retention import Retention
 from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import shut_down
@@ -93,6 +95,8 @@ class SessionHost:
         await self._conversations.begin()
         self._background.spawn(self._recovery.run())
         self._background.spawn(self._conversations.sweep())
+        if (days := self._parts.options.api_days) > 0:
+            self._background.spawn(Retention(self._call, self._db, self.delete, days).run())
         return self
 
     def _assemble(self, parts: HostParts) -> None:
@@ -106,6 +110,7 @@ class SessionHost:
         self.records = Records(parts.db, self._call, self._notify)
         self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
+        self.choices = ChoiceAdmin(parts, self._call, self._conversations)
         self.usage = UsageReports(parts.db, self._call, parts.clock)
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
@@ -234,12 +239,14 @@ class SessionHost:
     async def _begin(
         self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
     ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
-        session = SessionStart(session_id, how.source or self.source, how.title, how.scope)
+        choice = await self.choices.of_folder(how.choice)
+        session = SessionStart(session_id, how.source or self.source, how.title, how.scope, choice)
         stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
             conversation = self._conversations.begun(session_id, how.scope)
+            conversation.choice = choice
             if held[0] is not None:
                 conversation.held(held)
             self._notify(session_id)
@@ -494,8 +501,16 @@ class SessionHost:
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
         self._call.require_open()
-        where, names = await self._parts.models.names() if self._parts.models else ("", [])
-        return AvailableModels(self.model, where, names)
+        where, found = await self._parts.models.details() if self._parts.models else ("", [])
+        return AvailableModels(self.model, where, [each.name for each in found], found)
+
+    async def reload_model(self) -> ModelTraits:
+        """Use the model that the settings name now, as `switch_model` does."""
+        self._call.require_open()
+        if self._parts.models is None:
+            raise InvalidInput("this host has one model; it can't be changed")
+        self.model = await self._parts.models.reload()
+        return self.model
 
     async def switch_model(self, name: str) -> ModelTraits:
         """Use another model, in this process, from each conversation's next turn on.
@@ -508,6 +523,10 @@ class SessionHost:
             raise InvalidInput("this host has one model; it can't be changed")
         self.model = await self._parts.models.switch(name)
         return self.model
+
+    async def warm_up(self) -> None:
+        """Load a model that runs on this machine, so that the first answer does not wait for it."""
+        await self._parts.warm_up()
 
     async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
         """Which tools the model is told of in a conversation or, without one, where none is chosen."""

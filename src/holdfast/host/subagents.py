@@ -20,7 +20,7 @@ async def close_subagent(parts: HostParts, session_id: str) -> None:
     try:
         session = await off_loop(parts.pools.store, parts.db.get_session, session_id)
         if session is not None:
-            await parts.agent_for(session_id, OpenQuestions(), session.scope).drop()
+            await (await parts.agent_for(session_id, OpenQuestions(), session.scope)).drop()
     except Refused:
         logger.debug("host.subagent_closed", extra={"session": session_id}, exc_info=True)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.core import errors
@@ -92,6 +93,8 @@ class AskResult:
     final_response: str
     interrupted: bool
     usage: Usage
+    cost: Decimal | None = None
+    """Dollars for the turn's own answers; None: a price is not known. `host.usage.turn` has subagents too."""
 
 
 class TurnHandle:
@@ -117,10 +120,15 @@ class TurnHandle:
         self.end: TurnEnd | None = None
         """The event that ended the turn; None while it goes on."""
         self.usage = Usage()
+        self._costs: list[str] = []  # of each answer; empty: not known
         self._elsewhere = False
         self._stopping = False
         self._produced = False
         self._wrote = False  # text of a step that may still be tried again
+
+    @property
+    def _cost(self) -> Decimal | None:
+        return sum(map(Decimal, self._costs), Decimal()) if self._costs and all(self._costs) else None
 
     @property
     def left_nothing(self) -> bool:
@@ -164,7 +172,11 @@ class TurnHandle:
             raise turn_error(self.end)
         completed = isinstance(self.end, TurnCompleted)
         final = self.end.final_response if isinstance(self.end, TurnCompleted) else ""
-        return AskResult(self.end.session_id, self.turn_id, final, not completed, self.usage)
+        return AskResult(self.end.session_id, self.turn_id, final, not completed, self.usage, self._cost)
+
+    def discard(self) -> None:
+        """Delete the conversation, in the background: nobody wants it kept."""
+        self._spawn(self._discard())
 
     async def interrupt(self) -> bool:
         """Stop this message's turn, in whichever process; False when it does not run."""
@@ -221,6 +233,7 @@ class TurnHandle:
             case StepFinished():
                 self._produced = self._produced or self._wrote
                 self.usage += Usage(event.input_tokens, event.output_tokens, event.cached_tokens)
+                self._costs.append(event.cost)
             case SessionMoved():
                 self._elsewhere = event.elsewhere
             case TurnCompleted() | TurnFailed() | TurnInterrupted():

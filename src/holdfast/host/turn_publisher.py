@@ -72,23 +72,23 @@ class TurnPublisher:
     async def resume(self, agent: SessionAgent) -> None:
         """Go on with a turn that another process left open; what that one had asked is asked again."""
         unfinished, undecided = await agent.unfinished(), set[str]()
+        turn_id = "" if unfinished is None else unfinished.turn_id
         if unfinished is not None:
-            undecided = undecided_calls(await self._asks.of_turn(unfinished.turn_id))
-            await self.settle_asks(unfinished.turn_id)
+            undecided = undecided_calls(await self._asks.of_turn(turn_id))
             self.last_ended = ""  # it may have been shown as lost
             self._stream.publish(
-                TurnResumed(
-                    session_id=unfinished.session_id, turn_id=unfinished.turn_id, text=unfinished.said
-                )
+                TurnResumed(session_id=unfinished.session_id, turn_id=turn_id, text=unfinished.said)
             )
-        await self.show(agent, partial(agent.resume_turn, undecided=undecided))
+        # What fails before the turn goes on is tried again, and needs its asks on record.
+        resumed = partial(self.settle_asks, turn_id)
+        await self.show(agent, partial(agent.resume_turn, undecided=undecided, resumed=resumed))
 
     async def suspend(self, agent: SessionAgent) -> bool:
         """Leave a turn that waits for a person to the next process; False when it does something else."""
         turn_id = agent.running_turn
         if turn_id not in self._asks.unsettled or not self._parts.options.recovers:
             return False
-        self._is_suspended = agent.suspend(undecided_calls(await self._asks.of_turn(turn_id)))
+        self._is_suspended = agent.suspend(undecided_calls(await self._asks.withhold(turn_id)))
         return self._is_suspended
 
     async def drop(self, agent: SessionAgent, why: str = ENDED) -> None:
@@ -110,6 +110,8 @@ class TurnPublisher:
         is_open = unfinished is not None and unfinished.turn_id == self.unclosed
         if is_open and not self._parts.options.recovers:
             await agent.drop(ENDED)
+        elif is_open:
+            self._asks.leave(self.unclosed)
         turn_id, self.unclosed = self.unclosed, ""
         end = await off_loop(self._parts.pools.store, end_event_on_record, self._parts.db, turn_id)
         if end is None:
@@ -180,5 +182,6 @@ class TurnPublisher:
         self._unmarked.append((event.session_id, agent))
         if self._title is not None and agent.scope.is_owner:
             self._title.turn_completed(event.session_id, agent.messages)
-        if self._review is not None and agent.scope.is_owner and self._review.turn_completed():
+        reviewed = agent.scope.is_owner and agent.is_remembered
+        if self._review is not None and reviewed and self._review.turn_completed():
             self._review.start(agent.messages)

@@ -122,6 +122,23 @@ class MemoryItem:
     """How often an answer used it, as far as its words tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """Texts as normalised vectors of one model, in the order of the texts."""
+
+    model: str
+    vectors: Sequence[Sequence[float]]
+
+
+@runtime_checkable
+class TextEmbedder(Protocol):
+    """A provider with an embedding model that others may use."""
+
+    def embed_texts(self, texts: Sequence[str], seconds: float) -> TextVectors:
+        """The texts as vectors; raises why there are none."""
+        ...
+
+
 @runtime_checkable
 class Browsable(Protocol):
     """A provider whose memories a person can search and delete one by one."""

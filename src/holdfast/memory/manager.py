@@ -33,6 +33,8 @@ from holdfast.memory.contract import (
     TOOL_TOKENS,
     MemoryProvider,
     ProviderStatus,
+    TextEmbedder,
+    TextVectors,
 )
 from holdfast.memory.forgetter import Forgetter
 from holdfast.memory.pending_providers import PendingProviders
@@ -52,6 +54,7 @@ RECALL_SECONDS = 2.0
 # Shorter than the lifecycle waits for a commit, so that the error names the late provider.
 BOUNDARY_SECONDS = 4.0
 TOOL_SECONDS = 60.0
+EMBED_SECONDS = 60.0
 KEEP_CLAIMS_SECONDS = 5.0
 LOOK_SECONDS = 0.05
 MEMORY = ":memory:"
@@ -303,6 +306,17 @@ class MemoryManager:
         }
         wait_for_all(asked.values(), timeout)
         return browse.collect(asked)
+
+    def embed(self, texts: Sequence[str], *, timeout: float = EMBED_SECONDS) -> TextVectors:
+        """The texts as vectors of the first provider that has a model; blocks the caller."""
+        for name, each in self._lanes.items():
+            if isinstance(each.provider, TextEmbedder):
+                work = partial(each.provider.embed_texts, texts, timeout)
+                answer = each.recalls.call("embeddings", work, timeout)
+                wait_for_all([answer], timeout)
+                vectors: TextVectors = browse.result_of(name, answer)
+                return vectors
+        raise InvalidInput("no memory provider in use has an embedding model; the provider local has one")
 
     @property
     def forgetter(self) -> Forgetter:

@@ -22,6 +22,8 @@ CACHE = {"type": "ephemeral"}
 CACHED_TURNS = 2
 """The last two user messages are marked for the cache, so that each step finds what the step before wrote."""
 CONTINUATION = "(The conversation goes on.)"
+SAMPLING = ("temperature", "top_p", "top_k")
+CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 INVALID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -33,10 +35,27 @@ def anthropic_request(request: ModelRequest, model: str) -> dict[str, Any]:
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
         body["tools"][-1]["cache_control"] = CACHE
+        if (choice := _tool_choice(request.options)) is not None:
+            body["tool_choice"] = choice
+    body |= {name: request.options[name] for name in SAMPLING if request.options.get(name) is not None}
+    if stop := request.options.get("stop"):
+        body["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
     users = [message for message in body["messages"] if message["role"] == "user"]
     for message in users[-CACHED_TURNS:]:
         message["content"][-1]["cache_control"] = CACHE
     return body
+
+
+def _tool_choice(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """OpenAI's `tool_choice` and `parallel_tool_calls` in Anthropic's words; None when neither is given."""
+    wanted = options.get("tool_choice")
+    one = {"disable_parallel_tool_use": True} if options.get("parallel_tool_calls") is False else {}
+    if isinstance(wanted, Mapping):
+        return {"type": "tool", "name": wanted["function"]["name"], **one}
+    if wanted is None and not one:
+        return None
+    kind = CHOICES[wanted or "auto"]
+    return {"type": kind} if kind == "none" else {"type": kind, **one}
 
 
 def anthropic_messages(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ in `core/errors/model_errors.py`.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
@@ -22,6 +22,8 @@ class ToolSchema:
     name: str
     description: str
     parameters: Mapping[str, Any]
+    strict: bool = False
+    """Whether a server that can is asked to hold the arguments to the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class ModelRequest:
     max_output_tokens: int | None = None
     conversation: str = ""
     """The same text for every step of one conversation. Some servers use it to find their prompt cache."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What a client asks of the model, by the names of OpenAI's chat completions: `temperature`, `stop`,
+    `tool_choice`, `response_format` and the like. An adapter leaves out what its server does not take.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,8 @@ class ModelTraits:
     calls_tools: bool = True
     sees_pictures: bool = True
     """Whether it takes pictures. If not, a text stands in for a picture, and the person is told."""
+    takes_formats: bool = False
+    """Whether its server holds an answer to a JSON schema (`response_format`)."""
     summarises: bool = True
     """Whether its summaries are useful. If not, compaction shortens the context without the model."""
     notice: str = ""
@@ -148,6 +156,17 @@ class ModelTraits:
     prices: Prices = Prices()
     parameters: int | None = None
     """How many it has; None where nobody says. Few of them mean few tools and a short system text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as a server lists it; None where the server does not say."""
+
+    name: str
+    context_window: int | None = None
+    calls_tools: bool | None = None
+    sees_pictures: bool | None = None
+    prices: Prices = Prices()
 
 
 class Model(Protocol):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from holdfast.core.errors import ModelMissing
 from holdfast.core.settings import ModelSettings
 from holdfast.models.choice import DEFAULT_NAMES, HOSTS, ModelChoice
-from holdfast.models.contract import FREE, Prices
+from holdfast.models.contract import FREE, ListedModel, Prices
 from holdfast.models.known_prices import known_prices
 from holdfast.models.model_size import parameters_in, stated_parameters
 from holdfast.models.server import Server
@@ -45,6 +45,28 @@ def chat_models(listed: Listed) -> list[str]:
     """The names of the chat models."""
     names = [model["id"] for model in listed if isinstance(model.get("id"), str) and model["id"]]
     return [name for name in names if "embed" not in name.lower()]
+
+
+def described_models(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> list[ListedModel]:
+    """The chat models with what the list says of each, or what is known by its name."""
+    names = set(chat_models(listed))
+    entries = [each for each in listed if each.get("id") in names]
+    return [_described(settings, replace(choice, name=each["id"]), each) for each in entries]
+
+
+def _described(settings: ModelSettings, choice: ModelChoice, entry: Mapping[str, Any]) -> ListedModel:
+    known = next((size for start, size in WINDOWS if choice.name.startswith(start)), None)
+    shape = entry.get("architecture")
+    inputs = shape.get("input_modalities") if isinstance(shape, Mapping) else None
+    takes = entry.get("supported_parameters")
+    own = choice.name == settings.name
+    return ListedModel(
+        choice.name,
+        (settings.context_window if own else None) or _stated_window(entry) or known,
+        "tools" in takes if isinstance(takes, Sequence) else None,
+        "image" in inputs if isinstance(inputs, Sequence) else None,
+        prices(settings if own else ModelSettings(), choice, [entry]),
+    )
 
 
 def with_listed_name(choice: ModelChoice, listed: Listed) -> ModelChoice:

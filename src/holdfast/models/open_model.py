@@ -89,6 +89,7 @@ async def _on_server(
         context_window=window or context_window(settings, choice, listed),
         prices=prices(settings, choice, listed),
         parameters=size,
+        takes_formats=choice.provider != "anthropic",
     )
     policy = ModelRetryPolicy(attempts=settings.attempts, total_seconds=settings.retry_timeout_s)
     return choice, RetryingModel(_adapter(settings, choice, server, traits, clock), clock, policy)

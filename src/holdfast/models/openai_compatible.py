@@ -134,7 +134,7 @@ class OpenAICompatible(ClientModel["PostClient"]):
             body["prompt_cache_key"] = request.conversation
         if request.tools:
             body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
-        return body
+        return {**request.options, **body}
 
     def _new_client(self) -> "PostClient":
         from urllib.request import getproxies
@@ -180,7 +180,8 @@ def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def _function(tool: ToolSchema) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    strict = {"strict": True} if tool.strict else {}
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters), **strict}
 
 
 def _sendable(message: Message) -> dict[str, Any]:

@@ -7,9 +7,19 @@ closed when no turn uses it any more: a model on this machine uses gigabytes of 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 from weakref import WeakSet
 
 from holdfast.models.contract import Model, ModelPiece, ModelRequest, ModelTraits
+
+
+@runtime_checkable
+class LoadedModel(Protocol):
+    """A model on this machine, which the first request would load."""
+
+    async def warm_up(self) -> None:
+        """Load it now."""
+        ...
 
 
 class _BorrowedModel:
@@ -62,6 +72,12 @@ class SwitchableModel:
         """Make this the current model."""
         self._former.append(self._current)
         self._current = _OpenModel(model)
+
+    async def warm_up(self) -> None:
+        """Load the current model now, when it is one that is loaded; raises a `ModelFailure`."""
+        borrowed = self._current.model
+        if isinstance(borrowed, LoadedModel):
+            await borrowed.warm_up()
 
     async def close_unused(self) -> None:
         """Close the former models that nobody uses any more."""

@@ -74,6 +74,18 @@ class Asks:
 
         return self._engine.write(Operation("close_ask", work))
 
+    def withhold(self, turn_id: str) -> list[Ask]:
+        """Take no more answers to what the turn asks, and leave that open; returns all that it has asked.
+
+        For a turn that is left to another process: an answer counts before this or not at all.
+        """
+
+        def work(tx: Transaction) -> list[Ask]:
+            tx.queries.withhold_asks(turn_id=turn_id)
+            return _asks_of(tx, turn_id)
+
+        return self._engine.write(Operation("withhold_asks", work))
+
     def get(self, ask_id: str) -> Ask | None:
         def work(tx: Transaction) -> Ask | None:
             row = tx.queries.get_ask(id=ask_id)

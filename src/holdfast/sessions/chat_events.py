@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from holdfast.core.errors import InvalidInput
-from holdfast.sessions.codec import checked_limit, checked_name, is_storable, to_json
+from holdfast.sessions.codec import checked_limit, checked_name, checked_seconds, is_storable, to_json
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.operations import operation
@@ -151,6 +151,22 @@ class ChatEvents:
         return self._engine.read(
             lambda tx: [_event(row) for row in tx.queries.refused_chat_events(account=account, limit=most)]
         )
+
+    def accepted_since(self, account: str, sender: str, seconds: float) -> int:
+        """How many messages of a person were let in within the last so many seconds."""
+        span = checked_seconds("a time", seconds)
+        return self._engine.read(
+            lambda tx: int(tx.queries.accepted_chat_events(account=account, sender=sender, span_us=span))
+        )
+
+    def last_accepted(self, room_id: int) -> int | None:
+        """When the last message that was let in there was sent; None when there is none."""
+
+        def work(tx: Transaction) -> int | None:
+            found: int | None = tx.queries.last_accepted_chat_event(room_id=room_id)
+            return found
+
+        return self._engine.read(work)
 
     def counts(self, account: str) -> dict[str, int]:
         """How many events are in each state."""

@@ -23,6 +23,8 @@ MODES: tuple[Mode, ...] = ("queue", "steer", "interrupt")
 
 OWNER = ""
 """The scope of the owner of this installation; every other name is a person or a room."""
+API_SOURCE = "api"
+"""The source of sessions that clients of `/v1` begin without naming one: they belong to no person's list."""
 SECOND = 1_000_000
 """One second in the store's unit of time."""
 
@@ -191,6 +193,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationChoice:
+    """What a person chose for one conversation; empty: the usual model and workspace, and no folder."""
+
+    model: str = ""
+    workspace: str = ""
+    folder: str = ""
+
+
+NOTHING_CHOSEN = ConversationChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class SessionStart:
     """A session that is about to begin."""
 
@@ -198,6 +212,7 @@ class SessionStart:
     source: str
     title: str | None = None
     scope: str = ""
+    choice: ConversationChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,10 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.short_title import short_title
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
+    API_SOURCE,
+    NOTHING_CHOSEN,
+    SECOND,
+    ConversationChoice,
     ConversationState,
     Engine,
     Operation,
@@ -45,6 +49,7 @@ class ListedConversation:
     opening: str
     branch_of: str | None = None
     """Of a branch: the title of the conversation that it left, or the beginning of its first message."""
+    choice: ConversationChoice = NOTHING_CHOSEN
 
     @property
     def label(self) -> str:
@@ -61,14 +66,17 @@ class ConversationList:
     def list(
         self,
         *,
-        source: str | None = None,
+        api: bool | None = None,
         scope: str | None = None,
         archived: bool | None = None,
         pinned: bool | None = None,
         limit: int | None = 50,
         offset: int = 0,
     ) -> list[ListedConversation]:
-        """One entry for each conversation, at its live end, the one last active first. None: any."""
+        """One entry for each conversation, at its live end, the one last active first. None: any.
+
+        `api` is for those that clients of `/v1` began without a name: only these, or all but these.
+        """
         most = checked_limit(limit)
         skipped = checked_number("an offset", offset)
         if skipped < 0:
@@ -76,12 +84,47 @@ class ConversationList:
 
         def work(tx: Transaction) -> list[ListedConversation]:
             rows = tx.queries.list_sessions(
-                source=source,
+                source=API_SOURCE if api else None,
+                not_source=API_SOURCE if api is False else None,
                 scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None if pinned is None else int(pinned),
+                folder=None,
                 limit=most,
                 offset=skipped,
+            )
+            return [_listed(row) for row in rows]
+
+        return self._engine.read(work)
+
+    def unused(self, source: str, seconds: float, limit: int) -> Sequence[str]:
+        """Conversations of a source, not pinned or archived, in which nothing happened for so many seconds.
+
+        The one unused for longest comes first.
+        """
+        period = int(seconds * SECOND)
+        return self._engine.read(
+            lambda tx: [
+                row[0] for row in tx.queries.unused_sessions(source=source, period_us=period, limit=limit)
+            ]
+        )
+
+    def in_folder(
+        self, folder: str, *, archived: bool | None = None, limit: int | None = 50, offset: int = 0
+    ) -> Sequence[ListedConversation]:
+        """The same for one folder of the list."""
+        most = checked_limit(limit)
+
+        def work(tx: Transaction) -> Sequence[ListedConversation]:
+            rows = tx.queries.list_sessions(
+                source=None,
+                not_source=None,
+                scope=None,
+                archived=None if archived is None else int(archived),
+                pinned=None,
+                folder=folder,
+                limit=most,
+                offset=offset,
             )
             return [_listed(row) for row in rows]
 
@@ -160,6 +203,7 @@ class ConversationList:
             branch = create_session_row(
                 tx, SessionStart(branch_id, origin.source, origin.title), session_id, "branch"
             )
+            tx.queries.copy_choice(origin=root_of(tx, session_id), root=branch_id)
             tx.queries.copy_messages(parent=session_id, child=branch_id, before=place)
             tx.queries.copy_tool_profile(root=root_of(tx, session_id), child=branch_id)
             if forget_in is not None:
@@ -196,9 +240,17 @@ def listed_conversation(tx: Transaction, session_id: str) -> ListedConversation:
 
 
 def _listed(row: tuple[Any, ...]) -> ListedConversation:
-    root, pinned, archived, last_active, messages, opening, branch_of = row[11:]
+    root, pinned, archived, last_active, messages, opening, branch_of, *chosen = row[11:]
     preview = " ".join((opening or "").split())[:PREVIEW]
     left = None if branch_of is None else short_title(branch_of)
     return ListedConversation(
-        Session(*row[:11]), root, bool(pinned), bool(archived), last_active, messages, preview, left
+        Session(*row[:11]),
+        root,
+        bool(pinned),
+        bool(archived),
+        last_active,
+        messages,
+        preview,
+        left,
+        ConversationChoice(*(each or "" for each in chosen)),
     )

@@ -3,8 +3,9 @@
 It is synchronous and thread-safe; async code reaches it through `process.off_loop` or, in a turn, by `run`.
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
-`forgettings`, `file_changes`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `usage`,
-`leases` and `keeper`, which renews those of this process. What is here takes several parts, or is public.
+`forgettings`, `file_changes`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `choices`,
+`usage`, `leases` and `keeper`, which renews those of this process. What is here takes several parts, or is
+public.
 """
 
 import os
@@ -24,6 +25,7 @@ from holdfast.sessions.chat_events import ChatEvents
 from holdfast.sessions.chat_people import ChatPeople
 from holdfast.sessions.chat_places import ChatPlaces
 from holdfast.sessions.chat_posts import ChatPosts
+from holdfast.sessions.choices import Choices
 from holdfast.sessions.codec import checked_limit, checked_seconds, decode_all, is_name
 from holdfast.sessions.contract import (
     OWNER,
@@ -151,6 +153,7 @@ class SessionDB:
         self.outbox = Outbox(engine)
         self.forgettings = Forgettings(engine)
         self.schedules = Schedules(engine)
+        self.choices = Choices(engine)
         self.file_changes = FileChanges(engine)
         self.chat_events = ChatEvents(engine)
         self.chat_posts = ChatPosts(engine)

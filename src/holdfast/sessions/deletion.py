@@ -106,6 +106,7 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.free_usage(root=root)
     queries.delete_file_changes(root=root)
     queries.delete_turns(root=root)
+    queries.delete_choice(root=root)
     queries.free_branches(root=root)
     queries.delete_sessions(root=root)
     return sessions

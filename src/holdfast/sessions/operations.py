@@ -51,6 +51,7 @@ OPERATIONS = (
     "put_ask",
     "answer_ask",
     "close_ask",
+    "withhold_asks",
     "settle_asks",
     # the outbox
     "enqueue_delivery",
@@ -79,6 +80,12 @@ OPERATIONS = (
     "fail_run",
     "settle_runs",
     "settle_run_delivery",
+    # what a person chose
+    "choose_for_conversation",
+    "put_folder",
+    "remove_folder",
+    "put_own_prompt",
+    "remove_own_prompt",
     # file changes
     "record_file_changes",
     "settle_file_changes",

@@ -44,6 +44,7 @@ class Filters:
 
     roles: Sequence[str] | None = None
     sources: Sequence[str] | None = None
+    not_source: str | None = None
     session_id: str | None = None
     scope: str | None = None
     since: int | None = None
@@ -85,6 +86,7 @@ def search(tx: Transaction, terms: Terms, filters: Filters, limit: int) -> list[
         "fragments": to_json(list(terms.fragments)),
         "roles": _listed(filters.roles),
         "sources": _listed(filters.sources),
+        "not_source": filters.not_source,
         "scope": filters.scope,
         "sessions": _listed(sessions),
         "since": filters.since if filters.since is not None else -LARGEST,

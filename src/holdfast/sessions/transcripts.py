@@ -25,6 +25,7 @@ from holdfast.sessions.codec import (
     is_storable,
 )
 from holdfast.sessions.contract import (
+    NOTHING_CHOSEN,
     OWNER,
     Engine,
     Operation,
@@ -181,6 +182,13 @@ def create_session_row(
     )
     if not created:
         raise SessionExists(session.id)
+    chosen = session.choice
+    if chosen != NOTHING_CHOSEN:
+        if chosen.folder:
+            tx.queries.ensure_folder(name=chosen.folder)
+        tx.queries.put_choice(
+            root=session.id, model=chosen.model, workspace=chosen.workspace, folder=chosen.folder
+        )
     return require_session(tx, session.id)
 
 

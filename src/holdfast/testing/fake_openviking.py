@@ -4,6 +4,7 @@ It behaves as the real server (0.5.2) does: messages have no key, a commit archi
 later, a failed extraction clears the messages, and a restart may lose a task.
 """
 
+import json
 import re
 import threading
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Any
 from holdfast.testing.faulty_server import FaultyServer, HttpCall, Reply
 
 BATCH = 100
+SESSIONS = "viking://user/default/sessions"
+MEMORIES = "viking://user/default/memories/facts"
 
 
 @dataclass(slots=True)
@@ -42,7 +45,9 @@ class FakeOpenViking(FaultyServer):
         self._state_lock = threading.Lock()  # guards everything below
         self._sessions: dict[str, _Session] = {}
         self._tasks: dict[str, _ExtractionTask] = {}
-        self._memories: list[str] = []
+        self._memories: dict[str, str] = {}
+        self._made: dict[str, dict[str, str]] = {}  # by archive
+        self._extracted = 0
         self._received: list[dict[str, Any]] = []
         self.failing_extractions = 0
         """How many extractions fail."""
@@ -60,7 +65,13 @@ class FakeOpenViking(FaultyServer):
     def memories(self) -> list[str]:
         """The extracted memories: each user message, once for every extraction."""
         with self._state_lock:
-            return list(self._memories)
+            return list(self._memories.values())
+
+    def change_memory(self, text: str, changed: str) -> None:
+        """Change a memory, as the extraction of another session does."""
+        with self._state_lock:
+            uri = next(uri for uri, known in self._memories.items() if known == text)
+            self._memories[uri] = changed
 
     def forget_tasks(self) -> None:
         """Lose all tasks, as a restart does. Unfinished tasks are never finished."""
@@ -93,7 +104,7 @@ class FakeOpenViking(FaultyServer):
                 return self._task(task[0]) if task else self._listed(call.query.get("resource_id", ""))
             case "POST", "api", "v1", "search", "find":
                 return self._find(call.request.json())
-        return _error(404, "NOT_FOUND", "Not Found")
+        return self._file(call.method, call.parts[2:], call.query.get("uri", ""))
 
     def _add(self, session: str, messages: list[dict[str, Any]]) -> Reply:
         if len(messages) > BATCH:
@@ -104,11 +115,31 @@ class FakeOpenViking(FaultyServer):
         return _ok({"session_id": session, "added": len(messages), "message_count": len(known.live)})
 
     def _delete(self, session: str) -> Reply:
-        # What was extracted stays: memories do not belong to a session.
+        # What was extracted stays: memories do not belong to a session. Its archives, which list them, go.
         if self._sessions.pop(session, None) is None:
             return _error(404, "NOT_FOUND", f"Session {session} not found")
         self._tasks = {name: task for name, task in self._tasks.items() if task.session != session}
+        folder = f"{SESSIONS}/{session}/"
+        self._made = {archive: made for archive, made in self._made.items() if not archive.startswith(folder)}
         return _ok({"session_id": session})
+
+    def _file(self, method: str, path: tuple[str, ...], uri: str) -> Reply:
+        """The files on the server: sessions, their archives with what was made of them, and memories."""
+        match method, *path:
+            case "GET", "sessions", session if session in self._sessions:
+                return _ok({"session_id": session, "uri": f"{SESSIONS}/{session}"})
+            case "GET", "fs", "ls":
+                inside = [each for each in self._made if each.startswith(f"{uri}/")]
+                return _ok([each.removeprefix(f"{uri}/") for each in inside])
+            case "GET", "content", "read" if uri in self._memories:
+                return _ok(self._memories[uri])
+            case "GET", "content", "read" if uri.endswith("/memory_diff.json"):
+                made = self._made.get(uri.removesuffix("/memory_diff.json"), {})
+                adds = [{"uri": one, "memory_type": "facts", "after": text} for one, text in made.items()]
+                return _ok(json.dumps({"operations": {"adds": adds, "updates": [], "deletes": []}}))
+            case "DELETE", "fs" if self._memories.pop(uri, None) is not None:
+                return _ok({"uri": uri})
+        return _error(404, "NOT_FOUND", "Not Found")
 
     def _context(self, session: str) -> Reply:
         known = self._sessions.get(session)
@@ -124,7 +155,7 @@ class FakeOpenViking(FaultyServer):
         if not known.live:
             return _ok({"status": "skipped", "task_id": None, "archive_uri": None, "reason": "no_messages"})
         known.archives += 1
-        archive = f"viking://user/default/sessions/{session}/history/archive_{known.archives:03}"
+        archive = f"{SESSIONS}/{session}/history/archive_{known.archives:03}"
         number = len(self._tasks) + 1
         task = _ExtractionTask(f"task-{number}", session, archive, known.live, number)
         known.live = []
@@ -147,7 +178,12 @@ class FakeOpenViking(FaultyServer):
             task.status = "failed"
             return
         task.status = "completed"
-        self._memories += [str(each["content"]) for each in task.messages if each["role"] == "user"]
+        said = [str(each["content"]) for each in task.messages if each["role"] == "user"]
+        first = self._extracted
+        self._extracted += len(said)
+        made = {f"{MEMORIES}/{number}.md": text for number, text in enumerate(said, first)}
+        self._made[task.archive] = made
+        self._memories |= made
 
     def _archive(self, session: str, archive: str) -> Reply:
         done = [task for task in self._of(session) if task.archive.endswith(archive)]
@@ -160,7 +196,7 @@ class FakeOpenViking(FaultyServer):
 
     def _find(self, body: dict[str, Any]) -> Reply:
         words = _words(str(body["query"]))
-        found = [text for text in dict.fromkeys(self._memories) if words & _words(text)]
+        found = [text for text in dict.fromkeys(self._memories.values()) if words & _words(text)]
         memories = [{"context_type": "memory", "level": 2, "content": text} for text in found]
         return _ok({"memories": memories[: body["limit"]], "resources": [], "skills": []})
 

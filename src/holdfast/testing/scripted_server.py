@@ -36,6 +36,9 @@ from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.testing.script_file import as_refusal, read_script
 from holdfast.testing.scripted_model import Entry, ScriptedModel
 
+CONTENT = ("model", "messages", "tools", "max_tokens", "stream", "stream_options")
+"""What of a request has a place of its own; the rest are its options."""
+
 
 class ScriptedServer:
     """Plays a script over HTTP. `requests` holds the requests with their headers."""
@@ -149,7 +152,8 @@ def as_request(body: Mapping[str, Any]) -> ModelRequest:
     system = messages.pop(0)["content"] if messages and messages[0].get("role") == "system" else ""
     functions = [tool["function"] for tool in body.get("tools") or ()]
     tools = [ToolSchema(each["name"], each.get("description", ""), each["parameters"]) for each in functions]
-    return ModelRequest(system, messages, tools, body.get("max_tokens"))
+    options = {name: value for name, value in body.items() if name not in CONTENT}
+    return ModelRequest(system, messages, tools, body.get("max_tokens"), options=options)
 
 
 def _delta(piece: ModelPiece) -> dict[str, Any]:

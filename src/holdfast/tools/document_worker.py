@@ -11,10 +11,11 @@ import resource
 import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-MEMORY_BYTES = 1_500_000_000
-CPU_SECONDS = 40
+LIMITS = {resource.RLIMIT_AS: 1_500_000_000, resource.RLIMIT_CPU: 40, resource.RLIMIT_FSIZE: 0}
+"""Bytes of memory, seconds of computing, and bytes of a file that it writes."""
 UNPACKED_BYTES = 300_000_000
 MAX_ENTRIES = 20_000
 MAX_ROWS = 20_000
@@ -124,9 +125,9 @@ def write_line(found: dict[str, object]) -> None:
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    for limit, most in LIMITS.items():
+        with suppress(ValueError, OSError):  # not every system has each
+            resource.setrlimit(limit, (most, most))
     left = int(json.loads(sys.stdin.buffer.readline())["characters"])
     data = sys.stdin.buffer.read()
     try:

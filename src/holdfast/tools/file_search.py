@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from holdfast.core.messages import storable
 from holdfast.tools import search_worker
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
+from holdfast.tools.json_worker import json_worker
 from holdfast.tools.resolved_path import ResolvedPath, readable_path
 
 SEARCH_SECONDS = 20.0
@@ -47,42 +48,24 @@ class Findings:
 
 async def search(request: Request, seconds: float = SEARCH_SECONDS) -> Findings:
     """Run the worker. After a timeout the findings so far are returned."""
-    worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-X", "utf8", search_worker.__file__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-        start_new_session=True,
-        limit=MAX_ANSWER_BYTES,
-    )
     found: list[dict[str, Any]] = []
     note = f"the search took more than {seconds:g} s and was ended; this was found until then"
-    try:
-        async with asyncio.timeout(seconds):
-            note = await _take(worker, request, found)
-    except TimeoutError:
-        pass
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            worker.kill()
-        await worker.wait()
+    asked = json.dumps(asdict(request)).encode()
+    with contextlib.suppress(TimeoutError):
+        async with (
+            asyncio.timeout(seconds),
+            json_worker(search_worker.__file__, asked, MAX_ANSWER_BYTES) as lines,
+        ):
+            note = await _take(lines, request.limit, found)
     return Findings(found, note)
 
 
-async def _take(worker: asyncio.subprocess.Process, request: Request, found: list[dict[str, Any]]) -> str:
-    if worker.stdin is None or worker.stdout is None:
-        raise ToolFailed("the search has no pipes")
-    with contextlib.suppress(ConnectionError):
-        worker.stdin.write(json.dumps(asdict(request)).encode())
-        await worker.stdin.drain()
-        worker.stdin.close()
-    async for line in worker.stdout:
-        each = json.loads(line)
+async def _take(lines: AsyncIterator[dict[str, Any]], limit: int, found: list[dict[str, Any]]) -> str:
+    async for each in lines:
         if "problem" in each:
             raise ToolFailed(each["problem"])
         if "more" in each:
-            return f"there is more; these are the first {request.limit}"
+            return f"there is more; these are the first {limit}"
         if "end" in each:
             return ""
         found.append(each)

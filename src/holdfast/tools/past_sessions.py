@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.core.contract import Message
 from holdfast.core.errors import ToolFailed
 from holdfast.sessions import Filters, SessionDB
-from holdfast.sessions.contract import SECOND, SearchHit, StoredMessage
+from holdfast.sessions.contract import API_SOURCE, SECOND, SearchHit, StoredMessage
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
 
@@ -41,7 +41,9 @@ class PastSessions:
             limit: how many at most
 
         """
-        hits = self._db.search(query, filters=Filters(scope=context.scope), limit=limit)
+        hits = self._db.search(
+            query, filters=Filters(scope=context.scope, not_source=API_SOURCE), limit=limit
+        )
         return "\n".join(_hit(each) for each in hits) or "nothing found"
 
     def read_session(

@@ -10,6 +10,7 @@ from holdfast.core.schedule_times import MissedPolicy, local_zone
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.schedules import NewSchedule, Schedule
+from holdfast.tools.chat_files import conversation_of, room_of
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
 
@@ -53,15 +54,16 @@ class ScheduleTools:
             missed: for times at which no server ran: once (one run for all), all (each), skip (none)
 
         """
+        room = room_of(self._db, context.session_id)
         new = NewSchedule(
             text,
             when,
             time_zone or self._zone or local_zone(),
-            self._conversation(context.session_id),
+            conversation_of(self._db, context.session_id),
             missed,
             scope=context.scope,
             created_by=CREATED_BY,
-            room=self._room(context.session_id),
+            room=None if room is None else str(room.id),
         )
         try:
             added = self._db.schedules.add(new)
@@ -86,19 +88,6 @@ class ScheduleTools:
             raise ToolFailed(f"there is no schedule {number}")
         self._db.schedules.remove(number)
         return f"removed schedule {number}"
-
-    def _room(self, session_id: str) -> str | None:
-        """The chat in which the conversation goes on, if it does: it is told what comes of each run."""
-        root = self._db.sessions.root(self._conversation(session_id))
-        return next((str(room.id) for room in self._db.chat_events.rooms_of(root)), None)
-
-    def _conversation(self, session_id: str) -> str:
-        """The conversation that the person sees: a subagent's caller."""
-        while True:
-            root = self._db.get_session(self._db.sessions.root(session_id))
-            if root is None or root.relation != "delegate" or root.parent is None:
-                return session_id
-            session_id = root.parent
 
 
 def _line(schedule: Schedule) -> str:

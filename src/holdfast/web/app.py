@@ -12,7 +12,7 @@ from holdfast import __version__
 from holdfast.core.errors import HoldfastError
 from holdfast.web import problems
 from holdfast.web.auth import Auth
-from holdfast.web.compat import chat_completions, models, responses
+from holdfast.web.compat import chat_completions, embeddings, models, responses
 from holdfast.web.contract import WebParts
 from holdfast.web.limits import BodyLimit, RateLimit
 from holdfast.web.origin_guard import OriginGuard
@@ -22,6 +22,7 @@ from holdfast.web.request_log import RequestLog
 from holdfast.web.routes import (
     changed_files,
     chats,
+    choices,
     commands,
     events,
     health,
@@ -29,6 +30,7 @@ from holdfast.web.routes import (
     messages,
     search,
     sessions,
+    settings,
     usage,
 )
 
@@ -39,12 +41,15 @@ GROUPS = (
     events,
     responses,
     models,
+    embeddings,
     commands,
     search,
     changed_files,
     usage,
     memory,
     chats,
+    choices,
+    settings,
     health,
 )
 """Routes are searched in this order, so the busiest groups stand first."""

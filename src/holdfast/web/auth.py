@@ -1,7 +1,8 @@
 """The token: a client that shows it acts for the owner of this assistant.
 
-API clients send it as a bearer. A browser gets it once, with the link that `holdfast web` prints; from then
-on the token is in a cookie that no script can read and that no other site can make the browser send.
+API clients send it as a bearer. A browser gets it once, with the link that `holdfast web` prints or by
+signing in on the page; from then on the token is in a cookie that no script can read and that no other site
+can make the browser send.
 """
 
 import hmac
@@ -20,6 +21,8 @@ from holdfast.web.problems import respond
 
 COOKIE = "holdfast_token"
 A_YEAR = 365 * 24 * 3600
+SIGN_IN = "/api/sign-in"
+UNCACHED = {"Cache-Control": "no-store"}
 FREE = frozenset({"/healthz"})
 """Paths that need no token. The page's files need none either: they hold no secrets."""
 
@@ -66,6 +69,8 @@ class Auth:
         """A refusal or a redirect; None lets the request through."""
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             return self._link(scope)
+        if scope["path"] == SIGN_IN and scope["method"] == "POST":
+            return self._sign_in(scope)
         if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
             return None
         shown = _shown(scope)
@@ -78,11 +83,24 @@ class Auth:
     def _link(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self._fits(given.encode("utf-8", "surrogateescape")):
+            if _is_browser(scope):
+                # A person gets the page that explains it and has a field for the token.
+                return RedirectResponse(f"{self._root}/#/sign-in/link", 303, headers=UNCACHED)
             return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
-        answer = RedirectResponse(f"{self._root}/", 303, headers={"Cache-Control": "no-store"})
+        answer = RedirectResponse(f"{self._root}/", 303, headers=UNCACHED)
+        return self._with_cookie(scope, answer)
+
+    def _sign_in(self, scope: Scope) -> Response:
+        """The page sends the token that a person wrote as a bearer; the answer puts it into the cookie."""
+        shown = _bearer(scope)
+        if shown is None or not self._fits(shown):
+            return _refusal(scope, "WrongToken", "this is not the token of this server.")
+        return self._with_cookie(scope, Response(status_code=204, headers=UNCACHED))
+
+    def _with_cookie(self, scope: Scope, answer: Response) -> Response:
         answer.set_cookie(
             COOKIE,
-            given,
+            self._token.decode(),
             max_age=A_YEAR,
             path=self._root or "/",
             secure=scope["scheme"] == "https",
@@ -95,13 +113,26 @@ class Auth:
         return hmac.compare_digest(given, self._token)
 
 
-def _shown(scope: Scope) -> list[bytes]:
-    """The tokens in a request: a bearer, else what the cookies hold."""
-    tokens: list[bytes] = []
+def _is_browser(scope: Scope) -> bool:
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
+
+
+def _bearer(scope: Scope) -> bytes | None:
+    """The token of an Authorization header; empty for another kind, None without the header."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             kind, _, token = value.partition(b" ")
-            return [token.strip()] if kind.lower() == b"bearer" else []
+            return token.strip() if kind.lower() == b"bearer" else b""
+    return None
+
+
+def _shown(scope: Scope) -> list[bytes]:
+    """The tokens in a request: a bearer, else what the cookies hold."""
+    bearer = _bearer(scope)
+    if bearer is not None:
+        return [bearer] if bearer else []
+    tokens: list[bytes] = []
+    for name, value in scope["headers"]:
         if name == b"cookie":
             # The cookie may come twice: two servers below one address have one each.
             pairs = (each.strip().partition(b"=") for each in value.split(b";"))
@@ -116,5 +147,5 @@ def _refusal(scope: Scope, reason: str, detail: str) -> Response:
         reason,
         f"{detail} Nothing was changed.",
         "Open the link that `holdfast web` printed, or send the token as Authorization: Bearer TOKEN.",
-        headers={"WWW-Authenticate": 'Bearer realm="holdfast"', "Cache-Control": "no-store"},
+        headers={"WWW-Authenticate": 'Bearer realm="holdfast"', **UNCACHED},
     )

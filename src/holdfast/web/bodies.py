@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.contract import Message
+from holdfast.sessions.contract import ConversationChoice
 from holdfast.web.views import Mode
 
 Text = Annotated[str, Field(max_length=20_000_000)]
@@ -12,6 +13,9 @@ SessionId = Annotated[str, Field(min_length=1, max_length=200)]
 Title = Annotated[str, Field(max_length=1000)]
 
 Key = Annotated[str, Field(min_length=1, max_length=200)]
+ModelName = Annotated[str, Field(max_length=1000)]
+FolderPath = Annotated[str, Field(max_length=4096)]
+FolderName = Annotated[str, Field(max_length=100)]
 
 
 class StrictBody(BaseModel):
@@ -31,6 +35,11 @@ class SessionChangesBody(StrictBody):
     tool_profile: Annotated[str, Field(max_length=100)] | None = Field(
         default=None, description="one of `tool_profiles` of /api/status; empty: by the model"
     )
+    model: ModelName | None = Field(
+        default=None, description="as in POST /api/sessions; empty: the usual one"
+    )
+    workspace: FolderPath | None = Field(default=None, description="the same; empty: the usual one")
+    folder: FolderName | None = Field(default=None, description="the same; empty: none")
 
 
 class ImageUrl(LenientBody):
@@ -83,6 +92,19 @@ class NewSessionBody(StrictBody):
     message: MessageBody | None = Field(
         default=None, description="the first message; stored together with the session"
     )
+    model: ModelName = Field(
+        default="", description="the model that answers here, as NAME or PROVIDER:NAME; empty: the usual one"
+    )
+    workspace: FolderPath = Field(
+        default="", description="the folder that tools work in here, by its whole path; empty: the usual one"
+    )
+    folder: FolderName = Field(
+        default="", description="the folder of the list that it lies in; one that is not there is made"
+    )
+
+    @property
+    def choice(self) -> ConversationChoice:
+        return ConversationChoice(self.model, self.workspace, self.folder)
 
 
 class InterruptBody(StrictBody):

@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pkgutil import resolve_name
 from typing import Protocol
 
-from holdfast.agent.scope_policy import PolicyFor
 from holdfast.core.settings import Settings
 from holdfast.host import SessionHost
 
@@ -23,9 +22,6 @@ Say = Callable[[str], None]
 
 class ChatService(Protocol):
     """The gateway, as far as it is known here."""
-
-    scope_policy: PolicyFor
-    """What the agent may do for whom; the host has to be made with it."""
 
     def running(self, host: SessionHost, say: Say) -> AbstractAsyncContextManager[asyncio.Task[None]]:
         """Serve the accounts while inside; the task ends early when none is left, or by a fault."""

@@ -104,7 +104,6 @@ async def _serve_with_workers(
 
 
 async def _serve(settings: Settings, options: ServeOptions) -> None:
-    from holdfast.host.contract import default_policy
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
@@ -130,7 +129,6 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
         say=_say,
         after_crash="resume",
         model_required=False,
-        scope_policy=chats.scope_policy if chats else default_policy,
     )
     async with opened as (hosted, leaving):
         parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))

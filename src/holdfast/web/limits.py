@@ -9,6 +9,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from starlette.requests import Request
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.contract import Clock
@@ -88,6 +89,7 @@ class BodyLimit:
         body = _CountedBody(receive, send, most, self._patience)
         if said.isdigit() and int(said) > most:
             body.refused = True
+            scope["route"] = _route(scope)  # nothing has routed it yet, and it counts under its route
             problem = await on_http_error(Request(scope), _too_large(most))
             await problem(scope, receive, body.send)
         else:
@@ -152,6 +154,11 @@ class _CountedBody:
                     left -= len(message.get("body", b""))
                     if not message.get("more_body", False):
                         return
+
+
+def _route(scope: Scope) -> BaseRoute | None:
+    routes: list[BaseRoute] = scope["app"].router.routes
+    return next((each for each in routes if each.matches(scope)[0] is Match.FULL), None)
 
 
 def _too_large(most: int) -> ProblemRaised:

@@ -19,6 +19,14 @@ TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".webmanifest": "a
 HIDDEN = (".md", ".json", ".py", ".toml")
 """Files beside the page that are not served."""
 LIBRARIES = "lib/manifest.json"
+PREVIEW = "/preview.html"
+PREVIEW_POLICY = {
+    # Whatever is drawn there runs in an origin of its own, and can reach nothing: no network, no storage.
+    "Content-Security-Policy": "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; media-src data: blob:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
+}
 NO_LIBRARIES = (
     "The web page cannot be shown: its libraries are not installed. In a checkout, run `make sync` and start "
     "the server again; an installed package carries them, so install it again. The HTTP API works without it."
@@ -63,6 +71,8 @@ class PageFiles:
             return PlainTextResponse(self._problem, status_code=503)
         file = self._file(request.scope["path"])
         headers = {"ETag": file.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        if request.scope["path"] == PREVIEW:
+            headers |= PREVIEW_POLICY
         if file.tag in (each.strip() for each in request.headers.get("if-none-match", "").split(",")):
             return Response(status_code=304, headers=headers)
         content = file.content

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 CONTENT_SECURITY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "connect-src 'self'; frame-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
 STRICT: tuple[tuple[bytes, bytes], ...] = (
     (b"content-security-policy", CONTENT_SECURITY.encode()),
@@ -99,9 +99,10 @@ class _ResponseSender:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self.began = message["status"], self._clock.monotonic()
-            headers = message.get("headers", ())
-            message = {
-                **message,
-                "headers": [*headers, (b"x-request-id", self._request_id.encode()), *STRICT],
-            }
+            headers = list(message.get("headers", ()))
+            # A file with a policy of its own says so: the inside of a preview.
+            own = {name.lower() for name, _ in headers}
+            headers += [(b"x-request-id", self._request_id.encode())]
+            headers += [each for each in STRICT if each[0] not in own]
+            message = {**message, "headers": headers}
         await self._send(message)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.core.contract import Message
 from holdfast.core.messages import text_of
 from holdfast.core.short_title import short_title
-from holdfast.host import Accepted, ConversationStatus, SessionHost
+from holdfast.host import Accepted, Beginning, ConversationStatus, SessionHost
 from holdfast.sessions.chat_places import ChatPlace
 from holdfast.sessions.contract import Session
 from holdfast.sessions.conversation_list import PREVIEW, ListedConversation
@@ -43,13 +43,13 @@ async def view_of(host: SessionHost, session_id: str) -> SessionView:
     return view
 
 
-def begun_view(accepted: Accepted, title: str | None, message: Message, source: str) -> SessionView:
+def begun_view(accepted: Accepted, how: Beginning, message: Message, source: str) -> SessionView:
     """A conversation that has just begun with a message; built without a read of the store."""
     return SessionView(
         id=accepted.session_id,
         root_id=accepted.session_id,
-        title=title,
-        label=title or short_title(text_of(message)[:PREVIEW]),
+        title=how.title,
+        label=how.title or short_title(text_of(message)[:PREVIEW]),
         opening=" ".join(text_of(message).split())[:PREVIEW],
         source=source,
         pinned=False,
@@ -61,6 +61,9 @@ def begun_view(accepted: Accepted, title: str | None, message: Message, source: 
         waiting=1,
         asking=0,
         parent_id=None,
+        model=how.choice.model,
+        workspace=how.choice.workspace,
+        folder=how.choice.folder,
     )
 
 
@@ -86,6 +89,9 @@ def _view(listed: ListedConversation, now: ConversationStatus, chats: list[ChatP
         parent_id=session.parent,
         branch_of=listed.branch_of,
         chats=chats,
+        model=listed.choice.model,
+        workspace=listed.choice.workspace,
+        folder=listed.choice.folder,
     )
 
 

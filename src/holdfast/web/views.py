@@ -83,6 +83,9 @@ class SessionView(BaseModel):
     )
     trouble: str = Field(default="", description="why it can't go on now, such as a full disk")
     chats: list[ChatPlaceView] = Field(default=[], description="the chats in which it goes on")
+    model: str = Field(default="", description="the model that was chosen for it; empty: the usual one")
+    workspace: str = Field(default="", description="the folder that was chosen for it; empty: the usual one")
+    folder: str = Field(default="", description="the folder of the list that it lies in; empty: none")
 
 
 class SessionPage(BaseModel):

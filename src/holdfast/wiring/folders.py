@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from platformdirs import user_config_path, user_data_path, user_log_path
+from platformdirs import user_cache_path, user_config_path, user_data_path, user_log_path, user_state_path
 
 
 def data_folder() -> Path:
@@ -26,3 +26,9 @@ def config_folder() -> Path:
 def log_folder() -> Path:
     """The folder for logs."""
     return user_log_path("holdfast", appauthor=False)
+
+
+def own_folders() -> list[Path]:
+    """The folders with a person's settings, data, logs and caches."""
+    more = (path("holdfast", appauthor=False) for path in (user_cache_path, user_state_path))
+    return [config_folder(), data_folder(), log_folder(), *more]

@@ -106,7 +106,9 @@ async def open_host(
 
 async def _opened(host: Host, leaving: GracefulStop) -> Host:
     opening = asyncio.ensure_future(host.__aenter__())
-    if not await leaving.wait_for(opening):
-        opening.cancel()
-        leaving.raise_signal()
+    try:
+        if not await leaving.wait_for(opening):
+            leaving.raise_signal()
+    finally:
+        opening.cancel()  # nothing, when it is done
     return await opening

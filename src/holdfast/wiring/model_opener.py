@@ -10,10 +10,10 @@ from holdfast.core.errors import ModelMissing, ModelUnreachable
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.models import open_model as models
 from holdfast.models.choice import Keys, ModelChoice, choose
-from holdfast.models.contract import Model
+from holdfast.models.contract import ListedModel, Model
 from holdfast.models.local_servers import listed_models, responding_servers
 from holdfast.models.missing_model import MissingModel
-from holdfast.models.model_list import chat_models
+from holdfast.models.model_list import described_models
 from holdfast.models.open_model import LOCAL_SERVERS, OpenedModel
 from holdfast.models.server import Server
 from holdfast.wiring.folders import data_folder
@@ -47,19 +47,29 @@ async def open_model_or_explain(settings: Settings) -> OpenedModel:
 
 async def list_models(settings: Settings) -> tuple[str, list[str]]:
     """Where models were looked for, and the names of the chat models there."""
+    where, found = await describe_models(settings)
+    return where, [each.name for each in found]
+
+
+async def describe_models(settings: Settings) -> tuple[str, list[ListedModel]]:
+    """The same, with what is known of each model."""
     if settings.model.provider == "scripted":
-        return "a script is played", [settings.model.name]
+        return "a script is played", [ListedModel(settings.model.name)]
     choice = choose(settings.model, Keys.of(os.environ))
     if choice is not None and choice.provider in ("gguf", "embedded"):
-        return choice.reason, [choice.name or choice.provider]
+        return choice.reason, [ListedModel(choice.name or choice.provider)]
     if choice is None:
         found = await responding_servers(LOCAL_SERVERS)
-        names = [name for _, _, listed in found for name in chat_models(listed)]
-        return "local servers", names
+        models = [
+            each
+            for provider, url, listed in found
+            for each in described_models(settings.model, ModelChoice(provider, "", "", url), listed)
+        ]
+        return "local servers", models
     server = Server(
         choice.base_url, choice.key, settings.model.connect_timeout_s, settings.model.stall_timeout_s
     )
-    return choice.reason, chat_models(await listed_models(choice.name, server))
+    return choice.reason, described_models(settings.model, choice, await listed_models(choice.name, server))
 
 
 def _open_script(path: Path) -> OpenedModel:

@@ -11,13 +11,11 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_state_path
-
 import holdfast
 from holdfast.core.own_files import OwnFiles
 from holdfast.core.settings import Settings
 from holdfast.providers.loader import HERMES
-from holdfast.wiring.folders import config_folder, data_folder, log_folder
+from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.memory_setup import config_store, plugins_folder
 from holdfast.wiring.settings_loader import settings_path
 from holdfast.wiring.store_opener import usual_store
@@ -32,12 +30,6 @@ def own_files(settings: Settings) -> OwnFiles:
         program=[*_program(), *_named_code(settings)],
         files=[*_obeyed(settings), *_files(settings)],
     )
-
-
-def own_folders() -> list[Path]:
-    """The folders with a person's settings, data, logs and caches."""
-    more = (path("holdfast", appauthor=False) for path in (user_cache_path, user_state_path))
-    return [config_folder(), data_folder(), log_folder(), *more]
 
 
 def skills_folder(settings: Settings) -> Path:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,26 +29,28 @@ from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
-from holdfast.tools.contract import Person
+from holdfast.tools.chat_files import ChatFiles, room_of
+from holdfast.tools.contract import Person, Tool
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
-from holdfast.wiring.folders import data_folder
+from holdfast.wiring.chat_policies import ChatPolicies
+from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
 from holdfast.wiring.memory_completion import complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
-from holdfast.wiring.own_files import own_files, own_folders, skills_folder
+from holdfast.wiring.own_files import own_files, skills_folder
 from holdfast.wiring.scope_workspaces import scope_workspace
 from holdfast.wiring.settings_loader import load_settings
 from holdfast.wiring.store_opener import open_store
 from holdfast.wiring.telemetry import close_telemetry, open_telemetry
-from holdfast.wiring.workspace import workspace_of
+from holdfast.wiring.workspace import workspace_of, workspace_problem
 
 TODO = "todo"
 Emit = Callable[[Event], None]
@@ -68,7 +70,11 @@ class HostKeywords(TypedDict, total=False):
     model_required: bool
     """False: without a model the host starts, and a turn says what is missing. True by default."""
     scope_policy: PolicyFor
-    """What an agent may do for a scope; by default everything for the owner, and `GUEST` for others."""
+    """What an agent may do for a scope; it is asked on a thread before each turn.
+
+    By default everything for the owner, what their role allows for people of chat platforms that the settings
+    name, and `GUEST` for all others.
+    """
     started_in: Path
     """The folder that a person works in; by default the current one. It is the workspace (S1)."""
 
@@ -101,11 +107,11 @@ class Host(SessionHost):
     ) -> None:
         refuse_unknown("Host", how, HostKeywords, Host.__init__)
         given = GivenParts.checked(model, tools, memory, store, options)
-        policy = how.get("scope_policy", default_policy)
+        policy = how.get("scope_policy")
         # Finding the model and starting tool servers need the event loop, so they wait for it.
         if settings is None and not given.is_empty:
             chosen = _host_options(Settings().host, how)
-            super().__init__(lambda: library_parts(given, chosen, policy))
+            super().__init__(lambda: library_parts(given, chosen, policy or default_policy))
             return
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
@@ -127,6 +133,7 @@ def _host_options(settings: HostSettings, how: HostKeywords) -> HostOptions:
         after_crash=settings.after_crash or how.get("after_crash", "ask"),
         attended=how.get("attended", True),
         agents=agents,
+        api_days=settings.api_days,
     )
 
 
@@ -147,13 +154,34 @@ class _Ways:
     options: HostOptions
     deliver: Deliver
     open_model: ModelOpener
-    scope_policy: PolicyFor
-    started_in: Path | None = None
+    scope_policy: PolicyFor | None
+    started_in: Path | None
 
 
-def _may_be_asked_more(settings: Settings, given: GivenParts) -> bool:
-    """Whether the model may get requests beside those of turns: a script has answers for these alone."""
-    return given.model is None and settings.model.provider != "scripted"
+def _chat_lookup(db: SessionDB, settings: Settings) -> Callable[[str], bool]:
+    """Tells whether a session's conversation goes on in a chat; without accounts none does."""
+    return (lambda session_id: room_of(db, session_id) is not None) if settings.gateway.accounts else _never
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _offered(tools: Sequence[Tool], scope: AgentScope, owners: Collection[str]) -> list[Tool]:
+    """The tools for a scope; those that reach the owner's things only where its policy names them."""
+    named = scope.policy.tools or frozenset()
+    return [
+        tool
+        for tool in tools
+        if scope.policy.allows(tool.name)
+        and (scope.is_owner or tool.name not in owners or tool.name in named)
+    ]
+
+
+def _titles(settings: Settings, given: GivenParts, model: SwitchableModel) -> TitleMaker | None:
+    """Names conversations, unless the model is a script: that has answers for turns alone."""
+    is_scripted = given.model is not None or settings.model.provider == "scripted"
+    return TitleMaker(model) if settings.host.titles and not is_scripted else None
 
 
 def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
@@ -212,27 +240,32 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
 
     todo = TodoList().tool()
     # Each conversation has its own todo list; all conversations share the other tools.
+    send_file = ChatFiles(db, data_folder()).tool()
     shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
+
+    switch = ModelSwitch(settings, model) if given.model is None else None
 
     def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         policy = _approval(box.policy, scope)
+        chosen = switch.opened(scope.model) if switch else None
+        answering = chosen or model
 
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
         own = replace(agent_options, person_for=person, scope=scope)
-        offered = shared
+        if scope.workspace and scope.is_owner:
+            # A person named it for this conversation.
+            own = replace(own, workspace=Path(scope.workspace), trusted_workspace=True)
         if not scope.is_owner:
             own = replace(own, workspace=scope_workspace(scope.name))
-            named = scope.policy.tools or frozenset()
-            offered = [tool for tool in shared if tool.name not in box.shared or tool.name in named]
-        offered = [tool for tool in offered if scope.policy.allows(tool.name)]
+        offered = _offered((*shared, send_file) if scope.in_chat else shared, scope, box.shared)
         if READ_SKILL not in {tool.name for tool in offered}:
             own = replace(own, skills="")
         asking, alone = frozenset({ask_user.name}), _unattended(policy)
-        offer = Offer(model, db, offered, own, memory, asking=asking, unattended=alone)
+        offer = Offer(answering, db, offered, own, memory, asking=asking, unattended=alone)
         tools = [*offered, TodoList().tool(like=todo), delegate_tool(offer)]
-        return SessionAgent(model, db, session_id, memory, tools, own)
+        return SessionAgent(answering, db, session_id, memory, tools, own)
 
     def make_review() -> Review:
         # Reviews may save skills without asking, and write no other file of Holdfast's own.
@@ -248,6 +281,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
 
     async def release() -> None:
+        if switch is not None:
+            await switch.close()
         closing = close_telemetry(telemetry, pools.work)
         await asyncio.gather(box.close(), given.close_model(model), closing)
 
@@ -256,14 +291,17 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
-        scope_policy=ways.scope_policy,
+        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people, settings.gateway),
+        is_in_chat=_chat_lookup(db, settings),
         pools=pools,
         options=options,
         ask_seconds=settings.tools.approval_timeout_s,
         make_review=make_review if settings.memory.review_every else None,
-        titles=TitleMaker(model) if settings.host.titles and _may_be_asked_more(settings, given) else None,
+        titles=_titles(settings, given, model),
         model=model.traits,
-        models=ModelSwitch(settings, model) if given.model is None else None,
+        models=switch,
+        workspace_problem=workspace_problem,
+        warm_up=model.warm_up,
         tools=tool_lines((*box.tools, *given.tools)),
         tool_profiles=agent_options.tool_profiles,
         problems=(

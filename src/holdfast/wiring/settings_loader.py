@@ -67,13 +67,30 @@ def _read_file(named: str, *, user_file: bool) -> Tree:
     if unsafe := others_can_write(path):
         raise SettingsInvalid([(str(path), f"{unsafe}. It is not read: it says what the agent may do")])
     try:
-        return parse_settings(str(path), path.read_bytes())
+        return with_keys(parse_settings(str(path), path.read_bytes()), path)
     except FileNotFoundError:
         if not named:
-            return {}
+            return with_keys({}, path)
         raise SettingsInvalid([(str(path), f"there is no such file; {SETTINGS_FILE} names it")]) from None
     except OSError as cause:
         raise SettingsInvalid([(str(path), f"can't be read: {cause.strerror}")]) from cause
+
+
+def keys_path(settings_file: Path) -> Path:
+    """The file beside the settings file in which keys are kept apart; only its owner can read it."""
+    return settings_file.with_name(f"{settings_file.stem}.keys.toml")
+
+
+def with_keys(tree: Tree, settings_file: Path) -> Tree:
+    """The settings with the keys that are kept apart from them."""
+    path = keys_path(settings_file)
+    if not path.is_file():
+        return tree
+    if unsafe := others_can_write(path):
+        raise SettingsInvalid([(str(path), f"{unsafe}. It is not read: it holds keys")])
+    for section, entries in parse_settings(str(path), path.read_bytes()).items():
+        tree.setdefault(section, {}).update(entries)
+    return tree
 
 
 def settings_path() -> Path:

@@ -12,22 +12,57 @@ from holdfast.core.secret import Secret
 from holdfast.core.setting_checks import split_list
 from holdfast.core.settings import Settings
 from holdfast.core.settings_file import line_of, parse_settings
-from holdfast.wiring.settings_loader import settings_path
+from holdfast.wiring.settings_loader import keys_path, settings_path
 
 EMPTY = "# Settings of Holdfast; docs/reference.md lists them.\n"
+KEYS = "# Keys of Holdfast, kept apart from the settings. Only their owner may read this file.\n"
 
 
 def change_settings(changes: dict[str, str]) -> None:
-    """Write settings to the file, all or none; an invalid one changes nothing."""
+    """Write settings to the file, all or none; an invalid one changes nothing. Keys go into another file."""
     file = settings_path()
+    keys = {key: value for key, value in changes.items() if is_secret(key)}
+    plain = {key: value for key, value in changes.items() if key not in keys}
+    # A key that stands in the settings file would look like the one in use.
+    dropped = {key for key in keys if line_of(_text(file), key.split("."))}
+    if plain or dropped:
+        _write(file, EMPTY, plain, dropped)
+    if keys:
+        _write(keys_path(file), KEYS, keys, set())
+
+
+def is_secret(key: str) -> bool:
+    """Whether a setting is a key or a token, which is never shown."""
+    section, _, name = key.partition(".")
+    return isinstance(getattr(getattr(Settings(), section, None), name, None), Secret)
+
+
+def _text(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8-sig") if file.exists() else EMPTY
-        for key, value in changes.items():
-            text = _changed(text, key, value)
-        parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
-        replace_file(file, text)
+        return file.read_text(encoding="utf-8-sig") if file.exists() else ""
     except (OSError, UnicodeDecodeError) as cause:
         raise InvalidInput(f"{file} can't be changed: {cause}") from cause
+
+
+def _write(file: Path, empty: str, changes: dict[str, str], dropped: set[str]) -> None:
+    try:
+        text = _text(file) or empty
+        for key, value in changes.items():
+            text = _changed(text, key, value)
+        for key in dropped:
+            text = _without(text, key)
+        parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
+        replace_file(file, text)
+    except OSError as cause:
+        raise InvalidInput(f"{file} can't be changed: {cause}") from cause
+
+
+def _without(text: str, key: str) -> str:
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    at = line_of(text, key.split("."))
+    if at is not None:
+        del lines[at - 1 : _entry_end(lines, at, key)]
+    return "\n".join(lines) + "\n"
 
 
 def replace_file(file: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.own_files import OwnFiles
 from holdfast.core.settings import Settings
 from holdfast.wiring.contract import Workspace
-from holdfast.wiring.own_files import own_folders
+from holdfast.wiring.folders import own_folders
 
 
 def workspace_of(settings: Settings, started_in: Path | None = None) -> Workspace:
@@ -30,6 +30,18 @@ def workspace_of(settings: Settings, started_in: Path | None = None) -> Workspac
     if not folder.is_dir():
         raise InvalidInput(f"the workspace {folder} is not a folder; tools.workspace or --workspace names it")
     return Workspace(folder, bool(named) and folder == chosen, _warning(folder))
+
+
+def workspace_problem(folder: str) -> str:
+    """Why a folder can't be the workspace of a conversation; empty when it can."""
+    path = Path(folder)
+    if not path.is_absolute():
+        return f"a workspace is named by its whole path, from / on, and {folder!r} is not"
+    real = Path(os.path.realpath(path))
+    if not real.is_dir():
+        return f"the workspace {folder} is not a folder on the machine of this server"
+    warning = _warning(real)
+    return f"the folder {folder} {warning}; choose a project inside it" if warning else ""
 
 
 def with_workspace(settings: Settings, folder: str) -> Settings:

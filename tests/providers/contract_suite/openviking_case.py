@@ -16,9 +16,6 @@ class OpenVikingCase(ProviderCase):
     """On the fake server; `tests/backends` has the real one. Recall knows what a boundary had extracted."""
 
     commits: ClassVar[bool] = True
-    gaps: ClassVar[Mapping[str, str]] = {
-        "forget": "it deletes a session, and can't tell which extracted memories came from it"
-    }
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

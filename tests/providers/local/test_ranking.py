@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.providers.local import LocalMemory, MiniLM
 from holdfast.providers.local.embedding import missing_packages
-from holdfast.providers.local.substance import asks_for_time, substance, tells_time
+from holdfast.providers.local.substance import asks_for_time, dates_asked, substance, tells_time
 from tests.providers.local.completed_turns import turn
 from tests.providers.local.conftest import OpenMemory
 
@@ -97,6 +97,22 @@ def test_a_question_for_a_time_finds_first_what_names_one(memory: LocalMemory) -
     remember(memory, "I ran the marathon Sunday", "I liked the marathon food")
     assert found(memory, "When was the marathon?")[0] == "I ran the marathon Sunday"
     assert found(memory, "What about the marathon?")[0] == "I liked the marathon food"
+
+
+def test_a_question_about_a_month_finds_first_what_was_said_in_it(memory: LocalMemory) -> None:
+    march, may = 1_709_640_000.0, 1_715_000_000.0  # 5 March and 6 May 2024
+    for number, when in enumerate((march, may, march - 366 * 86_400)):
+        memory.sync_turns([turn(number, "We hiked over the ridge", session=f"s{number}", at=when)])
+    found = memory.search("Which ridge did we hike over in March 2024?")
+    assert found[0].created == march
+    # The last one that was said wins where no month is named, and where "may" is a verb.
+    assert memory.search("Which ridge may we have hiked over?")[0].created == may
+
+
+def test_months_and_years_are_known_in_a_question() -> None:
+    assert dates_asked("Who came in May or June 2023?") == [{"may", "june"}, {"2023"}]
+    assert dates_asked("What may she march for in 12 days?") == [{"march"}]
+    assert dates_asked("Who came?") == []
 
 
 @pytest.mark.parametrize("query", ["When did Ann move?", "how long has he been away", "On which day was it?"])

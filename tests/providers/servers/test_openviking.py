@@ -15,6 +15,7 @@ from holdfast.core.errors import InvalidInput, ProviderUnavailable, SchemaTooNew
 from holdfast.memory import MemoryManager
 from holdfast.memory.config import ProviderConfig, missing_fields, parse_schema, resolve_config
 from holdfast.memory.contract import CompletedTurn
+from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.openviking import OpenVikingMemory
 from holdfast.providers.openviking.api import session_name
 from holdfast.providers.openviking.ledger import Ledger, LedgerEntry
@@ -209,6 +210,33 @@ def test_the_words_are_kept_until_they_were_extracted_and_no_longer(
     rows = in_file(tmp_path, "select key, state, payload from turns")
     assert rows == [("s1/1", "done", None)]
     assert (tmp_path / "openviking.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_forgotten_session_takes_along_what_was_made_of_it_alone(
+    server: FakeOpenViking, memory: OpenVikingMemory, tmp_path: Path
+) -> None:
+    gone, kept = turn(1, "my heron is called Quetzalina"), turn(3, "my otter is called Bart", "s2")
+    memory.sync_turns([gone, turn(2, "I live in Porto"), kept])
+    for session in ("s1", "s2"):
+        memory.on_session_end([], session_id=session)
+    until(lambda: extracted(memory))
+    server.change_memory("I live in Porto", "They live in Porto, and move to Lisbon")
+    memory.sync_turns([turn(4, "still to be extracted")])
+    server.polls = 1000
+    memory.on_session_end([], session_id="s1")
+    request = ForgetRequest("f", (("s1", "t1"), ("s1", "t2"), ("s1", "t4")), ("s1",))
+    with pytest.raises(ProviderUnavailable, match="still makes memories"):
+        memory.forget_selected(request)
+    server.polls = 1
+    until(lambda: extracted(memory))
+    report = memory.forget_selected(request)
+    # Two memories and the session.
+    assert report.forgotten == 3
+    assert report.kept.startswith("1 memory stays that it made of other conversations too")
+    assert server.memories() == ["They live in Porto, and move to Lisbon", "my otter is called Bart"]
+    assert memory.forget_selected(request) == ForgetReport(0)
+    files = b"".join(each.read_bytes() for each in tmp_path.glob("openviking.db*"))
+    assert b"Quetzalina" not in files
 
 
 def test_recall_and_the_tool_find_what_was_extracted(

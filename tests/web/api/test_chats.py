@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.core.settings import WebSettings
 from holdfast.gateway.chat_account import GatewayParts
-from holdfast.gateway.chat_scopes import ChatPolicies
 from holdfast.gateway.contract import Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.sessions import SessionDB
@@ -29,7 +28,7 @@ async def served_with_chats(db: SessionDB) -> AsyncIterator[tuple[Served, Memory
     platform = MemoryPlatform(QUICK_TRAITS)
     async with served(db, echo, settings=WebSettings(requests_per_s=100_000)) as server:
         server.host.chats.set_up({ACCOUNT: "memory"})
-        parts = GatewayParts(server.host, SETTINGS, ChatPolicies(), lambda _: Path("/nowhere"))
+        parts = GatewayParts(server.host, SETTINGS, lambda _: Path("/nowhere"))
         gateway = Gateway({ACCOUNT: platform.adapter()}, parts)
         async with gateway.running(), asyncio.timeout(SECONDS):
             await gateway.accounts[ACCOUNT].answered.wait()

@@ -14,6 +14,7 @@ from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
 from holdfast.web.accept_header import prefers
 from holdfast.web.compat.api_turn import ApiRequest, ApiTurn
+from holdfast.web.compat.openai_messages import NewWords
 from tests.agent.agent_fixtures import Hold, until
 from tests.web.api.api_server import Served, frames, served
 
@@ -241,7 +242,8 @@ def test_a_client_of_v1_that_leaves_while_its_message_is_stored_takes_it_back(
                 return begun
 
             monkeypatch.setattr(server.web.host, "begin", slowly)
-            turn = ApiTurn(server.web, ApiRequest("", (), {"role": "user", "content": "hi"}))
+            turn = ApiTurn(server.web, ApiRequest("", NewWords([], {"role": "user", "content": "hi"}, "")))
+            await turn.prepare()
             turn.session_id = "s"
             reading = asyncio.ensure_future(anext(turn.run(server.web.streams)))
             await storing.reached.wait()

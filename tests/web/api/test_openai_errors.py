@@ -1,7 +1,7 @@
 """Errors of the model as the `openai` SDK meets them: its exceptions, asked once, and nothing left behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,12 +40,6 @@ PERMANENT: list[Any] = [
     (NoCredit("m", "no"), openai.RateLimitError, 429, "insufficient_quota", "insufficient_quota"),
     (ModelMissing("no"), openai.InternalServerError, 502, "server_error", "ModelMissing"),
 ]
-
-
-@pytest.fixture
-def in_memory() -> Iterator[SessionDB]:
-    with SessionDB(":memory:") as db:
-        yield db
 
 
 @asynccontextmanager
@@ -220,7 +214,7 @@ def test_the_api_refuses_what_no_model_takes_and_the_conversation_goes_on(
 def test_an_error_is_made_of_whole_sentences(in_memory: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with served(in_memory) as server:
-            body = (await server.http.post("/v1/embeddings", json={})).json()
-            assert "there is nothing at /v1/embeddings. Look at" in body["error"]["message"]
+            body = (await server.http.post("/v1/nowhere", json={})).json()
+            assert "there is nothing at /v1/nowhere. Look at" in body["error"]["message"]
 
     wait(scenario())

@@ -79,22 +79,6 @@ def test_the_agents_own_tools_run_behind_an_answer(db: SessionDB, wait: Wait) ->
     wait(scenario())
 
 
-def test_tools_of_the_client_are_refused_by_name(db: SessionDB, wait: Wait) -> None:
-    tool: Any = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-
-    async def scenario() -> None:
-        async with served(db, ["fine"]) as server, client(server) as sdk:
-            with pytest.raises(openai.BadRequestError, match="agent's own tools") as refused:
-                await sdk.chat.completions.create(model="x", messages=HI, tools=[tool])
-            assert refused.value.code == "unsupported_tools"
-            answer = await sdk.chat.completions.create(
-                model="x", messages=HI, tools=[tool], tool_choice="none"
-            )
-            assert answer.choices[0].message.content == "fine"
-
-    wait(scenario())
-
-
 def test_without_a_session_what_was_said_before_is_the_history_of_a_fresh_one(
     db: SessionDB, wait: Wait
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
 from holdfast.web.compat.api_turn import ApiRequest, ApiTurn
+from holdfast.web.compat.openai_messages import NewWords
 from tests.agent.agent_fixtures import until
 from tests.web.api.api_server import Served, served
 from tests.web.api.test_openai_errors import client, sessions
@@ -155,7 +156,7 @@ def test_a_client_that_reads_too_slowly_still_gets_the_whole_answer(db: SessionD
     async def scenario() -> None:
         pieces = [f"{number} " for number in range(3_000)]  # more events than a conversation keeps
         async with served(db, [pieces]) as server:
-            turn = ApiTurn(server.web, ApiRequest("", (), {"role": "user", "content": "count"}))
+            turn = ApiTurn(server.web, ApiRequest("", NewWords([], {"role": "user", "content": "count"}, "")))
             await turn.prepare()
             async with aclosing(turn.run(server.web.streams)) as deltas:
                 text = (await anext(deltas)).text

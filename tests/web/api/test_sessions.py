@@ -51,6 +51,11 @@ def test_conversations_are_listed_in_pages_and_set_in_order(db: SessionDB, wait:
             assert (changed.json()["title"], changed.json()["pinned"]) == ("first", True)
             pinned = (await server.http.get("/api/sessions", params={"pinned": True})).json()["items"]
             assert [each["id"] for each in pinned] == [ids[0]]
+            refused = await server.http.patch(f"/api/sessions/{ids[0]}", json={"tool_profile": "smal"})
+            assert (refused.status_code, "small, standard, all" in refused.text) == (422, True)
+            await server.http.patch(f"/api/sessions/{ids[0]}", json={"tool_profile": "small"})
+            chosen = (await server.http.get(f"/api/sessions/{ids[0]}")).json()["tool_profile"]
+            assert (chosen["name"], chosen["reason"]) == ("small", "chosen for this conversation")
             await server.http.patch(f"/api/sessions/{ids[1]}", json={"archived": True})
             shown = (await server.http.get("/api/sessions")).json()["items"]
             assert ids[1] not in [each["id"] for each in shown]

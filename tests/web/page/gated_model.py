@@ -63,6 +63,8 @@ class GatedModel:
     def __init__(self) -> None:
         self.script: list[list[Part]] = []
         self.asked: list[Any] = []
+        self.models = ["gated"]
+        """The names that the server lists."""
         self._loop = asyncio.new_event_loop()
         self._server = LoopbackServer(self._handle)
         self._thread = threading.Thread(target=self._loop.run_forever, name="gated-model", daemon=True)
@@ -72,7 +74,7 @@ class GatedModel:
         for part in (part for answer in self.script for part in answer):
             if isinstance(part, Gate):
                 part.open()
-        self.script, self.asked = [], []
+        self.script, self.asked, self.models = [], [], ["gated"]
 
     def will_answer(self, *answers: list[Part] | str) -> None:
         """Play these next, in this order."""
@@ -100,14 +102,10 @@ class GatedModel:
 
     async def _handle(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if request.path == "/v1/models":
-            listed = {
-                "id": "gated",
-                "object": "model",
-                "created": 0,
-                "owned_by": "test",
-                "context_length": 128_000,
-            }
-            await answer.reply(200, {"object": "list", "data": [listed]})
+            known = {"object": "model", "created": 0, "owned_by": "test", "context_length": 128_000}
+            known |= {"supported_parameters": ["tools"]}
+            data = [{"id": name, **known} for name in self.models]
+            await answer.reply(200, {"object": "list", "data": data})
             return
         place = len(self.asked)
         self.asked.append(request.json())

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.web.page.browser_page import answers, composer, entries, said, say, see_answer, see_idle
 from tests.web.page.gated_model import Call, Gate, GatedModel, Refusal
@@ -33,6 +33,13 @@ def focused(page: Page) -> str:
     return str(
         page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText")
     )
+
+
+def find_by_palette(page: Page, words: str) -> None:
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="What to do")).to_be_focused()
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
 
 
 def test_everything_can_be_done_by_keyboard(page: Page, model: GatedModel, server: WebServer) -> None:
@@ -85,7 +92,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, model: GatedModel, serve
     keys.press("n")
     expect(page.get_by_role("heading", name="What shall we do?")).to_be_visible()
     expect(composer(page)).to_be_focused()
-    keys.press("Control+k")
+    find_by_palette(page, "search all")
     expect(page.get_by_role("searchbox", name="Search all conversations")).to_be_focused()
     keys.type("brief")
     expect(page.locator(".hits a").first).to_be_visible()
@@ -217,3 +224,46 @@ def test_a_screen_reader_hears_who_speaks_and_what_happens(page: Page, model: Ga
     expect(page.get_by_role("log", name="Conversation")).to_be_visible()
     expect(page.get_by_role("main")).to_be_visible()
     assert focused(page) == "Message"
+
+
+@pytest.mark.parametrize("kind", ["wide", "phone"])
+def test_dialogs_and_panels_are_for_everybody_by_keyboard(
+    chromium: Browser, server: WebServer, model: GatedModel, kind: str
+) -> None:
+    phone = kind == "phone"
+    size: ViewportSize = {"width": 390, "height": 844} if phone else {"width": 1280, "height": 800}
+    context = chromium.new_context(viewport=size, has_touch=phone, color_scheme="dark" if phone else "light")
+    try:
+        page = context.new_page()
+        page.goto(server.link)
+        edit = Call("write_file", {"path": "seen.txt", "text": "one\n"})
+        tasks = Call("todo", {"items": [{"text": "look", "state": "done"}]})
+        model.will_answer([tasks, edit], RICH)
+        say(page, "work a little")
+        see_answer(page, "A quotation")
+        see_idle(page)
+        assert serious(page) == []
+        for key, name in (("l", "Model for"), ("p", "Prompts"), ("f", "Where this"), ("z", "Take back")):
+            page.locator(".scroll").focus()
+            page.keyboard.press(key)
+            expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
+            assert serious(page) == []
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("Control+k")
+        expect(page.get_by_role("listbox")).to_be_visible()
+        assert serious(page) == []
+        page.keyboard.press("Escape")
+        for key, name in (("s", "Settings"), ("u", "Usage"), ("d", "Files changed")):
+            page.locator(".scroll").focus()
+            page.keyboard.press(key)
+            expect(page.get_by_role("complementary", name=re.compile(name))).to_be_visible()
+            assert serious(page) == []
+            assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+            page.keyboard.press("Escape")
+        context.clear_cookies()
+        page.goto(f"{server.url}?token=wrong")
+        expect(page.get_by_label("Token")).to_be_focused()
+        assert serious(page) == []
+    finally:
+        context.close()

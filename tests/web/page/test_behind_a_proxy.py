@@ -83,7 +83,7 @@ def test_the_page_talks_and_streams_through_the_proxy(
             with page.expect_download() as saved:
                 entries(page).first.hover()
                 entries(page).first.get_by_role("button").click()
-                page.get_by_role("menuitem", name="Export").click()
+                page.get_by_role("menuitem", name="Export to import elsewhere").click()
             assert "It comes in pieces." in Path(saved.value.path()).read_text(encoding="utf-8")
             if prefix:
                 page.goto(f"https://{NAME}:{port}{prefix}")

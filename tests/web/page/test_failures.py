@@ -180,7 +180,8 @@ def test_a_conversation_that_is_not_there_is_said_so(page: Page, server: WebServ
 def test_a_browser_without_the_token_is_told_what_to_do(context: BrowserContext, server: WebServer) -> None:
     page = context.new_page()
     page.goto(server.url)
-    expect(page.get_by_text("Open the link that “holdfast web” printed")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in", exact=True)).to_be_visible()
+    expect(page.get_by_text("This browser is not signed in to this server.")).to_be_visible()
 
 
 def test_a_conversation_that_another_tab_deleted_is_said_to_be_gone(

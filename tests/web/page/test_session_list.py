@@ -136,10 +136,30 @@ def test_a_conversation_is_renamed_pinned_and_archived(page: Page, model: GatedM
     expect(entries(page).filter(has_text="The garden plan")).to_have_count(1)
 
 
+def test_requests_of_clients_that_name_no_conversation_are_listed_under_api(
+    page: Page, model: GatedModel
+) -> None:
+    talk(page, model, ("about gardens", "Yes."))
+    model.will_answer("Done.")
+    body = '{"model": "x", "messages": [{"role": "user", "content": "by a program"}]}'
+    page.evaluate(
+        """(body) => fetch("/v1/chat/completions", {
+            method: "POST", body, headers: { "Content-Type": "application/json" },
+        }).then((answer) => answer.text())""",
+        body,
+    )
+    page.reload()
+    expect(entries(page)).to_have_text([re.compile("about gardens")])
+    page.get_by_role("button", name="API", exact=True).click()
+    expect(entries(page)).to_have_text([re.compile("by a program")])
+    page.get_by_role("button", name="Not API").click()
+    expect(entries(page)).to_have_text([re.compile("about gardens")])
+
+
 def test_a_conversation_is_exported_and_deleted(page: Page, model: GatedModel, tmp_path: Path) -> None:
     talk(page, model, ("to be deleted", "Fine."))
     with page.expect_download() as download:
-        menu(page, "to be deleted", "Export")
+        menu(page, "to be deleted", "Export to import elsewhere")
     download.value.save_as(tmp_path / "export.ndjson")
     assert "to be deleted" in (tmp_path / "export.ndjson").read_text(encoding="utf-8")
     menu(page, "to be deleted", "Delete…")
@@ -160,7 +180,7 @@ def test_an_exported_conversation_is_imported_again(page: Page, model: GatedMode
     talk(page, model, ("a trip to Ísafjörður", "By boat."))
     menu(page, "a trip to", "Pin")
     with page.expect_download() as download:
-        menu(page, "a trip to", "Export")
+        menu(page, "a trip to", "Export to import elsewhere")
     download.value.save_as(tmp_path / "export.ndjson")
     exported = (tmp_path / "export.ndjson").read_bytes()
     choose(page, "export.ndjson", exported)

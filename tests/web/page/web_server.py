@@ -32,6 +32,8 @@ class WebServer:
         self.link = ""
         self._model_url = model_url
         self._settings = settings
+        self.unset: list[str] = []
+        """Variables that it is started without."""
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -44,6 +46,13 @@ class WebServer:
 
     def store(self) -> SessionDB:
         return SessionDB(self.database)
+
+    def set_file(self, text: str) -> None:
+        """Write the person's settings file."""
+        file = self.folder / "config" / "holdfast" / "settings.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o600)
 
     def start(self) -> Self:
         log = (self.folder / "server.log").open("a")
@@ -93,7 +102,7 @@ class WebServer:
         folders = {
             f"XDG_{kind}_HOME": str(self.folder / kind.lower()) for kind in ("DATA", "CONFIG", "STATE")
         }
-        return {
+        variables = {
             **kept,
             **folders,
             "HOME": str(self.folder),
@@ -109,3 +118,4 @@ class WebServer:
             "HOLDFAST_EXIT_WATCHDOG_S": "15",
             **self._settings,
         }
+        return {name: value for name, value in variables.items() if name not in self.unset}

@@ -1,4 +1,8 @@
-"""The prompt, which stays while turns run, and its keys. Enter sends, Alt-Enter begins a new line."""
+"""The prompt, which stays while turns run, and its keys.
+
+Enter sends, Alt-Enter begins a new line, Esc stops what runs, Ctrl-O opens what was folded. While something
+is searched or completed, these keys belong to the search or the completion.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,27 +11,22 @@ from pathlib import Path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions, is_searching, vi_insert_mode
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import Output
-from prompt_toolkit.styles import Style
+from prompt_toolkit.search import stop_search
+
+from holdfast.cli.terminal.screen import ESCAPE_SECONDS, FRAME_SECONDS
+from holdfast.cli.terminal.theme import Look
 
 LONG_PASTE = 4_000
 """A pasted text with more characters is shown as a placeholder."""
 REMEMBERED = 2_000
 """Longer lines are not kept for the arrow keys."""
-
-STYLE = Style.from_dict(
-    {
-        "you": "bold ansigreen",
-        "ask": "bold ansiyellow",
-        "live": "ansibrightblack",
-        "bottom-toolbar": "noreverse ansibrightblack",
-    }
-)
 
 
 @dataclass(slots=True)
@@ -65,6 +64,9 @@ class PromptActions:
 
     submit: Callable[[str], None]
     interrupt: Callable[[Buffer], None]
+    can_stop: Callable[[], bool]
+    stop: Callable[[], None]
+    open_folds: Callable[[], None]
     leave: Callable[[], None]
     above: Callable[[], AnyFormattedText]
     below: Callable[[], AnyFormattedText]
@@ -72,8 +74,9 @@ class PromptActions:
 
 def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
     keys = KeyBindings()
+    _add_stopping_keys(keys, actions)
 
-    @keys.add("enter")
+    @keys.add("enter", filter=~is_searching)
     def _send(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
@@ -88,16 +91,15 @@ def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
         if text.strip():
             actions.submit(pasted.put_back(text))
 
-    @keys.add("escape", "enter")
+    @keys.add("escape", "enter", filter=~is_searching)
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
-    @keys.add("c-c")
-    @keys.add("<sigint>")
-    def _interrupt(event: KeyPressEvent) -> None:
-        actions.interrupt(event.current_buffer)
+    @keys.add("c-o", filter=~is_searching)
+    def _open_folds(_: KeyPressEvent) -> None:
+        actions.open_folds()
 
-    @keys.add("c-d")
+    @keys.add("c-d", filter=~is_searching)
     def _end(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.delete()
@@ -112,8 +114,36 @@ def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
     return keys
 
 
+def _add_stopping_keys(keys: KeyBindings, actions: PromptActions) -> None:
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _interrupt(event: KeyPressEvent) -> None:
+        if is_searching():
+            stop_search()
+            return
+        actions.interrupt(event.current_buffer)
+
+    @keys.add("escape", filter=has_completions & ~vi_insert_mode & ~is_searching)
+    def _close_menu(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
+
+    stops = Condition(actions.can_stop)
+
+    @keys.add("escape", filter=stops & ~vi_insert_mode & ~is_searching & ~has_completions)
+    def _stop(_: KeyPressEvent) -> None:
+        actions.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLook:
+    """How the prompt looks, and which keys it has."""
+
+    look: Look
+    vi_keys: bool
+
+
 def make_prompt(
-    actions: PromptActions, completer: Completer, history: Path | None, output: Output
+    actions: PromptActions, completer: Completer, history: Path | None, output: Output, style: PromptLook
 ) -> PromptSession[str]:
     """The prompt; it returns no text, `actions.submit` gets each line."""
     kept: History = ShortHistory(str(history)) if history else InMemoryHistory()
@@ -129,7 +159,12 @@ def make_prompt(
         erase_when_done=True,
         enable_suspend=True,
         reserve_space_for_menu=4,
-        style=STYLE,
+        style=style.look.prompt,
+        color_depth=style.look.depth,
+        editing_mode=EditingMode.VI if style.vi_keys else EditingMode.EMACS,
         output=output,
     )
+    # However fast an answer comes, the prompt is drawn as often as an eye can follow.
+    session.app.min_redraw_interval = FRAME_SECONDS
+    session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_SECONDS
     return session

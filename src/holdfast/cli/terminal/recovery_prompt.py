@@ -36,7 +36,7 @@ class RecoveryPrompt:
                 for session_id in status.waiting:
                     await self._waiting(session_id)
             except HoldfastError as refusal:
-                self._chat.view.note(f"✗ {refusal}", "red")
+                self._chat.view.note(f"✗ {refusal}", "failure")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _unfinished(self, session_id: str) -> None:
@@ -47,7 +47,7 @@ class RecoveryPrompt:
         found = await chat.host.unfinished(session_id)
         if found is None:
             return
-        chat.view.note(f"A turn was cut off: “{one_line(found.said, 60)}” (…{session_id[-8:]})", "yellow")
+        chat.view.note(f"A turn was cut off: “{one_line(found.said, 60)}” (…{session_id[-8:]})", "warning")
         if found.open_calls:
             names = ", ".join(found.open_calls)
             chat.view.note(
@@ -101,9 +101,9 @@ class RecoveryPrompt:
                 await chat.attach(session_id)
 
     def _show(self, session_id: str, messages: list[InboxMessage]) -> None:
-        self._chat.view.note(f"{_count(len(messages))} waited from before (…{session_id[-8:]}):", "yellow")
+        self._chat.view.note(f"{_count(len(messages))} waited from before (…{session_id[-8:]}):", "warning")
         for message in messages[:SHOWN]:
-            self._chat.view.note(f"  “{one_line(text_of(message.message), 70)}”", "yellow")
+            self._chat.view.note(f"  “{one_line(text_of(message.message), 70)}”", "warning")
 
 
 async def needs_decision(host: SessionHost, session_id: str) -> bool:

@@ -4,37 +4,43 @@ Finished lines go to the screen; the open line, running tools, waiting messages 
 that the prompt shows. Read `screen.py` first.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.text import Text
 
+from holdfast.cli.terminal.diff_text import coloured
+from holdfast.cli.terminal.folds import OPEN_KEY, Folds
 from holdfast.cli.terminal.open_line import OpenLine
 from holdfast.cli.terminal.screen import Screen
+from holdfast.cli.terminal.tool_cards import RunningTool, ToolCards, running_tool
 from holdfast.core import events as ev
 from holdfast.core.clean_text import CleanStream, clean, one_line
 from holdfast.core.contract import Clock
 
 YOU = "> "
-
-
-@dataclass(slots=True)
-class RunningTool:
-    """A tool call without a result."""
-
-    name: str
-    summary: str
-    began: float
-    last: str = ""
-    output: CleanStream = field(default_factory=CleanStream)
+OUTPUT_OF = "I ran `"
+"""How the output of a person's own command begins in a message."""
+MOST_REASONING = 400_000
+"""Characters of one stretch of reasoning that are kept."""
 
 
 class TerminalView:
     """The state of one conversation on the terminal."""
 
-    def __init__(self, screen: Screen, clock: Clock) -> None:
+    def __init__(
+        self, screen: Screen, clock: Clock, folds: Folds | None = None, workspace: Path | None = None
+    ) -> None:
+        """`workspace` is the folder of relative paths in tool calls."""
         self._screen = screen
         self._clock = clock
         self._clean = CleanStream()
+        self.folds = folds or Folds()
+        """What is shown in part and can be opened."""
+        self._cards = ToolCards(self.folds)
+        self._workspace = workspace or Path()
+        self.reasoning = ""
+        """What the model thinks at the moment."""
         self.line = OpenLine(screen)
         self.began: float | None = None
         """When the running turn began; None while idle."""
@@ -57,16 +63,19 @@ class TerminalView:
     def elapsed(self) -> int:
         return 0 if self.began is None else int(self._clock.monotonic() - self.began)
 
-    def show(self, event: ev.Event) -> None:
-        """Show one event."""
+    def show(self, event: ev.Event, diff: Sequence[str] = ()) -> None:
+        """Show one event; `diff` is what a call that has ended changed in a file, when that is known."""
+        if not isinstance(event, ev.ReasoningDelta | ev.ToolOutput):
+            self._fold_reasoning()
         match event:
             case ev.TextDelta():
                 self.doing = "answering"
                 self.line.feed(self._clean.feed(event.text))
             case ev.ReasoningDelta():
                 self.doing = "thinking"
+                self.reasoning = (self.reasoning + event.text)[-MOST_REASONING:]
             case ev.ToolStarted() | ev.ToolOutput() | ev.ToolFinished():
-                self._show_tool(event)
+                self._show_tool(event, diff)
             case ev.ApprovalAsked() | ev.QuestionAsked() | ev.AskClosed():
                 self._show_ask(event)
             case ev.TurnStarted() | ev.MessageJoined():
@@ -81,7 +90,7 @@ class TerminalView:
                 self._show_note(event)
         self._screen.refresh()
 
-    def note(self, text: str, style: str = "dim") -> None:
+    def note(self, text: str, style: str = "quiet") -> None:
         """Print a line that is not part of the conversation."""
         self._screen.print(clean(text), style)
 
@@ -91,6 +100,17 @@ class TerminalView:
         """Print the open line of an unfinished answer."""
         self.line.feed(self._clean.close())
         self.line.close()
+
+    def _fold_reasoning(self) -> None:
+        """Put the reasoning away: one line says that it is there."""
+        thought, self.reasoning = clean(self.reasoning).strip(), ""
+        if not thought:
+            return
+        self.line.close()
+        self.folds.keep("reasoning", thought)
+        words = len(thought.split())
+        count = "1 word" if words == 1 else f"{words:,} words"
+        self._screen.print(f"∴ thought, {count} ({OPEN_KEY} opens)", "thought")
 
     # the turn
 
@@ -110,9 +130,16 @@ class TerminalView:
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
         if joined:
             lines[0] = f"(joins) {lines[0]}"
+        style = "said"
         for number, line in enumerate(lines):
+            if line.startswith(OUTPUT_OF):
+                style = "quiet"
             short = line if len(line) <= 2_000 else f"{line[:1_000]} … {len(line) - 1_000} more characters"  # noqa: PLR2004
-            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "bold green"), (short, "bold")))
+            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "you"), (short, style)))
+
+    def print_command(self, text: str) -> None:
+        """Print a command as it was typed."""
+        self._screen.print(Text.assemble((YOU, "you"), (one_line(text, 2_000), "quiet")))
 
     def _begin(self) -> None:
         self.began = self._clock.monotonic()
@@ -127,9 +154,9 @@ class TerminalView:
         self.began, self.doing = None, ""
         self.turns += 1
         if isinstance(event, ev.TurnInterrupted):
-            self.note(f"⏹ interrupted: {event.reason}. What was done is kept.", "yellow")
+            self.note(f"⏹ interrupted: {event.reason}. What was done is kept.", "warning")
         elif isinstance(event, ev.TurnFailed):
-            self.note(f"✗ {event.error}", "red")
+            self.note(f"✗ {event.error}", "failure")
             self.note("Your message is kept; /retry sends it again.")
         self._screen.print()
 
@@ -143,22 +170,22 @@ class TerminalView:
 
     # tools and asks
 
-    def _show_tool(self, event: ev.ToolStarted | ev.ToolOutput | ev.ToolFinished) -> None:
+    def _show_tool(
+        self, event: ev.ToolStarted | ev.ToolOutput | ev.ToolFinished, diff: Sequence[str]
+    ) -> None:
         if isinstance(event, ev.ToolStarted):
             self.close()
-            summary = tool_summary(event.arguments)
-            self.tools[event.call_id] = RunningTool(event.name, summary, self._clock.monotonic())
+            self.tools[event.call_id] = running_tool(event, self._clock.monotonic())
             self.doing = f"running {one_line(event.name, 30)}"
             return
         if isinstance(event, ev.ToolOutput):
             running = self.tools.get(event.call_id)
             if running is not None:
-                lines = running.output.feed(event.text[-4_000:]).strip().split("\n")
-                running.last = lines[-1] or running.last
+                running.take(event.text)
             return
         running = self.tools.pop(event.call_id, None)
-        summary = running.summary if running else ""
-        self._screen.print(finished_line(event, summary, self._screen.width))
+        for line in self._cards.lines(event, running, self._screen.width, diff):
+            self._screen.print(line)
         left = next(reversed(self.tools.values()), None)
         self.doing = f"running {one_line(left.name, 30)}" if left else "thinking"
 
@@ -175,7 +202,15 @@ class TerminalView:
             self.close()
             for line in ask_lines(current):
                 self._screen.print(line)
+            self._print_asked_change(current)
         self.ask = current
+
+    def _print_asked_change(self, asked: "ev.ApprovalAsked | ev.QuestionAsked") -> None:
+        """Print the whole change that an approval is about: a person must see all that they allow."""
+        call = self.tools.get(asked.call_id)
+        if call is not None and isinstance(asked, ev.ApprovalAsked):
+            for line in call.diff(self._workspace):
+                self._screen.print(Text.assemble("  ", coloured(clean(line))))
 
     def _forget_asks(self) -> None:
         self._asks.clear()
@@ -189,7 +224,7 @@ class TerminalView:
                 self.close()
                 self.line.begin_anew()
                 again = " The answer begins again." if event.partial else ""
-                self.note(f"⟳ {event.problem} Trying again in {event.delay:.0f} s.{again}", "yellow")
+                self.note(f"⟳ {event.problem} Trying again in {event.delay:.0f} s.{again}", "warning")
                 self.doing = "waiting for the model"
             case ev.CompactionStarted():
                 self.doing = "compacting"
@@ -202,10 +237,10 @@ class TerminalView:
                 self.note(f"⇠ subagent {'is done' if event.ok else 'failed'}")
             case ev.Notice():
                 self.close()
-                self.note(f"ⓘ {event.text}", "yellow")
+                self.note(f"ⓘ {event.text}", "warning")
             case ev.SessionTrouble():
                 self.close()
-                self.note(f"! {event.error} Your messages wait.", "red")
+                self.note(f"! {event.error} Your messages wait.", "failure")
             case ev.SessionMoved():
                 self._show_move(event)
             case _:
@@ -217,49 +252,17 @@ class TerminalView:
         self.elsewhere = event.elsewhere
 
 
-def tool_summary(arguments: str) -> str:
-    """The values of a call's arguments in one line."""
-    import json
-
-    try:
-        given = json.loads(arguments or "{}")
-    except ValueError:
-        return one_line(arguments, 200)
-    if not isinstance(given, dict):
-        return one_line(arguments, 200)
-    return one_line(" ".join(str(value) for value in given.values()), 200)
-
-
-def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
-    """One line for a call that has ended."""
-    lines = [line for line in clean(event.output[:20_000]).split("\n") if line.strip()]
-    output = (
-        (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines")
-        if lines
-        else ""
-    )
-    name = one_line(event.name or "tool", 30)
-    head = one_line(summary, max(8, (width - len(name) - 6) * 3 // 5)) if summary else ""
-    left = one_line(output, max(4, width - len(name) - len(head) - 8))
-    mark = ("✓ ", "green") if event.ok else ("✗ ", "red")
-    parts = Text.assemble(
-        mark, (name, "cyan"), f" {head}" if head else "", (f" → {left}" if left else "", "dim")
-    )
-    parts.truncate(width, overflow="ellipsis")
-    return parts
-
-
 def ask_lines(event: "ev.ApprovalAsked | ev.QuestionAsked") -> list[Text]:
     """A whole ask: a person must see everything that they allow."""
     if isinstance(event, ev.QuestionAsked):
-        lines = [Text.assemble(("? ", "bold yellow"), (clean(event.question), "bold"))]
+        lines = [Text.assemble(("? ", "ask"), (clean(event.question), "said"))]
         lines += [
             Text(f"  {number}. {clean(choice)}") for number, choice in enumerate(event.choices, start=1)
         ]
         return lines
     why = f" ({clean(event.reason)})" if event.reason else ""
     head = "? This can't be undone. Allow" if event.destructive else "? Allow"
-    colour = "bold red" if event.destructive else "bold yellow"
+    colour = "danger" if event.destructive else "ask"
     return [
         Text.assemble((f"{head} this {clean(event.subject_kind)}{why}?", colour)),
         *(Text(f"  {line}") for line in clean(event.subject).split("\n")),

@@ -1,8 +1,9 @@
 """One Discord bot behind the port. Read `gateway/contract.py` first, then `discord_socket.py`.
 
 Discord delivers over a socket without acknowledgements, and keeps every channel's messages by ascending ids.
-So a cursor is the last stored id of a channel. Each `receive` waits for the connection, fetches what the
-channels have after their cursors, and only then takes what the socket has held back meanwhile.
+So a cursor is the last stored id of a channel; the account has one too, for channels that had none. Each
+`receive` waits for the connection, fetches what the channels have after their cursors, and only then takes
+what the socket has held back meanwhile.
 """
 
 import logging
@@ -116,7 +117,7 @@ class DiscordAdapter:
         async for batch in channels.catch_up(order):
             yield batch
         socket.check(epoch)
-        yield Batch(())
+        yield Batch((), order.account_cursor())
         while True:
             held = await socket.wait(epoch)
             batch = await self._live_batch(held, order, channels)
@@ -254,6 +255,8 @@ class DiscordAdapter:
             if event is not None:
                 events.append(event)
         events.sort(key=lambda event: int(event.id))
+        if cursors:
+            cursors |= order.account_cursor()
         return Batch(tuple(events), cursors, acknowledge=partial(self._acknowledge, held))
 
     async def _acknowledge(self, held: Sequence[Held]) -> None:

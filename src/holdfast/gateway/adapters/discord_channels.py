@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 PAGE = 100
 CHANNELS_AT_ONCE = 8
+SERVERS_A_PAGE = 200
 MOST_CHANNELS_KNOWN = 10_000
 MAX_PATIENCE_SECONDS = 60.0
 
@@ -64,8 +65,11 @@ class DiscordChannels:
         return read_interaction(payload, await self.channel(str(payload["channel_id"])))
 
     async def catch_up(self, order: LiveOrder) -> AsyncIterator[Batch]:
-        """The messages after each channel's cursor, by pages; several channels are asked at once."""
-        waiting = list(order.known())
+        """The messages after each channel's cursor, by pages; several channels are asked at once.
+
+        A channel of a server in which nobody spoke before has no cursor: there it is the account's.
+        """
+        waiting = [*order.known(), *order.spoken_in(await self._last_messages(), int(self.me))]
         while waiting:
             some, waiting = waiting[:CHANNELS_AT_ONCE], waiting[CHANNELS_AT_ONCE:]
             # From the cursor's own message on: a thread may have been opened on it meanwhile.
@@ -79,6 +83,33 @@ class DiscordChannels:
                     if fresh:
                         yield await self._batch(channel, fresh, order)
                     page = await self._missed(channel, int(page[-1]["id"])) if len(page) == PAGE else []
+
+    async def _last_messages(self) -> dict[str, int]:
+        """The last message of each channel and active thread of all servers that the bot is in."""
+        servers: list[str] = []
+        while True:
+            after = servers[-1] if servers else 0
+            query: dict[str, str | int] = {"limit": SERVERS_A_PAGE, "after": after}
+            page = await patiently(partial(self._api.call, "GET", "/users/@me/guilds", query=query))
+            servers += [str(one["id"]) for one in page]
+            if len(page) < SERVERS_A_PAGE:
+                break
+        found: dict[str, int] = {}
+        for at in range(0, len(servers), CHANNELS_AT_ONCE):
+            some = servers[at : at + CHANNELS_AT_ONCE]
+            for each in await asyncio.gather(*map(self._last_of_server, some)):
+                found |= each
+        return found
+
+    async def _last_of_server(self, server: str) -> dict[str, int]:
+        try:
+            channels = await patiently(partial(self._api.call, "GET", f"/guilds/{server}/channels"))
+            active = await patiently(partial(self._api.call, "GET", f"/guilds/{server}/threads/active"))
+        except DiscordRefused as refused:
+            logger.info("discord.server_left", extra={"server": server, "cause": str(refused)})
+            return {}
+        both = [*channels, *active.get("threads", ())]
+        return {str(one["id"]): int(one["last_message_id"]) for one in both if one.get("last_message_id")}
 
     async def _batch(self, channel: str, page: list[Payload], order: LiveOrder) -> Batch:
         last = int(page[-1]["id"])

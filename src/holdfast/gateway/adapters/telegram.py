@@ -102,6 +102,7 @@ class TelegramAdapter:
         max_size=4096,
         repeat="placeholder",
         chat_seconds=1.0,
+        group_seconds=3.0,
         account_per_second=30.0,
         typing_seconds=5.0,
         max_upload=50_000_000,

@@ -23,15 +23,15 @@ def forget_facts(store: FactStore, request: ForgetRequest) -> ForgetReport:
         forgotten = sum(store.drop_in(connection, each, for_good=True) for each in named)
         forgotten += sum(store.drop_in(connection, each, for_good=False) for each in doomed)
         concerned = sorted({session_id for session_id, _ in request.turns})
-        unread = int(store.queries.drop_queued_conversations(connection, sessions=json.dumps(concerned)))
+        store.queries.drop_queued_conversations(connection, sessions=json.dumps(concerned))
         left = sum(
             int(store.queries.facts_of_whole_session(connection, session_id=each))
             for each in {session_id for session_id, _ in request.turns_of_other_sessions()}
         )
         if forgotten:
             store.queries.merge_index(connection)
-    if forgotten or unread:
-        store.clean_log()
+    # Also when nothing was left to delete: who deleted it may have been killed before this.
+    store.clean_log()
     return ForgetReport(forgotten, _kept(left))
 
 

@@ -18,9 +18,9 @@ from typing import Any, Literal
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
 from holdfast.core.distribution import install_command
-from holdfast.core.errors import StoreClosed
+from holdfast.core.errors import InvalidInput, ProviderUnavailable, StoreClosed
 from holdfast.memory.config import ProviderConfig
-from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer
+from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer, TextVectors
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
 from holdfast.providers.local.answer_uses import RecalledLines, kept_lines, used_lines
@@ -45,6 +45,7 @@ from holdfast.sessions.contract import OWNER
 MAX_FOUND = 20
 WITH_NEIGHBOURS = 5
 """A passage that fits brings along up to four that stand beside it."""
+NO_EMBEDDINGS = "the local memory has no embedding model here. Run: {}"
 VECTOR_SECONDS = 0.1
 """A recall waits so long for the question's vector; after that it goes on by full text alone."""
 RECALL_SECONDS = 0.15
@@ -267,6 +268,25 @@ class LocalMemory(BatchProvider):
             request, SEARCH_SECONDS, lambda line: [found_passage(each) for each in line["found"]], by_text
         ).result()
         return found
+
+    def embed_texts(self, texts: Sequence[str], seconds: float) -> TextVectors:
+        """The texts as vectors of the model that recalls."""
+        if self._worker is None:
+            if self._embedder is None:
+                raise InvalidInput(NO_EMBEDDINGS.format(install_command("embeddings")))
+            return TextVectors(self._embedder.model, self._embedder.embed(texts).tolist())
+        self._worker.await_ready(START_SECONDS)
+
+        def refuse(why: str, _has_time: bool) -> TextVectors:
+            raise ProviderUnavailable(self.name, problem=why)
+
+        made: TextVectors = self._worker.ask(
+            {"texts": list(texts)},
+            max(1.0, seconds - START_SECONDS),
+            lambda line: TextVectors(MiniLM.model, line["vectors"]),
+            refuse,
+        ).result()
+        return made
 
     def _without_worker(
         self, query: str, session_id: str, scope: str, why: str, has_time: bool

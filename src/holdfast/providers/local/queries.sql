@@ -165,7 +165,7 @@ select value from json_each(:names) n where exists (select 1 from passages where
 
 -- name: passages_at(places, scope)
 -- For a JSON list of [session number, place]. null for the scope means any. Whatever is found comes from here.
-select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.created
+select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.created, p.day
   from json_each(:places) j
   join passages p on p.session_no = json_extract(j.value, '$[0]')
                   and p.place = json_extract(j.value, '$[1]')

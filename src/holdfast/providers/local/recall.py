@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ from holdfast.providers.local.embedding import EmbeddingLate
 from holdfast.providers.local.full_text import FullText, Position
 from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
-from holdfast.providers.local.substance import asks_for_time, substance, tells_time
+from holdfast.providers.local.substance import asks_for_time, dates_asked, substance, tells_time
 from holdfast.providers.local.words import FIRST_PERSON, SECOND_PERSON, all_words, names_in
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ SHARE_OF_VECTORS = 0.6
 SPEAKER_BONUS = 0.3
 SUBSTANCE_BONUS = 0.3
 TIME_BONUS = 0.2
+DATE_BONUS = 0.2
 # A passage without a word of the query, in itself or beside it, needs at least this similarity of its own.
 MIN_SIMILARITY = 0.27
 MAX_QUERY_LENGTH = 4000
@@ -65,6 +66,8 @@ class RecallQuery:
     text: str
     speakers: frozenset[str]
     wants_time: bool
+    dates: list[frozenset[str]]
+    """The months and the years that it names."""
     vector: Any
     session_id: str
     in_context: int
@@ -113,6 +116,7 @@ class HybridRecall:
             asked,
             named | speakers_meant(asked),
             asks_for_time(asked),
+            dates_asked(asked),
             vector,
             storable(session_id),
             in_context,
@@ -204,7 +208,19 @@ class HybridRecall:
     ) -> Iterable[FoundPassage]:
         positions = json.dumps(list(scores))
         for row in self._queries.passages_at(connection, places=positions, scope=scope):
-            passage_id, session_no, position, kind, session, turn_key, turn_id, speaker, text, created = row
+            (
+                passage_id,
+                session_no,
+                position,
+                kind,
+                session,
+                turn_key,
+                turn_id,
+                speaker,
+                text,
+                created,
+                day,
+            ) = row
             where = (session_no, position)
             yield FoundPassage(
                 passage_id,
@@ -215,7 +231,7 @@ class HybridRecall:
                 speaker,
                 text,
                 created / MICRO,
-                scores[where] + (0.0 if question is None else bonus(question, speaker, text)),
+                scores[where] + (0.0 if question is None else bonus(question, speaker, text, day)),
                 where,
             )
 
@@ -225,14 +241,20 @@ def found_passage(fields: dict[str, Any]) -> FoundPassage:
     return FoundPassage(**{**fields, "position": tuple(fields["position"])})
 
 
-def bonus(question: RecallQuery, speaker: str, text: str) -> float:
+def bonus(question: RecallQuery, speaker: str, text: str, day: str) -> float:
     """What a passage is worth by itself for this question."""
     told = without_author(speaker, text)
     return (
         SPEAKER_BONUS * (speaker in question.speakers)
         + SUBSTANCE_BONUS * substance(told)
         + TIME_BONUS * (question.wants_time and tells_time(told))
+        + DATE_BONUS * was_said(question.dates, day)
     )
+
+
+def was_said(dates: Sequence[frozenset[str]], day: str) -> bool:
+    """Whether a day, in words, is in the months and years that are asked for; False when none is."""
+    return bool(dates) and all(not each.isdisjoint(day.lower().split()) for each in dates)
 
 
 def speakers_meant(query: str) -> frozenset[str]:

@@ -114,10 +114,9 @@ class PassageStore(ProviderFile):
                 keys = [row[0] for row in self.queries.turn_keys_between(connection, **ends)]
                 dropped += sum(self._forget_turn(connection, each) for each in keys)
                 dropped += int(self.queries.drop_notes_between(connection, **ends))
-            if dropped:
-                self.queries.merge_index(connection)
-        if dropped:
-            self.clean_log()
+            self.queries.merge_index(connection)
+        # Also when nothing was left to delete: who deleted it may have been killed before this.
+        self.clean_log()
         return dropped
 
     def _forget(self, connection: sqlite3.Connection, passage_id: int, scope: str | None) -> int:

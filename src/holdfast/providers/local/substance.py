@@ -23,6 +23,13 @@ TIMES = frozenset(
     months year years monday tuesday wednesday thursday friday saturday sunday january february march april
     june july august september october november december spring summer winter""".split()  # noqa: SIM905 - easier to read as prose
 )
+MONTHS = frozenset(
+    """january february march april may june july august september october november december""".split()  # noqa: SIM905 - as above
+)
+A_MAY = re.compile(
+    r"\b(\d{1,2}|by|during|early|in|late|mid|of|on|since|until)[ -]may\b|\bmay,? \d", re.IGNORECASE
+)
+A_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 def substance(text: str) -> float:
@@ -38,6 +45,14 @@ def substance(text: str) -> float:
 def asks_for_time(query: str) -> bool:
     """Whether the answer is a date or a duration."""
     return ASKS_FOR_TIME.search(query) is not None
+
+
+def dates_asked(query: str) -> list[frozenset[str]]:
+    """The months and the years that the query names, in lower case; what was said then has one of each."""
+    months = MONTHS.intersection(WORD.findall(query.lower()))
+    if "may" in months and A_MAY.search(query) is None:
+        months -= {"may"}
+    return [each for each in (months, frozenset(A_YEAR.findall(query))) if each]
 
 
 def tells_time(text: str) -> bool:

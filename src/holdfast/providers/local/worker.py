@@ -101,6 +101,9 @@ class Worker:
         deadline = request["deadline"]
         if self._clock.monotonic() > deadline:
             return {"late": True}
+        if "texts" in request:
+            # Outside of a question: the turns' questions come first.
+            return {"vectors": self._embedder.embed(request["texts"]).tolist()}
         is_crowded = self._questions.qsize() > CROWD
         vector_by = 0.0 if is_crowded else deadline - AFTER_EMBEDDING_SECONDS
         if "vector_seconds" in request:

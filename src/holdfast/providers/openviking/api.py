@@ -1,5 +1,6 @@
 """The calls of OpenViking's HTTP interface that the provider needs, with its errors as ours."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,16 @@ class ServerCommit:
 
     task: str
     archive: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedMemories:
+    """What the server has made of one session."""
+
+    own: tuple[str, ...]
+    """The addresses of the memories that were made of this session alone."""
+    shared: int
+    """How many others it changed, or were changed since by others."""
 
 
 class OpenVikingApi:
@@ -72,12 +83,15 @@ class OpenVikingApi:
 
     async def last_commit(self, session_id: str) -> ServerCommit | None:
         """The newest commit of the session, from any process."""
-        query = f"task_type=session_commit&limit=50&resource_id={quote(session_name(session_id), safe='')}"
-        tasks = await self._request("GET", f"/tasks?{query}", missing=[])
+        tasks = await self._commits(session_id)
         if not tasks:
             return None
         newest = max(tasks, key=lambda task: float(task.get("created_at") or 0))
         return _server_commit(newest.get("task_id"), (newest.get("result") or {}).get("archive_uri"))
+
+    async def _commits(self, session_id: str) -> list[dict[str, Any]]:
+        query = f"task_type=session_commit&limit=50&resource_id={quote(session_name(session_id), safe='')}"
+        return [dict(each) for each in await self._request("GET", f"/tasks?{query}", missing=[])]
 
     async def extraction(self, session_id: str, commit: ServerCommit) -> tuple[Extraction, str]:
         """The state of the extraction of a commit, and its error."""
@@ -100,6 +114,43 @@ class OpenVikingApi:
             "GET", f"/sessions/{session_name(session_id)}/archives/{archive}", missing={}
         )
         return "done" if found else "unknown"
+
+    async def is_extracting(self, session_id: str) -> bool:
+        """Whether the server still makes memories of the session."""
+        return any(task.get("status") in RUNNING for task in await self._commits(session_id))
+
+    async def memories_made_of(self, session_id: str) -> ExtractedMemories:
+        """The memories that the archives of the session list as made or changed."""
+        session = await self._request("GET", f"/sessions/{session_name(session_id)}", missing={})
+        if not session:
+            return ExtractedMemories((), 0)
+        history = f"{session['uri']}/history"
+        listed = f"simple=true&output=original&uri={quote(history, safe='')}"
+        archives = await self._request("GET", f"/fs/ls?{listed}", missing=[])
+        added: set[str] = set()
+        texts: dict[str, str] = {}
+        for archive in sorted(str(each).rstrip("/").rpartition("/")[2] for each in archives):
+            changes = await self._changes_in(f"{history}/{archive}")
+            added.update(each["uri"] for each in changes.get("adds", ()))
+            for each in (*changes.get("adds", ()), *changes.get("updates", ())):
+                texts[each["uri"]] = str(each.get("after", "")).strip()
+        now = {uri: await self._read(uri) for uri in texts}
+        own = [uri for uri in texts if uri in added and now[uri] == texts[uri]]
+        return ExtractedMemories(tuple(own), sum(uri not in own and bool(now[uri]) for uri in texts))
+
+    async def _changes_in(self, archive: str) -> dict[str, Any]:
+        """What an archive's extraction has added, updated and deleted."""
+        text = await self._read(f"{archive}/memory_diff.json")
+        changes: dict[str, Any] = json.loads(text).get("operations", {}) if text else {}
+        return changes
+
+    async def _read(self, uri: str) -> str:
+        """The text of a file on the server; empty when it is gone."""
+        return str(await self._request("GET", f"/content/read?uri={quote(uri, safe='')}", missing="")).strip()
+
+    async def delete_memory(self, uri: str) -> bool:
+        """Delete a memory; False when the server has none."""
+        return bool(await self._request("DELETE", f"/fs?uri={quote(uri, safe='')}", missing={}))
 
     async def delete_session(self, session_id: str) -> bool:
         """Delete a session with its messages and archives; False when the server has none."""

@@ -104,6 +104,7 @@ class Ledger:
         with self._transaction() as connection:
             self._queries.forget_turns_of(connection, session=session)
             self._queries.forget_batches_of(connection, session=session)
+        self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
 
     # committing
 
@@ -197,6 +198,8 @@ def _open(path: Path) -> sqlite3.Connection:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma foreign_keys = on")
+            # Freed pages are overwritten with zeros, so deleted text is not left in the file.
+            connection.execute("pragma secure_delete = on")
             _migrate(connection, path)
         except sqlite3.Error as cause:
             raise StoreUnopenable(str(path), str(cause)) from cause

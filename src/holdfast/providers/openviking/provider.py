@@ -21,6 +21,8 @@ from holdfast.providers.server_provider import ServerProvider, ask_once
 # Shorter than a boundary may take. A batch that is not extracted by then is followed in the background.
 COMMIT_SECONDS = 2.0
 MAX_MEMORY_LENGTH = 1200
+# About as many as it takes to delete what was made of one conversation.
+FORGET_REQUESTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,13 @@ class OpenVikingMemory(ServerProvider[OpenVikingSettings, _Parts]):
         self.ask(lambda parts: parts.writer.deliver(turns), self.settings.timeout_s * (2 + len(turns)))
 
     def forget_selected(self, request: ForgetRequest) -> ForgetReport:
-        """Delete whole sessions; the server can't delete single turns, nor what it extracted from them."""
-        seconds = self.settings.timeout_s * (2 + len(request.sessions))
-        deleted = self.ask(lambda parts: parts.writer.forget(request.sessions), seconds)
+        """Delete whole sessions with the memories that were made of them alone; no single turns."""
+        seconds = self.settings.timeout_s * (2 + FORGET_REQUESTS * len(request.sessions))
+        deleted, shared = self.ask(lambda parts: parts.writer.forget(request.sessions), seconds)
         kept = [turns_kept(request)] if turns_kept(request) else []
-        if deleted:
-            kept.append(
-                "it can't forget what it extracted from a conversation; delete those memories on the server"
-            )
+        if shared:
+            stay = "1 memory stays" if shared == 1 else f"{shared} memories stay"
+            kept.append(f"{stay} that it made of other conversations too; delete them on the server")
         return ForgetReport(deleted, "; ".join(kept))
 
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.core.contract import Clock
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, ProviderUnavailable
 from holdfast.core.messages import storable
 from holdfast.memory.contract import CompletedTurn
-from holdfast.providers.openviking.api import MESSAGES_PER_REQUEST, OpenVikingApi, ServerCommit
+from holdfast.providers.openviking.api import MESSAGES_PER_REQUEST, NAME, OpenVikingApi, ServerCommit
 from holdfast.providers.openviking.ledger import CommitBatch, Ledger, LedgerEntry
 
 logger = logging.getLogger(__name__)
@@ -70,12 +70,23 @@ class OpenVikingWriter:
             there = await self._api.turns_in(session)
             self._ledger.mark_sent([entry.key for entry in doubtful if entry.turn in there])
 
-    async def forget(self, sessions: Sequence[str]) -> int:
-        """Delete whole sessions here and on the server; returns how many the server had."""
+    async def forget(self, sessions: Sequence[str]) -> tuple[int, int]:
+        """Delete whole sessions, here and on the server, with the memories that were made of them alone.
+
+        Returns how many sessions and memories the server had, and how many memories it keeps.
+        """
+        deleted, kept = 0, 0
         async with self._writing:
             for session in sessions:
+                if await self._api.is_extracting(session):
+                    raise ProviderUnavailable(NAME, problem="it still makes memories of the conversation")
                 self._ledger.forget_session(session)
-            return sum([await self._api.delete_session(session) for session in sessions])
+                made = await self._api.memories_made_of(session)
+                kept += made.shared
+                # The session goes last: without it nobody can tell what was made of it.
+                deleted += sum([await self._api.delete_memory(each) for each in made.own])
+                deleted += await self._api.delete_session(session)
+        return deleted, kept
 
     async def commit(self, session: str) -> int | None:
         """Commit the sent turns of a session; returns the batch to follow, None when there is none."""

@@ -1,18 +1,22 @@
 """`ApiTurn`: one request of `/v1` is one message and its turn, in a new session or in a named one.
 
 A client of `/v1` sends the whole conversation with each request. In a session that exists, only the last
-message is new; a new session begins with the messages before it. An unnamed session that stayed empty is
-deleted, so a client that tries again leaves no empty sessions behind. No person can be asked, so a tool call
-that needs approval is refused unless a rule allows it. When the client closes its connection, the turn stops,
-as with other servers; what the turn had produced is kept.
+message is new; a new session begins with the messages before it. An unnamed session is the API's own: it is
+listed apart, memory has no part in it, and it is deleted after a while (`host/retention.py`); one that stayed
+empty is deleted at once. Results of the client's tools go on in the session that waits for them. No person
+can be asked, so a tool call that needs approval is refused unless a rule allows it. When the client closes
+its connection, the turn stops, as with other servers; what the turn had produced is kept.
 """
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from holdfast.agent.client_request import PLAIN, ClientRequest, with_request
+from holdfast.agent.system_text import with_system
 from holdfast.core.content import Checked
-from holdfast.core.contract import Message
+from holdfast.core.contract import ToolCall
 from holdfast.core.errors import HoldfastError, Refused, Retryable, SessionNotFound
 from holdfast.core.events import (
     Event,
@@ -20,6 +24,7 @@ from holdfast.core.events import (
     ReasoningDelta,
     SessionSnapshot,
     SessionTrouble,
+    StepFinished,
     TextDelta,
     ToolStarted,
     TurnCompleted,
@@ -28,15 +33,16 @@ from holdfast.core.events import (
 )
 from holdfast.core.ids import new_id
 from holdfast.core.messages import text_of
-from holdfast.host import AskOptions, TurnHandle, turn_error
+from holdfast.host import API_SOURCE, AskOptions, TurnHandle, turn_error
 from holdfast.models.contract import Usage
-from holdfast.web.compat.openai_messages import session_header
+from holdfast.web.compat.handed_calls import BroughtResults, handed_calls
+from holdfast.web.compat.openai_messages import NewWords, session_header
 from holdfast.web.contract import WebParts
 from holdfast.web.openai_errors import OpenAIFault, fault, sentences
 from holdfast.web.problems import ProblemRaised, status_of
 from holdfast.web.streams import OpenStreams
 
-SOURCE = "api"
+RESPONSE_PREFIX = "resp_"
 BETWEEN_STEPS = "\n\n"
 COMPARED = 1_000
 """How many stored messages a client's history is compared with."""
@@ -49,10 +55,14 @@ class ApiRequest:
     """What a client wants answered, and in which session."""
 
     session_id: str
-    history: Sequence[Message]
-    message: Message
+    words: NewWords
+    client: ClientRequest = PLAIN
+    memory: bool | None = None
+    """Whether memory has a part in the turn; None: unless the session is the API's own."""
     response_id: str = ""
     """The earlier response whose session this request continues; that session must exist."""
+    keep: bool = True
+    """False: a session of the API's own is deleted once its answer is given."""
 
 
 @dataclass(slots=True)
@@ -61,6 +71,8 @@ class AnswerDelta:
 
     text: str = ""
     reasoning: str = ""
+    calls: Sequence[ToolCall] = ()
+    """Calls of the client's tools; they come last, all at once."""
 
 
 class TurnStopped(Refused):
@@ -84,6 +96,10 @@ class ApiTurn:
     session_id: str = ""
     history_differs: bool = False
     """Whether the client's history is not the stored one; the stored one counts."""
+    calls: Sequence[ToolCall] = ()
+    """The calls that are handed to the client."""
+    _is_cut: bool = False
+    _is_own: bool = False  # the session is the API's own
     _texts: list[str] = field(default_factory=lambda: [""])
     _message: Checked | None = None
     _history: Sequence[Checked] = ()
@@ -105,20 +121,39 @@ class ApiTurn:
         return BETWEEN_STEPS.join(each for each in self._texts if each)
 
     @property
+    def response_id(self) -> str:
+        """Tells the session and the message; "" until the message is stored."""
+        return f"{RESPONSE_PREFIX}{self.session_id}_{self._handle.inbox_id}" if self._handle else ""
+
+    @property
+    def finish_reason(self) -> Literal["stop", "length", "tool_calls"]:
+        return "tool_calls" if self.calls else "length" if self._is_cut else "stop"
+
+    @property
     def headers(self) -> dict[str, str]:
         """Names the session in the response's headers."""
         differs = {"X-Holdfast-History": "differs"} if self.history_differs else {}
         return session_header(self.session_id) | differs
 
     async def prepare(self) -> None:
-        """Check the message and find its session, before anything is stored or streamed."""
+        """Find the session and check the message, before anything is stored or streamed."""
+        request, host, words = self.request, self.web.host, self.request.words
+        self.session_id = await self._find_session()
+        message = await words.new.message(host) if isinstance(words.new, BroughtResults) else words.new
+        memory = not self._is_own if request.memory is None else request.memory
+        asked = with_request(with_system(message, words.system), replace(request.client, memory=memory))
+        self._message, self._history = await host.checked(asked, words.history)
+
+    async def _find_session(self) -> str:
         request, host = self.request, self.web.host
-        self._message, self._history = await host.checked(request.message, request.history)
-        if not request.session_id:
-            self.session_id = new_id()  # it begins with the message
-            return
+        wanted = request.session_id
+        if not wanted and isinstance(request.words.new, BroughtResults):
+            wanted = await request.words.new.waiting_session(host) or ""
+        if not wanted:
+            self._is_own = True
+            return new_id()  # it begins with the message
         try:
-            self.session_id = (await host.records.session(request.session_id)).session.id
+            session = (await host.records.session(wanted)).session
         except SessionNotFound:
             if request.response_id:
                 raise ProblemRaised(
@@ -127,17 +162,17 @@ class ApiTurn:
                     f"there is no response {request.response_id[:200]!r} here.",
                     "Leave out `previous_response_id`, and send the conversation so far.",
                 ) from None
-            self.session_id = request.session_id
-            return
-        self._new = False
-        self.history_differs = await self._differs()
+            return wanted
+        self._new, self._is_own = False, session.source == API_SOURCE
+        self.history_differs = bool(request.session_id) and await self._differs(session.id)
+        return session.id
 
-    async def _differs(self) -> bool:
+    async def _differs(self, session_id: str) -> bool:
         """Whether the user's messages in the client's history are not the stored ones."""
-        by_client = [text_of(each) for each in self.request.history if each["role"] == "user"]
+        by_client = [text_of(each) for each in self.request.words.history if each["role"] == "user"]
         if not by_client:
             return False
-        stored = await self.web.host.records.messages(self.session_id, limit=COMPARED)
+        stored = await self.web.host.records.messages(session_id, limit=COMPARED)
         said = [text_of(each.message) for each in stored if each.message["role"] == "user"]
         rest = iter(said)
         return not all(text in rest for text in by_client[-len(said) :] if said)
@@ -146,12 +181,13 @@ class ApiTurn:
         """Send the message and give its answer in parts; raises `AnswerFailed`."""
         options = AskOptions(
             history=self._history,
-            source=SOURCE,
+            source=API_SOURCE if self._is_own else None,
             new=self._new,
-            discard_empty=not self.request.session_id,
+            discard_empty=self._is_own and self._new,
         )
-        message = self._message or self.request.message
-        self._handle = handle = await self.web.host.start_turn(self.session_id, message, options)
+        if self._message is None:
+            raise RuntimeError("a turn runs after prepare()")
+        self._handle = handle = await self.web.host.start_turn(self.session_id, self._message, options)
         try:
             async with aclosing(streams.read(handle.batches())) as batches:
                 async for batch in batches:
@@ -166,9 +202,20 @@ class ApiTurn:
             if handle.end is None:
                 handle.abandon()
         self._require_answer(handle)
+        if self.request.client.tools and (handed := await self.web.host.records.handed_over(self.turn_id)):
+            self.calls = handed_calls(self.turn_id, handed.calls)
+            yield AnswerDelta(calls=self.calls)
+        elif self._is_own and not self.request.keep:
+            handle.discard()
 
     def _add(self, event: Event, delta: AnswerDelta) -> None:
+        # An answer in a form may be tried again, so its text is given when it is whole and fits.
+        held = self.request.client.schema is not None
         match event:
+            case TextDelta() | SessionSnapshot() if held:
+                pass
+            case StepFinished():
+                self._is_cut = event.stop_reason == "length"
             case TextDelta():
                 self._write(event.text, delta)
             case ReasoningDelta():
@@ -185,7 +232,7 @@ class ApiTurn:
                 raise AnswerFailed(fault(Retryable, 503, event.error))
 
     def _write(self, text: str, delta: AnswerDelta) -> None:
-        opens = not self._texts[-1] and any(self._texts)
+        opens = bool(text) and not self._texts[-1] and any(self._texts)
         self._texts[-1] += text
         delta.text += (BETWEEN_STEPS if opens else "") + text
 

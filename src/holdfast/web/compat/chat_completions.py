@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from holdfast.core.contract import ToolCall
 from holdfast.models.contract import Usage
 from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import FAILURE_STATUSES, AnswerDelta, AnswerFailed, ApiRequest, ApiTurn
+from holdfast.web.compat.client_tools import MEMORY_HEADER, SamplingBody, Tokens, client_request, switch
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
-from holdfast.web.compat.openai_messages import chat_messages, refuse_unsupported, session_of, split
+from holdfast.web.compat.openai_messages import chat_messages, session_of, split
 from holdfast.web.contract import WebDep, WebParts
 from holdfast.web.problems import openai_error_responses, request_id
 from holdfast.web.streams import EVENTS, StreamResponse
@@ -30,32 +32,41 @@ class ChatPart(LenientBody):
 class ChatMessage(LenientBody):
     role: Role
     content: str | list[ChatPart] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
 
 
 class StreamOptions(LenientBody):
     include_usage: bool | None = None
 
 
-class ChatRequest(LenientBody):
-    """A chat completion as OpenAI's clients ask for it. Sampling parameters are taken and left aside."""
+class ChatRequest(SamplingBody):
+    """A chat completion as OpenAI's clients ask for it."""
 
     model: str = Field(default="", description="any name is taken; the model of the settings answers")
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=100_000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = Field(
+        default=None, description="json_object, or json_schema with a schema of type object; it is checked"
+    )
     conversation: Any = Field(default=None, description="names the session: its id, or an object with one")
 
 
 class AnswerMessage(BaseModel):
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     refusal: None = None
+    tool_calls: list[dict[str, Any]] | None = None
 
 
 class ChatChoice(BaseModel):
     index: int = 0
     message: AnswerMessage
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: Literal["stop", "length", "tool_calls"] = "stop"
     logprobs: None = None
 
 
@@ -95,12 +106,12 @@ class ChatCompletion(BaseModel):
 async def complete(web: WebDep, request: Request, body: ChatRequest) -> Response:
     """Answer the last message; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
-    refuse_unsupported(given)
+    client = client_request(given, request.headers)
     if body.stream:
         web.streams.refuse_when_full()
-    history, message = split(chat_messages(given["messages"]))
+    words = split(chat_messages(given["messages"]))
     session = session_of(request.headers, given.get("conversation"))
-    turn = ApiTurn(web, ApiRequest(session, history, message))
+    turn = ApiTurn(web, ApiRequest(session, words, client, switch(request.headers, MEMORY_HEADER)))
     await turn.prepare()
     wire = _ChatFormat(web, turn, request_id(request.scope))
     try:
@@ -113,7 +124,8 @@ async def complete(web: WebDep, request: Request, body: ChatRequest) -> Response
         await wait_for_answer(request, turn)
     except AnswerFailed as failed:
         return failed.fault.response(request_id(request.scope), turn.headers)
-    return Response(wire.whole().model_dump_json(), headers=turn.headers, media_type="application/json")
+    whole = wire.whole().model_dump_json()
+    return Response(whole, headers=turn.headers, media_type="application/json")
 
 
 class _ChatFormat:
@@ -126,11 +138,13 @@ class _ChatFormat:
         self._created = int(web.clock.now())
 
     def whole(self) -> ChatCompletion:
+        calls = [dict(call) for call in self._turn.calls]
+        message = AnswerMessage(content=self._turn.text or (None if calls else ""), tool_calls=calls or None)
         return ChatCompletion(
             id=f"chatcmpl-{self._turn.turn_id}",
             created=self._created,
             model=self._model,
-            choices=[ChatChoice(message=AnswerMessage(content=self._turn.text))],
+            choices=[ChatChoice(message=message, finish_reason=self._turn.finish_reason)],
             usage=ChatUsage.of(self._turn.usage),
         )
 
@@ -143,16 +157,27 @@ class _ChatFormat:
         except AnswerFailed as failed:
             yield _data(failed.fault.body(self._request))
             return
-        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": "stop", "logprobs": None}])
+        reason = self._turn.finish_reason
+        end = self._chunk([{"index": 0, "delta": {}, "finish_reason": reason, "logprobs": None}])
         if usage:
             end += self._chunk([], usage=ChatUsage.of(self._turn.usage).model_dump())
         yield end + b"data: [DONE]\n\n"
 
     def _piece(self, piece: AnswerDelta) -> bytes:
+        if piece.calls:
+            return b"".join(self._calls(index, call) for index, call in enumerate(piece.calls))
         delta = {"content": piece.text, "reasoning_content": piece.reasoning}
         return self._delta({name: text for name, text in delta.items() if text})
 
-    def _delta(self, delta: dict[str, str]) -> bytes:
+    def _calls(self, index: int, call: ToolCall) -> bytes:
+        """A call as clients put it together: its name first, then its arguments."""
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        begun = {"index": index, "id": call["id"], "type": "function"}
+        first = {**begun, "function": {"name": name, "arguments": ""}}
+        rest = {"index": index, "function": {"arguments": arguments}}
+        return self._delta({"tool_calls": [first]}) + self._delta({"tool_calls": [rest]})
+
+    def _delta(self, delta: dict[str, Any]) -> bytes:
         return self._chunk([{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}])
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:  # noqa: ANN401 - JSON

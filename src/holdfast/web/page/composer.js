@@ -31,9 +31,12 @@ const drafts = {
 };
 export { drafts };
 
+const DOCUMENT = /\.(?:pdf|docx|xlsx|pptx)$/i;
+
 function read(file) {
   const picture = PICTURES.includes(file.type);
-  if (!picture && file.size > TEXT_LARGEST)
+  const document = DOCUMENT.test(file.name);
+  if (!picture && !document && file.size > TEXT_LARGEST)
     return Promise.reject(new Error(`${file.name} is larger than 1 MB.`));
   if (file.size > LARGEST) return Promise.reject(new Error(`${file.name} is larger than 12 MB.`));
   return new Promise((resolve, reject) => {
@@ -42,18 +45,21 @@ function read(file) {
     reader.onload = () => {
       if (picture)
         return resolve({ name: file.name, part: { type: "image_url", image_url: { url: reader.result } } });
+      // The server reads a document: it becomes text with the numbers of its pages.
+      if (document)
+        return resolve({ name: file.name, part: { type: "file", file: { filename: file.name, file_data: reader.result } } });
       const text = new TextDecoder("utf-8").decode(reader.result);
       if (text.includes("\u0000"))
-        return reject(new Error(`${file.name} is neither text nor a picture (PNG, JPEG, GIF or WebP).`));
+        return reject(new Error(`${file.name} is neither text, a picture (PNG, JPEG, GIF or WebP) nor a document (PDF, DOCX, XLSX or PPTX).`));
       return resolve({ name: file.name, part: { type: "text", text: `File ${file.name}:\n${text}` } });
     };
-    if (picture) reader.readAsDataURL(file);
+    if (picture || document) reader.readAsDataURL(file);
     else reader.readAsArrayBuffer(file);
   });
 }
 
 /** `id` names the draft; it may become another one while the same conversation, the `owner`, stays. */
-export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field }) {
+export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field, tools }) {
   const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
   const [attached, setAttached] = useState(() => editing?.parts ?? []);
   const [mode, setMode] = useState("queue");
@@ -191,6 +197,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
         ${MODES.map((each) => html`<label key=${each.name} title=${each.hint}><input type="radio" name="mode" value=${each.name} checked=${mode === each.name} onChange=${() => setMode(each.name)} /><span>${each.label}</span></label>`)}
       </fieldset><span class="mode-hint muted">${hint}</span>`
       }
+      ${!running && tools}
       <span class="space"></span>
       ${running && html`<button type="button" class="stop" onClick=${stop} title="Stop (Ctrl+.)"><span class="square" aria-hidden="true"></span>Stop</button>`}
       <button type="submit" class="send" disabled=${sending !== null || blocked || (!text.trim() && !attached.length)} aria-label="Send" title="Send (Enter)">

@@ -2,6 +2,7 @@
 // earlier sessions, and the sandbox for commands.
 import { html } from "./lib/base.js";
 import { Panel, Trouble, count, useLoaded } from "./panel.js";
+import { costOf, tokensOf } from "./usage.js";
 import { api } from "./wire.js";
 
 const NAMES = {
@@ -20,6 +21,7 @@ export default function Context({ page, session, close }) {
     () => api("GET", `${session.path}/context`),
     [state.sessionId, state.items, state.context],
   );
+  const { value: spent } = useLoaded(() => api("GET", `${session.path}/usage`), [state.sessionId, state.items]);
   const { value: status } = useLoaded(() => api("GET", "/status"), []);
   const parts = (value?.parts ?? []).filter((part) => part.tokens > 0);
   const used = value ? (value.tokens ?? parts.reduce((sum, part) => sum + part.tokens, 0)) : 0;
@@ -37,11 +39,12 @@ export default function Context({ page, session, close }) {
       <ul aria-label="What fills the window">
         ${parts.map((part, place) => html`<li class="line"><span><span class=${`swatch k${place % 7}`}></span>${NAMES[part.name] ?? part.name}${part.count > 1 ? html` <small>× ${count(part.count)}</small>` : ""}</span><span class="num">${count(part.tokens)}</span></li>`)}
       </ul>
+      ${spent && html`<h3>Usage so far</h3><p class="line"><strong>${costOf(spent)}</strong><span class="num">${count(spent.requests)} requests</span></p><p class="muted">${tokensOf(spent)}</p>`}
       <h3>The conversation</h3>
       <${Lineage} page=${page} session=${session} compactions=${value.compactions ?? []} />
       ${state.state === "idle" && html`<div class="buttons"><button type="button" onClick=${compact}>Compact now</button></div>`}
       ${status && html`<h3>Workspace and approval</h3>
-        <p>workspace: ${status.workspace}; approval: ${status.approval}</p>
+        <p>workspace: ${page.chosen.workspace || status.workspace}; approval: ${status.approval}</p>
         <h3>Sandbox for commands</h3><p>${status.sandbox}</p>`}
     `
     }

@@ -8,12 +8,12 @@ import {
   NoteRow,
   Same,
   SummaryRow,
-  ToolRow,
   UserRow,
   answerText,
   clock,
 } from "./message.js";
 import { Copy } from "./markdown.js";
+import { ToolRow } from "./tool.js";
 
 const NEAR = 80;
 const AHEAD = 1_600;
@@ -21,9 +21,6 @@ const AHEAD = 1_600;
 /** The rows of a conversation: messages, each call with its result, and at the end of a turn its actions. */
 export function rowsOf(state) {
   const items = visible(state);
-  const results = new Map(
-    items.filter((item) => item.message.role === "tool").map((item) => [item.message.tool_call_id, item]),
-  );
   const asking = new Set(state.asks.map((ask) => ask.call_id));
   const rows = [];
   items.forEach((item, place) => {
@@ -41,14 +38,14 @@ export function rowsOf(state) {
         !answerText(message) && !message.holdfast?.reasoning && (failureShown || !message.holdfast?.cut_off);
       if (!empty || item.open) rows.push({ kind: "answer", key: item.key, item, failureShown });
       for (const call of message.tool_calls ?? []) {
-        const live = liveTool(state, call.id);
+        const live = liveTool(state, item.turn_id, call.id);
         const running = state.live?.turnId === item.turn_id;
         rows.push({
           kind: "tool",
           key: `${item.key}/${call.id}`,
           item,
           call: { ...call, at: item.at },
-          result: results.get(call.id),
+          result: resultOf(items, place, call.id),
           live,
           running,
           asking: asking.has(call.id),
@@ -67,6 +64,7 @@ export function rowsOf(state) {
         item,
         turnId,
         last: turnId && !next && !state.live,
+        changed: changesFiles(items, place),
         text: answerOf(items, place),
       });
     }
@@ -74,8 +72,27 @@ export function rowsOf(state) {
   return rows;
 }
 
-const liveTool = (state, callId) =>
-  [state.live, ...state.past].find((turn) => turn?.tools[callId])?.tools[callId];
+const liveTool = (state, turnId, callId) =>
+  [state.live, ...state.past].find((turn) => turn?.turnId === turnId)?.tools[callId];
+
+/** The result of a call. Some models use the same ids in each answer, so only what follows this one counts. */
+function resultOf(items, place, callId) {
+  for (let at = place + 1; at < items.length && items[at].message.role !== "assistant"; at += 1) {
+    if (items[at].message.tool_call_id === callId) return items[at];
+  }
+  return undefined;
+}
+
+const CHANGING = new Set(["edit_file", "write_file", "run_command", "delegate"]);
+
+/** Whether the turn that ends here may have changed files. */
+function changesFiles(items, end) {
+  const turnId = items[end].turn_id;
+  for (let at = end; at >= 0 && items[at].turn_id === turnId; at -= 1) {
+    if (items[at].message.tool_calls?.some((call) => CHANGING.has(call.function.name))) return true;
+  }
+  return false;
+}
 
 /** The text of the answer that ends here. */
 function answerOf(items, end) {
@@ -208,6 +225,8 @@ function rowContent(row, { idle, own, act }) {
       ${row.text && html`<${Copy} text=${() => row.text} label="Copy answer" />`}
       ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.regenerate}>Regenerate</button>`}
       ${stored && html`<button type="button" class="quiet" onClick=${() => act.branch(item, false)}>Branch</button>`}
+      ${row.last && idle && html`<button type="button" class="quiet" onClick=${act.undo}>Undo</button>`}
+      ${row.turnId && row.changed && html`<button type="button" class="quiet" onClick=${() => act.changes(row.turnId)}>Changes</button>`}
       ${row.turnId && html`<button type="button" class="quiet" onClick=${() => act.timeline(row.turnId)}>Timeline</button>`}
       ${item.at && html`<time>${clock(item.at)}</time>`}
     </div>

@@ -3,6 +3,8 @@
 import { html, useEffect, useRef, useState } from "./lib/base.js";
 import { Said, textOf } from "./message.js";
 import { MODES } from "./composer.js";
+import { ChangeOf } from "./tool.js";
+import { callOf } from "./visible.js";
 
 export function Dock({ session, state, act }) {
   return html`<div class="dock">
@@ -33,6 +35,7 @@ function Ask({ ask, session, act }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState(null);
   const card = useRef(null);
+  const call = callOf(session.state, ask.call_id);
   useEffect(() => {
     // The focus moves here unless the person is writing, and no key press answers by itself.
     const at = document.activeElement;
@@ -85,6 +88,7 @@ function Ask({ ask, session, act }) {
   return html`<section class=${`card ask${ask.destructive ? " bad" : ""}`} ref=${card} tabindex="-1" onKeyDown=${onKeyDown} aria-label="The agent asks for your approval">
     <h2>${ask.destructive ? "This can't be undone. Allow" : "Allow"} this ${ask.subject_kind}?</h2>
     <pre class="subject" tabindex="0">${ask.subject}</pre>
+    ${call && html`<${ChangeOf} call=${call} />`}
     ${ask.reason && html`<p class="muted">${ask.reason}</p>`}
     <div class="buttons">
       <${Choice} loud=${!ask.destructive} letter=${armed && "y"} busy=${busy} onClick=${() => decide("yes")}>Allow${possible.includes("always") ? "" : " once"}<//>

@@ -11,6 +11,7 @@ import {
   ofTool,
   retrying,
   said,
+  afterWaiting,
   stepFinished,
   toolFinished,
   toolStarted,
@@ -111,8 +112,10 @@ function asked(kind) {
 }
 
 function askClosed(state, { ask_id, outcome }) {
+  const known = state.asks.find((ask) => ask.ask_id === ask_id) ?? state.closed[ask_id];
   const asks = state.asks.filter((ask) => ask.ask_id !== ask_id);
-  return { ...state, asks, closed: { ...state.closed, [ask_id]: outcome } };
+  // When it was asked, and by which call, is kept: the event that closes it may come after the person's answer.
+  return { ...state, asks, closed: { ...state.closed, [ask_id]: { outcome, at: known?.at, call_id: known?.call_id } } };
 }
 
 function lost(state, turnId) {
@@ -227,7 +230,10 @@ const SERVER = {
   ),
   ApprovalAsked: asked("approval"),
   QuestionAsked: asked("question"),
-  AskClosed: (state, event) => askClosed(state, { ...event, outcome: event.outcome || "closed" }),
+  AskClosed: (state, event) => ({
+    ...askClosed(state, { ...event, outcome: event.outcome || "closed" }),
+    live: afterWaiting(state.live, state.asks.find((ask) => ask.ask_id === event.ask_id) ?? state.closed[event.ask_id], event),
+  }),
   MessageJoined: (state, event) => ({
     ...inTurn((live) => ({
       ...live,
@@ -297,6 +303,9 @@ const statusOf = (state, detail, at, begun) => ({
   title: detail.title ?? "",
   opening: detail.opening ?? "",
   chats: detail.chats ?? [],
+  model: detail.model ?? "",
+  workspace: detail.workspace ?? "",
+  folder: detail.folder ?? "",
   pinned: detail.pinned,
   archived: detail.archived,
   waiting: inOrder(

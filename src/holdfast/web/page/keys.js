@@ -2,9 +2,10 @@
 // where nobody is writing.
 
 export const KEYS = [
-  { keys: ["?"], label: "Show this list", run: (page) => page.help() },
+  { keys: ["?"], label: "Show this list of keys", run: (page) => page.open("help") },
+  { keys: ["Ctrl+k"], label: "Do something: find an action, a conversation, a prompt", run: (page) => page.open("palette"), hidden: true },
   { keys: ["n"], label: "New chat", run: (page) => page.newChat() },
-  { keys: ["/", "Ctrl+k"], label: "Search all conversations", run: (page) => search(page) },
+  { keys: ["/"], label: "Search all conversations", run: (page) => search(page) },
   { keys: ["i"], label: "Write a message", run: (page) => page.focusComposer() },
   { keys: ["j"], label: "Next conversation", run: (page) => beside(page, 1) },
   { keys: ["k"], label: "Previous conversation", run: (page) => beside(page, -1) },
@@ -16,6 +17,16 @@ export const KEYS = [
   },
   { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
   { keys: ["g"], label: "Chats: accounts on chat platforms", run: (page) => page.show("chats") },
+  { keys: ["l"], label: "Choose a model", run: (page) => page.open("models") },
+  { keys: ["p"], label: "Prompts of your own", run: (page) => page.open("prompts") },
+  { keys: ["f"], label: "Workspace and folder of this conversation", run: (page) => page.open("place") },
+  { keys: ["s"], label: "Settings", run: (page) => page.show("settings") },
+  { keys: ["u"], label: "Usage: tokens and cost", run: (page) => page.show("usage") },
+  { keys: ["d"], label: "Files that this conversation changed", run: (page) => page.session && page.show("changes") },
+  { keys: ["z"], label: "Take back the last message, and its files", run: (page) => page.session?.state.state === "idle" && page.open("undo") },
+  { keys: ["x"], label: "Export as Markdown", run: (page) => page.session && page.share("exportMarkdown", page.session) },
+  { keys: ["h"], label: "Share as one HTML file", run: (page) => page.session && page.share("shareHtml", page.session) },
+  { keys: ["Ctrl+p"], label: "Print the whole conversation", run: (page) => page.session && page.share("print", page.session) },
   { keys: ["t"], label: "Timeline of the last turn", run: (page) => lastTurn(page) },
   {
     keys: ["r"],

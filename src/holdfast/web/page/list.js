@@ -45,6 +45,9 @@ function changed(known, { session_id: id, state, waiting, asking, title, pinned,
 export class SessionList {
   constructor({ changed, connected }) {
     this.archived = false;
+    this.api = false; // only the conversations that clients of /v1 began without a name
+    this.folder = ""; // only the conversations of this folder are shown; empty: all
+    this.folders = [];
     this.problem = null;
     this.loaded = false;
     this._all = new Map();
@@ -73,7 +76,8 @@ export class SessionList {
   /** The loaded conversations, pinned ones first, then the most recent. */
   get items() {
     this._sorted ??= [...this._all.values()]
-      .filter((each) => Boolean(each.archived) === this.archived)
+      .filter((each) => (each.source === "api") === this.api)
+      .filter((each) => Boolean(each.archived) === this.archived && (!this.folder || each.folder === this.folder))
       .sort(
         (left, right) => Boolean(right.pinned) - Boolean(left.pinned) || right.last_active - left.last_active,
       );
@@ -99,7 +103,7 @@ export class SessionList {
     try {
       const page = await api(
         "GET",
-        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined })}`,
+        `/sessions${query({ limit: PAGE_SIZE, offset: this._next || undefined, archived: this.archived || undefined, api: this.api || undefined, folder: this.folder })}`,
       );
       this._next = page.next_offset;
       this._take(page.items);
@@ -116,7 +120,7 @@ export class SessionList {
   /** The pinned ones may be older than any page that is loaded. */
   async refresh() {
     try {
-      this._take((await api("GET", `/sessions${query({ pinned: true, limit: PAGE_SIZE })}`)).items);
+      this._take((await api("GET", `/sessions${query({ pinned: true, limit: PAGE_SIZE, api: this.api || undefined })}`)).items);
       this._tell();
     } catch (problem) {
       this.problem = problem;
@@ -126,6 +130,21 @@ export class SessionList {
   show(archived) {
     this.archived = archived;
     this._reload();
+  }
+
+  showApi(api) {
+    this.api = api;
+    this._reload();
+  }
+
+  showFolder(folder) {
+    this.folder = folder;
+    this._reload();
+  }
+
+  async loadFolders() {
+    this.folders = (await api("GET", "/folders")).items.map((each) => each.name);
+    this._tell();
   }
 
   _reload() {
@@ -146,7 +165,8 @@ export class SessionList {
   }
 
   _readHead() {
-    api("GET", `/sessions${query({ limit: PAGE_SIZE, archived: this.archived || undefined })}`).then(
+    const which = { archived: this.archived || undefined, api: this.api || undefined };
+    api("GET", `/sessions${query({ limit: PAGE_SIZE, ...which })}`).then(
       ({ items }) => {
         this._take(items);
         this._tell();
@@ -225,6 +245,24 @@ export class SessionList {
     this._sorted = null;
     this._changed();
   }
+}
+
+/** A day, and with `clock` the time of day where it is today. */
+export function shortDate(at, clock = false) {
+  const today = new Date().setHours(0, 0, 0, 0);
+  if (at >= today) return clock ? new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "today";
+  const sameYear = new Date(at).getFullYear() === new Date(today).getFullYear();
+  return new Date(at).toLocaleDateString([], { day: "numeric", month: "short", ...(sameYear ? {} : { year: "numeric" }) });
+}
+
+/** Found messages by conversation, the one with the best hit first. */
+export function byConversation(hits) {
+  const groups = new Map();
+  for (const hit of hits) {
+    if (!groups.has(hit.root_id)) groups.set(hit.root_id, { ...hit, hits: [] });
+    groups.get(hit.root_id).hits.push(hit);
+  }
+  return [...groups.values()];
 }
 
 /** Headings and conversations in the order they are shown. */

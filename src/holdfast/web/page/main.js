@@ -5,11 +5,11 @@ import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
 import { SessionList, nameOf } from "./list.js";
 import { NEW, Shell } from "./shell.js";
-import { ROOT, api, begin, messageBody } from "./wire.js";
+import { api, begin, messageBody } from "./wire.js";
 
 const STATUS_MS = 30_000;
 // Panels that are about more than one conversation.
-const STAYING = new Set(["memory", "chats"]);
+const STAYING = new Set(["memory", "chats", "settings", "usage"]);
 
 class Page {
   constructor(root) {
@@ -21,17 +21,24 @@ class Page {
     this.dialog = null;
     this.menu = null;
     this.toast = null;
-    this.notice = ""; // what there is to know about the model before the first message
+    this.model = null; // the usual one
+    this.workspace = "";
+    this.fresh = { model: "", workspace: "", folder: "" }; // what is chosen for the next conversation
+    this.welcome = null; // the view of a first start
     this.chatsWaiting = 0; // strangers and undelivered posts on chat platforms that wait for a person
     this.view = null; // what shows a conversation, loaded with the first one
     this.opening = null;
     this.sideOpen = false;
+    this.signIn = null; // what is shown to a browser without the token
     this.lost = { list: { state: "connecting" }, session: null };
     this.field = { current: null };
     this.previous = null; // the conversation that a new one follows
     this.begun = null; // the one that was just begun, with the stream it was begun with: {id, stream}
     this.list = new SessionList({
-      changed: () => this.draw(),
+      changed: () => {
+        this.notifier?.look(this.list);
+        this.draw();
+      },
       connected: (connection) => this._connectionChanged("list", connection),
     });
   }
@@ -41,6 +48,13 @@ class Page {
     addEventListener("keydown", (event) => onKey(event, this));
     this.root.replaceChildren();
     this.list.start();
+    const look = document.documentElement.dataset;
+    try {
+      Object.assign(look, JSON.parse(localStorage.getItem("holdfast.appearance") ?? "{}"));
+    } catch {
+      // Nothing is kept in this browser.
+    }
+    if (look.notify === "true") this.notifications(true);
     this._route();
     setInterval(() => document.visibilityState === "visible" && this.loadStatus().catch(() => {}), STATUS_MS);
   }
@@ -48,14 +62,27 @@ class Page {
   _connectionChanged(which, connection) {
     this.lost = { ...this.lost, [which]: connection };
     if (which === "list" && connection.state === "open") this.trying(() => this.loadStatus());
+    if (connection.problem?.status === 401) this._signIn("");
     this.draw();
   }
 
   /** Another model may answer after the server was started again, so this is asked with each connection. */
   async loadStatus() {
     const status = await api("GET", "/status");
-    this.notice = status.model?.notice ?? "";
+    this.model = status.model;
+    this.workspace = status.workspace;
+    this.list.folders = status.folders ?? [];
     this.chatsWaiting = status.chats_waiting ?? 0;
+    if (this.model?.name === "no model") this.welcome ??= (await import("./welcome.js")).default;
+    else this.welcome = null;
+    this.draw();
+  }
+
+  /** Nothing can be shown before somebody has signed in. */
+  async _signIn(why) {
+    if (this.signIn) return;
+    this.signIn = { why, view: null };
+    this.signIn.view = (await import("./signin.js")).default;
     this.draw();
   }
 
@@ -72,6 +99,7 @@ class Page {
   // Where the page is
 
   _route() {
+    if (location.hash.startsWith("#/sign-in")) return this._signIn(location.hash.split("/")[2] ?? "");
     const found = /^#\/s\/([^/]+)(?:\/m\/(\d+))?$/.exec(location.hash);
     const id = found ? decodeURIComponent(found[1]) : null;
     const target = found?.[2] ? { session: id, seq: Number(found[2]) } : null;
@@ -166,7 +194,8 @@ class Page {
     if (this.session) return this.session.send(content, mode, key);
     const previous = this.previous ? { prev_session_id: this.previous } : {};
     // By its key, a second try after a failure finds the conversation that the first one began.
-    const { view, stream } = await begin({ ...previous, message: messageBody(content, mode, key) });
+    const chosen = Object.fromEntries(Object.entries(this.fresh).filter(([, value]) => value));
+    const { view, stream } = await begin({ ...previous, ...chosen, message: messageBody(content, mode, key) });
     drafts.write(NEW, "");
     this.list.put({ ...view, state: "running" });
     this._leaveBegun();
@@ -234,13 +263,41 @@ class Page {
       this.go(made.id);
     });
 
-  exportSession = (session) => {
-    const link = Object.assign(document.createElement("a"), {
-      href: `${ROOT}api/sessions/${encodeURIComponent(session.id)}/export`,
-      download: `${session.id}.jsonl`,
-    });
-    link.click();
+  // What is chosen for the open conversation, or for the next one
+
+  get chosen() {
+    const known = this.session ? (this.listed ?? this.session.state) : this.fresh;
+    return { model: known.model ?? "", workspace: known.workspace ?? "", folder: known.folder ?? "" };
+  }
+
+  /** Raises `Problem` when the server refuses it. */
+  async choose(change) {
+    if (this.session) {
+      await this.list.patch(this.listed ?? { id: this.session.id }, change);
+      this.session.reload();
+    } else this.fresh = { ...this.fresh, ...change };
+    this.draw();
+  }
+
+  /** Put a text into the composer, after what is there. */
+  insert = (text) => {
+    const area = this.field.current;
+    if (!area) return;
+    area.value = area.value.trim() ? `${area.value.trimEnd()}\n\n${text}` : text;
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    this.focusComposer();
   };
+
+  /** Switch notifications on or off; answers whether the browser allows them. */
+  async notifications(wanted) {
+    const { Notifier, allowed } = await import("./notify.js");
+    const given = wanted && (await allowed());
+    this.notifier = given ? new Notifier() : null;
+    this.notifier?.look(this.list);
+    return given;
+  }
+
+  share = (what, session) => this.trying(async () => (await import("./share.js"))[what](session.id));
 
   importFile = (file) =>
     this.trying(async () => {
@@ -289,9 +346,11 @@ class Page {
     this.draw();
   };
 
-  help = async () => {
+  /** Open a dialog: `help`, `models`, `place`, `prompts`, `undo` or `palette`. */
+  open = async (name) => {
     const opener = document.activeElement;
-    const { default: view } = await import("./help.js");
+    const { default: view } = await import(`./${name}.js`);
+    this.sideOpen = false;
     this.dialog = this.dialog ? null : { view, opener };
     this.draw();
   };

@@ -10,6 +10,8 @@ const CLASS = /^(?:language-[\w+#.-]{1,30}|maths(?: display)?)$/;
 const PICTURE = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]+$/i;
 const ADDRESS = /^(?:https?:|mailto:)/i;
 const LONGEST_CODE = 60_000;
+const FOLD_LINES = 14;
+const PREVIEWED = new Set(["html", "svg", "mermaid", "csv", "tsv"]);
 
 const escape = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
@@ -136,8 +138,11 @@ function Block({ token }) {
   return html`<div ref=${element} dir="auto" dangerouslySetInnerHTML=${{ __html: inner }}></div>`;
 }
 
-export function Code({ text, language = "", open = false }) {
+/** A block of code. While it is `open` it is still being written; `fold` shows its beginning alone at first. */
+export function Code({ text, language = "", open = false, title = "", fold = false }) {
   const [coloured, setColoured] = useState(null);
+  const [wrapped, setWrapped] = useState(false);
+  const [folded, setFolded] = useState(fold && text.split("\n").length > FOLD_LINES);
   const name = language.trim().split(/\s/)[0].toLowerCase();
   useEffect(() => {
     setColoured(null);
@@ -152,15 +157,34 @@ export function Code({ text, language = "", open = false }) {
     };
   }, [text, name, open]);
   const label = name ? `Code, ${name}` : "Code";
-  return html`<div class="code">
-    <div class="code-head"><span>${name || "text"}</span><${Copy} text=${() => text} label="Copy code" /></div>
-    ${
-      coloured === null
-        ? html`<pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>`
-        : html`<pre tabindex="0" role="region" aria-label=${label}><code dangerouslySetInnerHTML=${{ __html: coloured }}></code></pre>`
-    }
+  const lines = text.split("\n").length;
+  const inner =
+    coloured === null
+      ? html`<code>${text}</code>`
+      : html`<code dangerouslySetInnerHTML=${{ __html: coloured }}></code>`;
+  return html`<div class=${`code${wrapped ? " wrapped" : ""}${folded ? " folded" : ""}`}>
+    <div class="code-head">
+      <span class="clip">${title || name || "text"}</span><span class="space"></span>
+      ${!open && PREVIEWED.has(name) && html`<button type="button" class="quiet" onClick=${(event) => showPreview(event, text, name)}>Preview</button>`}
+      <button type="button" class="quiet" aria-pressed=${wrapped} onClick=${() => setWrapped(!wrapped)}>Wrap</button>
+      ${!open && lines > FOLD_LINES && html`<button type="button" class="quiet" aria-pressed=${folded} onClick=${() => setFolded(!folded)}>Fold</button>`}
+      ${!open && html`<button type="button" class="quiet" onClick=${(event) => expand(event, { text, inner, label })}>Expand</button>`}
+      <${Copy} text=${() => text} label="Copy code" />
+    </div>
+    <pre tabindex="0" role="region" aria-label=${label}>${inner}</pre>
+    ${folded && html`<button type="button" class="quiet more" onClick=${() => setFolded(false)}>Show all ${lines.toLocaleString()} lines</button>`}
   </div>`;
 }
+
+const expand = (event, shown) => {
+  const opener = event.currentTarget;
+  import("./sheet.js").then(({ showCode }) => showCode(opener, shown));
+};
+
+const showPreview = (event, text, name) => {
+  const opener = event.currentTarget;
+  import("./sheet.js").then(({ showPreview: show }) => show(opener, text, name));
+};
 
 export async function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);

@@ -12,7 +12,7 @@ export function typeset(elements) {
       });
       // The page's policy lets no style attribute in; a browser would complain of each.
       const plain = written.replace(/ style="[^"]*"/g, "");
-      element.innerHTML = DOMPurify.sanitize(plain, { USE_PROFILES: { mathMl: true } });
+      element.innerHTML = DOMPurify.sanitize(plain, { USE_PROFILES: { mathMl: true }, ADD_ATTR: ["form"] });
       element.title = source;
       element.classList.remove("maths");
       element.classList.add("formula");

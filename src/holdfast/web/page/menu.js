@@ -1,4 +1,4 @@
-// Owns the small menu of one conversation: rename, pin, archive, compact, export, delete.
+// Owns the small menu of one conversation: rename, pin, archive, compact, move, export, print, delete.
 import { html, useEffect, useRef, useState } from "./lib/base.js";
 
 export function Menu({ page, session, rename, top, left }) {
@@ -25,8 +25,8 @@ export function Menu({ page, session, rename, top, left }) {
   const item = (label, work, extra = "") =>
     html`<button type="button" role="menuitem" class=${extra} onClick=${work}>${label}</button>`;
   const place = {
-    top: `${Math.min(top + 4, innerHeight - 260)}px`,
-    left: `${Math.max(8, Math.min(left - 170, innerWidth - 190))}px`,
+    top: `${Math.min(top + 4, innerHeight - 400)}px`,
+    left: `${Math.max(8, Math.min(left - 210, innerWidth - 230))}px`,
   };
   return html`<button type="button" class="under" tabindex="-1" aria-label="Close the menu" onClick=${page.closeMenu}></button>
     <div class="menu" role="menu" ref=${box} style=${place} onKeyDown=${onKeyDown} aria-label="Conversation">
@@ -56,9 +56,22 @@ export function Menu({ page, session, rename, top, left }) {
         )
       }
       ${item(
-        "Export",
-        run(async () => page.exportSession(session)),
+        "Export as Markdown",
+        run(() => page.share("exportMarkdown", session)),
       )}
+      ${item(
+        "Share as an HTML file",
+        run(() => page.share("shareHtml", session)),
+      )}
+      ${item(
+        "Print",
+        run(() => page.share("print", session)),
+      )}
+      ${item(
+        "Export to import elsewhere",
+        run(() => page.share("exportLines", session)),
+      )}
+      ${own && item("Workspace and folder…", () => (page.closeMenu(), page.open("place")))}
       ${
         sure
           ? html`<button type="button" role="menuitemcheckbox" aria-checked=${forgetting} onClick=${() => setForgetting(!forgetting)}>${forgetting ? "☑" : "☐"} Memory forgets it too</button>

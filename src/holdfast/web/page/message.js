@@ -1,4 +1,4 @@
-// Owns how one row of a conversation looks: a user's message, an answer, a tool call, a note, a summary.
+// Owns how one row of a conversation looks: a user's message, an answer, a note, a summary; `tool.js` has the calls.
 // A row is rendered again only when its content has changed.
 import { Component, html, useEffect, useState } from "./lib/base.js";
 import { Copy, Markdown } from "./markdown.js";
@@ -43,7 +43,7 @@ export const textOf = (content) =>
         .filter(Boolean)
         .join("\n\n");
 
-const FILE = /^File ([^\n]{1,200}):\n([\s\S]*)$/;
+const FILE = /^(?:File|The file) ([^\n]{1,200}):\n(?:<file>\n)?([\s\S]*?)(?:\n<\/file>)?$/;
 
 function Part({ part }) {
   if (part.type === "image_url") {
@@ -52,6 +52,7 @@ function Part({ part }) {
       return html`<img class="attached" src=${source} alt="Attached image" />`;
     return html`<span class="chip">image: ${source}</span>`;
   }
+  if (part.type === "file") return html`<span class="chip">file: ${part.file?.filename}</span>`;
   const file = FILE.exec(part.text ?? "");
   if (!file) return part.text ? html`<div class="said" dir="auto">${part.text}</div>` : null;
   return html`<details class="file">
@@ -119,66 +120,6 @@ function Reasoning({ text, open }) {
   return html`<details class="reasoning">
     <summary>${open ? html`<span class="pulse"></span>Thinking…` : "Reasoning"}</summary>
     <div class="thoughts">${text}</div>
-  </details>`;
-}
-
-function summaryOf(given) {
-  try {
-    const read = JSON.parse(given || "{}");
-    const values = read && typeof read === "object" ? Object.values(read) : [read];
-    return values
-      .map((each) => (typeof each === "string" ? each : JSON.stringify(each)))
-      .join(" ")
-      .replace(/\s+/g, " ")
-      .slice(0, 200);
-  } catch {
-    return given.slice(0, 200);
-  }
-}
-
-function argumentRows(given) {
-  try {
-    const read = JSON.parse(given || "{}");
-    return Object.entries(read).map(([name, value]) => [
-      name,
-      typeof value === "string" ? value : JSON.stringify(value, null, 2),
-    ]);
-  } catch {
-    return [["arguments", given]];
-  }
-}
-
-/** A tool call: `live` has its streamed output, `result` its stored result, `running` whether its turn runs. */
-export function ToolRow({ call, result, live, running, asking }) {
-  const failed = Boolean(result?.message.holdfast?.failed);
-  const state = result ? (failed ? "failed" : "done") : asking ? "asking" : running ? "running" : "unknown";
-  const output = plain(result ? textOf(result.message.content) : (live?.output ?? ""));
-  const lastLine = !result && output.trim() ? output.trim().split("\n").at(-1) : "";
-  const began = live?.began ?? call.at;
-  const took = result?.at && began ? seconds(result.at - began) : "";
-  const word = {
-    done: "done",
-    failed: "failed",
-    asking: "waiting for you",
-    running: "running",
-    unknown: "no result on record",
-  }[state];
-  return html`<details class=${`row tool ${state}`}>
-    <summary>
-      <span class="mark" aria-hidden="true"></span>
-      <span class="name">${call.function.name}</span>
-      <span class="gist">${lastLine || summaryOf(call.function.arguments)}</span>
-      <span class="state">${state === "running" ? html`<${Elapsed} since=${began} />` : took || word}</span>
-      <span class="sr">${word}</span>
-    </summary>
-    <div class="tool-body">
-      <dl>
-        ${argumentRows(call.function.arguments).map(([name, value]) => html`<dt>${name}</dt><dd><pre tabindex="0">${value}</pre></dd>`)}
-      </dl>
-      ${live?.tasks?.map((each) => html`<div class="task"><a href=${`#/s/${each.id}`}>Subagent</a>: ${each.task} ${each.ok === null ? "(running)" : each.ok ? "(done)" : "(failed)"}</div>`)}
-      <div class="code-head"><span>${result ? (failed ? "What went wrong" : "Result") : "Output so far"}</span><${Copy} text=${() => output} label="Copy result" /></div>
-      <pre tabindex="0" class="output" role="region" aria-label="Tool output">${output || (result ? "(nothing)" : "(nothing yet)")}</pre>
-    </div>
   </details>`;
 }
 

@@ -9,12 +9,15 @@ import { Sidebar } from "./sidebar.js";
 export const NEW = "new";
 
 export function Shell({ page }) {
+  if (page.signIn?.view) return html`<${page.signIn.view} why=${page.signIn.why} />`;
   const { session, connection } = page;
   const act = {
     newChat: page.newChat,
     memory: () => page.show("memory", { turnId: undefined }),
     chats: () => page.show("chats"),
-    help: page.help,
+    settings: () => page.show("settings"),
+    usage: () => page.show("usage"),
+    help: () => page.open("help"),
     menu: page.openMenu,
     importFile: page.importFile,
     trying: (work) => page.trying(work),
@@ -37,7 +40,7 @@ export function Shell({ page }) {
     </main>
     ${page.panel && html`<${page.panel.view} page=${page} session=${session} ...${page.panel.props} close=${page.closePanel} />`}
     ${page.menu && html`<${page.menu.view} page=${page} ...${page.menu} />`}
-    ${page.dialog && html`<${page.dialog.view} close=${page.closeDialog} />`}
+    ${page.dialog && html`<${page.dialog.view} page=${page} close=${page.closeDialog} />`}
     <div class="toasts" role="status" aria-live="polite">${page.toast && html`<div class=${`toast${page.toast.bad ? " bad" : ""}`}>${page.toast.text}</div>`}</div>
   </div>`;
 }
@@ -59,6 +62,7 @@ function Head({ page }) {
     <div class="title">
       <h1 class="clip">${page.name || "New chat"}</h1>
       ${where && html`<button type="button" class="where clip" title=${where} onClick=${() => page.show("chats")}>${where}</button>`}
+      <${InUse} page=${page} />
     </div>
     ${
       session &&
@@ -71,11 +75,28 @@ function Head({ page }) {
   </header>`;
 }
 
+/** Which model answers and where tools work, for the open conversation or the next one. */
+function InUse({ page }) {
+  const { model, workspace, folder } = page.chosen;
+  const place = workspace || page.workspace;
+  if (!page.model) return null;
+  return html`<div class="in-use">
+    <button type="button" class="where clip" title="Change the model" aria-label=${`Model: ${model || page.model.name}`} onClick=${() => page.open("models")}>${model || page.model.name}</button>
+    ${place && html`<button type="button" class="where clip" title=${`Works in ${place}${folder ? `, folder ${folder}` : ""}`} aria-label=${`Workspace: ${place}`} onClick=${() => page.open("place")}>${shortPath(place)}${folder ? ` · ${folder}` : ""}</button>`}
+  </div>`;
+}
+
+const shortPath = (path) => (path.startsWith("/") ? `…/${path.split("/").filter(Boolean).slice(-2).join("/")}` : path);
+
+function Tools({ page }) {
+  const name = page.chosen.model || page.model?.name || "";
+  return html`<button type="button" class="icon" aria-label="Prompts of your own" title="Prompts of your own (p)" onClick=${() => page.open("prompts")}><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M5 4h10v12l-5-3-5 3z" /></svg></button>
+    ${name && html`<button type="button" class="quiet model clip" title="Choose a model (l)" aria-label=${`Choose a model; now ${name}`} onClick=${() => page.open("models")}>${name}</button>`}`;
+}
+
 function Banner({ connection }) {
   if (connection?.state === "lost")
     return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; your text stays here.</div>`;
-  if (connection?.state === "refused" && connection.problem?.status === 401)
-    return html`<div class="banner bad" role="alert">This browser is not signed in. Open the link that “holdfast web” printed.</div>`;
   return null;
 }
 
@@ -94,6 +115,8 @@ function Opened({ page }) {
     seen: page.seen,
     runWaiting: page.runWaiting,
     timeline: (turnId) => page.show("timeline", { turnId }),
+    changes: (turnId) => page.show("changes", { turnId }),
+    undo: () => page.open("undo"),
     landed: page.landed,
     focusComposer: page.focusComposer,
   };
@@ -105,7 +128,7 @@ function Opened({ page }) {
     }
     <div class="foot">
       <${view.Dock} session=${session} state=${state} act=${act} />
-      <${Composer} id=${state.rootId ?? session.id} owner=${session.id} running=${running} blocked=${gone} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} />
+      <${Composer} id=${state.rootId ?? session.id} owner=${session.id} running=${running} blocked=${gone} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
     </div>`;
 }
 
@@ -113,7 +136,8 @@ function Empty({ page }) {
   return html`<div class="hello">
     <h2>What shall we do?</h2>
     <p class="muted">Every message is stored before anything else happens.</p>
-    ${page.notice && html`<p class="notice" role="status">${page.notice}</p>`}
-    <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} />
+    ${page.model?.notice && html`<p class="notice" role="status">${page.model.notice}</p>`}
+    ${page.welcome && html`<${page.welcome} page=${page} />`}
+    <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
   </div>`;
 }

@@ -1,7 +1,7 @@
 // Owns the left side: new chat, a search that opens the message it finds, import, and the list of conversations,
 // of which only the visible rows are in the document.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
-import { grouped, nameOf, nameWithScope, platformOf, whereLives } from "./list.js";
+import { byConversation, grouped, nameOf, nameWithScope, platformOf, shortDate, whereLives } from "./list.js";
 import { api, query } from "./wire.js";
 
 const ROW = 38;
@@ -22,19 +22,30 @@ export function Sidebar({ list, current, act, connection, chatsWaiting }) {
         onKeyDown=${(event) => event.key === "Escape" && (setWords(""), event.target.blur())} />
       <kbd aria-hidden="true">/</kbd>
     </div>
+    ${list.folders.length > 0 && !words.trim() && html`<${Folders} list=${list} />`}
     ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
     <div class="side-views">
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
+      <button type="button" class="quiet" onClick=${act.usage} title="Usage (u)">Usage</button>
+      <button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
       <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>
     </div>
     <div class="side-foot">
       <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
+      <button type="button" class="quiet" aria-pressed=${list.api} title="Requests of the API's clients that name no conversation" onClick=${() => list.showApi(!list.api)}>${list.api ? "Not API" : "API"}</button>
       <${Import} act=${act} />
       <span class="space"></span>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>
   </nav>`;
+}
+
+function Folders({ list }) {
+  return html`<div class="folders"><select aria-label="Folder" value=${list.folder} onChange=${(event) => list.showFolder(event.target.value)}>
+    <option value="">All conversations</option>
+    ${list.folders.map((each) => html`<option value=${each} selected=${each === list.folder}>${each}</option>`)}
+  </select></div>`;
 }
 
 function Import({ act }) {
@@ -87,27 +98,41 @@ export const marked = (snippet) =>
       part.startsWith("\u0001") ? html`<mark>${part.replace(/[\u0001\u0002]/g, "")}</mark>` : part,
     );
 
+const SPEAKERS = { user: "You: ", tool: "Tool: " };
+
 function Hits({ found, words, list }) {
+  const groups = byConversation(found.items);
+  // A conversation whose messages are found stands below with them.
+  const shown = new Set(groups.map((each) => each.root_id));
   const titles = list.items
-    .filter((each) => nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
+    .filter((each) => !shown.has(each.root_id) && nameOf(each).toLowerCase().includes(words.trim().toLowerCase()))
     .slice(0, 5);
+  const inAll = groups.length > 1 ? ` in ${groups.length} conversations` : "";
   const result = found.busy
     ? "Searching…"
-    : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found`;
+    : `${found.items.length} ${found.items.length === 1 ? "message" : "messages"} found${inAll}`;
   return html`<div class="hits">
     <p class="muted" role="status">${result}</p>
     ${found.problem && html`<p class="problem" role="alert">${found.problem.message} ${found.problem.next}</p>`}
-    <ul>
-      ${titles.map((each) => html`<li key=${each.root_id}><a href=${`#/s/${each.id}`}><span class="clip">${nameOf(each)}</span></a></li>`)}
-      ${found.items.map(
-        (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
-        <a href=${`#/s/${hit.session_id}/m/${hit.seq}`}>
-          <span class="clip">${hit.title || "Conversation"}</span>
-          <span class="snippet">${hit.role === "user" ? "You: " : ""}${marked(hit.snippet)}</span>
-        </a>
-      </li>`,
-      )}
-    </ul>
+    ${
+      titles.length > 0 &&
+      html`<h2>Titles</h2><ul aria-label="Conversations by title">
+        ${titles.map((each) => html`<li key=${each.root_id}><a href=${`#/s/${each.id}`}><span class="hit-head"><span class="clip">${nameOf(each)}</span><time>${shortDate(each.last_active)}</time></span></a></li>`)}
+      </ul>`
+    }
+    ${groups.map(
+      (group) => html`<section key=${group.root_id} class="hit-group" aria-label=${nameOf(group)}>
+        <h2 class="hit-head"><a class="clip" href=${`#/s/${group.session_id}/m/${group.seq}`}>${nameOf(group)}</a>${group.archived && html`<span class="tag">archived</span>`}<time>${shortDate(group.last_active)}</time></h2>
+        <ul>${group.hits.map(
+          (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
+          <a href=${`#/s/${hit.session_id}/m/${hit.seq}`}>
+            <span class="snippet">${SPEAKERS[hit.role] ?? ""}${marked(hit.snippet)}</span>
+            <time>${shortDate(hit.at, true)}</time>
+          </a>
+        </li>`,
+        )}</ul>
+      </section>`,
+    )}
   </div>`;
 }
 
@@ -144,7 +169,7 @@ function Rows({ list, current, act }) {
   };
   return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${onKeyDown}>
     ${list.problem && html`<p class="problem" role="alert">${list.problem.message}</p>`}
-    ${list.loaded && !rows.length && html`<p class="muted empty">${list.archived ? "Nothing is archived." : "No conversations yet."}</p>`}
+    ${list.loaded && !rows.length && html`<p class="muted empty">${list.archived ? "Nothing is archived." : list.api ? "No requests without a name." : "No conversations yet."}</p>`}
     <ul style=${{ height: `${height}px` }}>
       ${rows.map((row, place) => {
         const outside = tops[place] < view.top - MARGIN || tops[place] > view.top + view.height + MARGIN;

@@ -4,13 +4,15 @@ import { html } from "./lib/base.js";
 import { Panel, Trouble, count, useLoaded } from "./panel.js";
 import { seconds } from "./message.js";
 import { RecalledTexts } from "./memory.js";
+import { costOf } from "./usage.js";
 import { api } from "./wire.js";
 
-const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery"];
+const KINDS = ["recall", "model", "tool", "compaction", "storing", "delivery", "waiting"];
 const NAMES = {
   recall: "Recall",
   model: "Model",
   tool: "Tool",
+  waiting: "Waiting for you",
   compaction: "Compaction",
   storing: "Storing",
   delivery: "Memory",
@@ -30,7 +32,7 @@ export default function Timeline({ session, turnId, close }) {
     ${
       value &&
       html`<${Picture} spans=${value.spans} />
-      <p class="muted">${value.model ? `${value.model}: ` : ""}${count(value.input_tokens)} tokens read${value.cached_tokens ? ` (${count(value.cached_tokens)} from a cache)` : ""}, ${count(value.output_tokens)} written</p>
+      <p class="muted">${value.model ? `${value.model}: ` : ""}${count(value.input_tokens)} tokens read${value.cached_tokens ? ` (${count(value.cached_tokens)} from a cache)` : ""}, ${count(value.output_tokens)} written${value.usage ? `; ${costOf(value.usage)}` : ""}</p>
       <${Deliveries} spans=${value.spans.filter((span) => span.kind === "delivery")} />
       <h3>Recalled</h3>
       <${RecalledTexts} recalled=${value.recalled} />`

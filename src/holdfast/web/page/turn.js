@@ -63,6 +63,14 @@ export function toolFinished(live, event) {
   };
 }
 
+/** The time in which a call waited for a person is not the tool's own. */
+export function afterWaiting(live, ask, event) {
+  const tool = live?.tools[ask?.call_id];
+  if (!tool || !ask.at || !event.at) return live;
+  const waited = (tool.waited ?? 0) + event.at - ask.at;
+  return { ...live, tools: { ...live.tools, [ask.call_id]: { ...tool, waited } } };
+}
+
 export const ofTool = (change) => (live, event) => {
   const tool = live.tools[event.call_id] ?? { began: null, output: "", tasks: [] };
   return { ...live, tools: { ...live.tools, [event.call_id]: change(tool, event) } };

@@ -50,3 +50,11 @@ function remaining(live, have) {
     return message.role !== "user" || !words.has(message.content);
   });
 }
+
+/** The tool call with this id, as the model made it. */
+export function callOf(state, callId) {
+  const turns = [state.live, ...state.past].filter(Boolean);
+  return [...turns.flatMap((each) => each.items), ...state.items]
+    .flatMap(({ message }) => message.tool_calls ?? [])
+    .find((call) => call.id === callId);
+}

@@ -46,6 +46,10 @@ export async function api(method, path, body) {
   return response.status === 204 ? null : response.json();
 }
 
+/** Show the token once; from then on the browser's cookie has it. Raises `Problem`. */
+export const signIn = (token) =>
+  answered(`${ROOT}api/sign-in`, { method: "POST", headers: { authorization: `Bearer ${token.replace(/[^\x21-\x7e]/g, "")}` } });
+
 /** A message as the server takes it; its content is a text, or a list of parts. */
 export const messageBody = (content, mode, key) =>
   typeof content === "string" ? { text: content, mode, key } : { content, mode, key };

@@ -1,11 +1,13 @@
 """`/healthz`, `/readyz`, `/metrics`, `/api/status` and `/api/models`: the state of the server."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from holdfast.core.errors import HoldfastError
+from holdfast.models.contract import ListedModel
+from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep, WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.memory import ProviderView
@@ -31,6 +33,7 @@ class ModelView(View):
     name: str
     context_window: int
     calls_tools: bool
+    sees_pictures: bool
     notice: str
     parameters: int | None = Field(description="how many it has; null where nobody says")
 
@@ -63,9 +66,21 @@ class StatusView(BaseModel):
     workspace: str
     approval: str
     problems: list[str]
+    folders: list[str] = Field(description="the folders of the list")
     chats_waiting: int = Field(
         description="strangers who ask to be let in on chat platforms, and what could not be delivered there"
     )
+
+
+class ListedModelView(BaseModel):
+    """A model as its server lists it; null where the server does not say."""
+
+    name: str
+    context_window: int | None
+    calls_tools: bool | None
+    sees_pictures: bool | None
+    price_input: float | None = Field(description="dollars for a million tokens read")
+    price_output: float | None = Field(description="dollars for a million tokens written")
 
 
 class ModelsView(BaseModel):
@@ -74,7 +89,12 @@ class ModelsView(BaseModel):
     current: ModelView | None
     where: str
     items: list[str]
+    details: list[ListedModelView] = []
     problem: str
+
+
+class ModelChoiceBody(StrictBody):
+    name: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="NAME or PROVIDER:NAME")
 
 
 @router.get("/healthz", openapi_extra={"security": []})
@@ -124,6 +144,7 @@ async def status(web: WebDep) -> StatusView:
         tool_profile=now.tool_profile,
         tool_profiles=list(web.host.tool_profiles),
         problems=list(web.host.overview.problems),
+        folders=[each.name for each in await web.host.choices.folders()],
         chats_waiting=await web.host.chats.waiting(),
     )
 
@@ -135,7 +156,30 @@ async def models(host: HostDep) -> ModelsView:
         found = await host.models()
     except HoldfastError as failure:
         return ModelsView(current=_model(host), where="", items=[], problem=str(failure))
-    return ModelsView(current=_model(host), where=found.where, items=found.names, problem="")
+    return ModelsView(
+        current=_model(host),
+        where=found.where,
+        items=found.names,
+        details=[_listed(each) for each in found.details],
+        problem="",
+    )
+
+
+@router.put("/api/models/current", responses=error_responses(422, 502))
+async def switch_model(host: HostDep, body: ModelChoiceBody) -> ModelView:
+    """Use another model as the usual one, in this process, from each conversation's next turn on."""
+    return ModelView.of(await host.switch_model(body.name))
+
+
+def _listed(model: ListedModel) -> ListedModelView:
+    return ListedModelView(
+        name=model.name,
+        context_window=model.context_window,
+        calls_tools=model.calls_tools,
+        sees_pictures=model.sees_pictures,
+        price_input=model.prices.input,
+        price_output=model.prices.output,
+    )
 
 
 def _model(host: HostDep) -> ModelView | None:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from holdfast.sessions import Filters, SearchHit
+from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.web.contract import HostDep
 from holdfast.web.problems import error_responses
 from holdfast.web.views import milliseconds
@@ -21,6 +22,9 @@ class HitView(BaseModel):
     session_id: str
     root_id: str
     title: str | None
+    opening: str = Field(description="the beginning of the conversation's first message")
+    archived: bool
+    last_active: int = Field(description="when the conversation was last active")
     seq: int
     turn_id: str | None
     at: int
@@ -41,15 +45,18 @@ async def search(
 ) -> HitsPage:
     """The messages that contain every word of the query, best first."""
     found = await host.records.search(q, filters=Filters(session_id=session), limit=limit)
-    roots = {each: (await host.records.session(each)).root_id for each in {hit.session_id for hit in found}}
-    return HitsPage(items=[_view(hit, roots[hit.session_id]) for hit in found])
+    listed = {each: await host.records.session(each) for each in {hit.session_id for hit in found}}
+    return HitsPage(items=[_view(hit, listed[hit.session_id]) for hit in found])
 
 
-def _view(hit: SearchHit, root_id: str) -> HitView:
+def _view(hit: SearchHit, of: ListedConversation) -> HitView:
     return HitView(
         session_id=hit.session_id,
-        root_id=root_id,
-        title=hit.title,
+        root_id=of.root_id,
+        title=of.session.title,
+        opening=of.opening,
+        archived=of.archived,
+        last_active=milliseconds(of.last_active),
         seq=hit.seq,
         turn_id=hit.turn_id,
         at=milliseconds(hit.created),

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from holdfast.core.ids import new_id
 from holdfast.host import Beginning
+from holdfast.sessions.contract import NOTHING_CHOSEN
 from holdfast.web.accept_header import prefers
 from holdfast.web.bodies import BranchBody, KeyBody, NewSessionBody, SessionChangesBody, TruncateBody
 from holdfast.web.contract import HostDep, WebDep
@@ -23,15 +24,22 @@ ANY = {"schema": {"type": "string"}}
 
 
 @router.get("", responses=error_responses(422))
-async def list_sessions(
+async def list_sessions(  # noqa: PLR0913, PLR0917 - the parameters of a query
     host: HostDep,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     archived: Annotated[bool | None, Query(description="true: only archived ones")] = False,
     pinned: bool | None = None,
+    api: Annotated[bool, Query(description="true: only those begun by /v1 without a name")] = False,
+    folder: Annotated[str | None, Query(max_length=100, description="only those in this folder")] = None,
 ) -> SessionPage:
-    """The conversations, the most recent first."""
-    listed = await host.records.sessions(archived=archived, pinned=pinned, limit=limit + 1, offset=offset)
+    """The conversations, the most recent first; those of the API's clients are listed apart."""
+    if folder:
+        listed = await host.records.in_folder(folder, archived=archived, limit=limit + 1, offset=offset)
+    else:
+        listed = await host.records.sessions(
+            api=api, archived=archived, pinned=pinned, limit=limit + 1, offset=offset
+        )
     return SessionPage(
         items=await views_of(host, listed[:limit]),
         next_offset=offset + limit if len(listed) > limit else None,
@@ -42,7 +50,7 @@ async def list_sessions(
     "",
     status_code=201,
     response_model=SessionView,
-    responses={**error_responses(404, 422, 503), 201: {"content": {EVENTS: ANY}}},
+    responses={**error_responses(404, 422, 502, 503), 201: {"content": {EVENTS: ANY}}},
 )
 async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> Response | SessionView:
     """Begin a conversation, empty or with its first message, which is not lost once this has answered.
@@ -53,17 +61,25 @@ async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> 
     a snapshot when the key was used before.
     """
     host = web.host
+    choice = await host.choices.checked(body.choice)
     if body.message is None:
         made = await host.new_session(body.prev_session_id, title=body.title, key=body.key)
+        if choice != NOTHING_CHOSEN:
+            chosen = await host.choices.of_folder(choice)
+            await host.choices.choose(
+                made, model=chosen.model, workspace=chosen.workspace, folder=chosen.folder
+            )
         return await view_of(host, made)
     streamed = prefers(request.headers.getlist("accept"), EVENTS, to=JSON)
     if streamed:
         web.streams.refuse_when_full()
     fresh, message = new_id(), body.message.as_message()
-    how = Beginning(title=body.title, prev_session_id=body.prev_session_id, key=body.message.key)
+    how = Beginning(
+        title=body.title, prev_session_id=body.prev_session_id, key=body.message.key, choice=choice
+    )
     accepted, events = await host.begin(fresh, message, how)
     if accepted.session_id == fresh:
-        view = begun_view(accepted, body.title, message, host.source)
+        view = begun_view(accepted, how, message, host.source)
     else:
         view = await view_of(host, accepted.session_id)
         if streamed:
@@ -104,9 +120,15 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
     return await detail_of(host, session_id)
 
 
-@router.patch("/{session_id}", responses=error_responses(404, 422))
+@router.patch("/{session_id}", responses=error_responses(404, 422, 502))
 async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
-    """Rename, pin or archive a conversation, or choose its tool profile; an empty text takes it away."""
+    """Rename, pin or archive a conversation, or change its model, workspace, folder or tool profile.
+
+    An empty text takes it away. A model and a workspace count from the next turn on.
+    """
+    if not (body.model is None and body.workspace is None and body.folder is None):
+        # First, because it is checked: a model that can't be opened changes nothing.
+        await host.choices.choose(session_id, model=body.model, workspace=body.workspace, folder=body.folder)
     if "title" in body.model_fields_set:
         await host.records.rename(session_id, body.title)
     if body.pinned is not None:

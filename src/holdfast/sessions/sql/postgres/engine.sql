@@ -50,7 +50,7 @@ update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, du
  where id in (select cast(value as bigint) from json_array_elements_text(cast(:ids as json)))
 returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
 
--- name: search_words(words, fragments, roles, sources, scope, sessions, since, until, limit)
+-- name: search_words(words, fragments, roles, sources, not_source, scope, sessions, since, until, limit)
 -- Best match first. A filter is a JSON list; null means any.
 with hits as (
     select m.id, m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, m.content,
@@ -62,6 +62,7 @@ with hits as (
             or m.role in (select value from json_array_elements_text(cast(:roles as json))))
        and (cast(:sources as json) is null
             or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+       and (cast(:not_source as text) is null or s.source <> :not_source)
        and (cast(:scope as text) is null or s.scope = :scope)
        and (cast(:sessions as json) is null
             or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))
@@ -73,7 +74,7 @@ with hits as (
 select session_id, seq, turn_id, role, created, source, title, snippet(content, query), null
   from hits order by rank desc, id
 
--- name: search_fragments(fragments, roles, sources, scope, sessions, since, until, limit)
+-- name: search_fragments(fragments, roles, sources, not_source, scope, sessions, since, until, limit)
 -- For what the word index can not hold (emoji, scripts without spaces): a scan, newest first.
 select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, null, m.content
   from messages m
@@ -83,6 +84,7 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
         or m.role in (select value from json_array_elements_text(cast(:roles as json))))
    and (cast(:sources as json) is null
         or s.source in (select value from json_array_elements_text(cast(:sources as json))))
+   and (cast(:not_source as text) is null or s.source <> :not_source)
    and (cast(:scope as text) is null or s.scope = :scope)
    and (cast(:sessions as json) is null
         or m.session_id in (select value from json_array_elements_text(cast(:sessions as json))))

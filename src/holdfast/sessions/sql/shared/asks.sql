@@ -22,6 +22,10 @@ select t.session_id, 'queue', :message, 'taken', t.id, :key, store_now()
 -- name: close_ask(id)!
 update asks set state = 'closed' where id = :id and state = 'open'
 
+-- name: withhold_asks(turn_id)!
+-- No lease has this token: nobody can answer them any more, and they stay open on record.
+update asks set token = -1 where turn_id = :turn_id and state = 'open'
+
 -- name: get_ask(id)^
 select id, turn_id, lease, event, state, answer, created from asks where id = :id
 

@@ -82,6 +82,13 @@ update chat_events set event = '{}'
 -- name: chat_event_counts(account)
 select state, count(*) from chat_events where account = :account group by state order by state
 
+-- name: accepted_chat_events(account, sender, span_us)$
+select count(*) from chat_events
+ where account = :account and sender = :sender and state = 'accepted' and received > store_now() - :span_us
+
+-- name: last_accepted_chat_event(room_id)$
+select max(sent) from chat_events where room_id = :room_id and state = 'accepted'
+
 -- name: refused_chat_events(account, limit)
 select id, key, room_id, event_id, kind, sender, message_id, event, sent, received, state, note
   from chat_events where account = :account and state in ('refused', 'expired') order by id desc limit :limit

@@ -61,7 +61,7 @@ update outbox set state = 'claimed', lease = :lease, attempts = attempts + 1, du
  where id in (select value from json_each(:ids))
 returning id, session_id, turn_id, provider, state, attempts, due, lease, last_error, created, settled
 
--- name: search_words(words, fragments, roles, sources, scope, sessions, since, until, limit)
+-- name: search_words(words, fragments, roles, sources, not_source, scope, sessions, since, until, limit)
 -- Best match first. A filter is a JSON list; null means any. FTS5's snippet costs the square of the number
 -- of matches in a text, so a long text is given out instead, up to where it is worth a look.
 select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title,
@@ -74,13 +74,14 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title,
  where message_index match :words
    and (:roles is null or m.role in (select value from json_each(:roles)))
    and (:sources is null or s.source in (select value from json_each(:sources)))
+   and (:not_source is null or s.source <> :not_source)
    and (:scope is null or s.scope = :scope)
    and (:sessions is null or m.session_id in (select value from json_each(:sessions)))
    and m.created >= :since and m.created < :until
    and not exists (select 1 from json_each(:fragments) f where instr(lower(m.content), f.value) = 0)
  order by message_index.rank limit :limit
 
--- name: search_fragments(fragments, roles, sources, scope, sessions, since, until, limit)
+-- name: search_fragments(fragments, roles, sources, not_source, scope, sessions, since, until, limit)
 -- For what the word index can't hold (emoji, scripts without spaces): a scan, newest first.
 select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, null, m.content
   from messages m
@@ -88,6 +89,7 @@ select m.session_id, m.seq, m.turn_id, m.role, m.created, s.source, s.title, nul
  where m.carried = 0 and m.content is not null
    and (:roles is null or m.role in (select value from json_each(:roles)))
    and (:sources is null or s.source in (select value from json_each(:sources)))
+   and (:not_source is null or s.source <> :not_source)
    and (:scope is null or s.scope = :scope)
    and (:sessions is null or m.session_id in (select value from json_each(:sessions)))
    and m.created >= :since and m.created < :until

@@ -1,0 +1,28 @@
+"""The names of the slash commands and what each does, in the order of `/help`."""
+
+ABOUT: dict[str, str] = {
+    "help": "this list",
+    "new": "begin a new conversation; this one is kept",
+    "clear": "end this conversation and begin an empty one",
+    "resume": "go on with another conversation: a list to search in, or /resume NUMBER or ID",
+    "sessions": "list conversations",
+    "search": "search all conversations: /search WORDS",
+    "undo": "take your last message back; /undo files: and what it did to files",
+    "retry": "send your last message again",
+    "branch": "go on in a copy of this conversation",
+    "compact": "summarise the conversation now: /compact [WHAT TO KEEP]",
+    "memory": "the state of memory",
+    "model": "which model answers; /model NAME changes it, /model list names others",
+    "tools": "what the agent can do; /tools profile NAME: which of it the model is told of",
+    "diff": "what the last turn did to files; /diff all: the whole conversation",
+    "changes": "which files this conversation changed",
+    "cost": "tokens and cost of this conversation and of today",
+    "rename": "give this conversation a title: /rename TITLE",
+    "approve": "answer what is asked: /approve [no, or always [PATTERN]]",
+    "mode": "what a message does while a turn runs: queue, steer, interrupt",
+    "export": "write the conversation to a file: /export FILE; FILE.md is written as Markdown",
+    "theme": "colours: /theme auto, dark, light or none",
+    "keys": "the keys of the input line: /keys emacs or vi",
+    "status": "the state of everything",
+    "quit": "leave",
+}

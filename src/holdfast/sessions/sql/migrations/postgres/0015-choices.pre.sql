@@ -1,0 +1,24 @@
+-- What a person chose for one conversation: a model and a folder to work in other than the usual ones, and the
+-- folder of the list that it lies in. A conversation without a row has chosen nothing.
+create table conversation_choices (
+    root      text collate "C" primary key check (root <> ''),
+    model     text not null default '',
+    workspace text not null default '',
+    folder    text collate "C" not null default ''
+);
+
+create index conversations_by_folder on conversation_choices (folder) where folder <> '';
+
+-- Folders of the list. New conversations in one work in its workspace.
+create table folders (
+    name      text collate "C" primary key check (name <> ''),
+    workspace text not null default '',
+    created   bigint not null
+);
+
+-- Texts that a person sends often.
+create table own_prompts (
+    name    text collate "C" primary key check (name <> ''),
+    text    text not null check (text <> ''),
+    changed bigint not null
+);

@@ -1,0 +1,145 @@
+// Owns the settings view: how the page looks in this browser, the model with its key, memory, tools and their
+// rules, the sandbox. What the environment sets is shown as such; a key goes in and is never shown.
+import { html, useState } from "./lib/base.js";
+import { appearance, change } from "./appearance.js";
+import { Panel, Trouble, useLoaded } from "./panel.js";
+import { api } from "./wire.js";
+
+const GROUPS = [
+  { title: "Model", keys: ["model.provider", "model.name", "model.base_url", "model.api_key", "model.context_window"], more: "model." },
+  { title: "Memory", keys: ["memory.providers", "memory.review_every"], more: "memory." },
+  { title: "Tools and their rules", keys: ["tools.workspace", "tools.approval", "tools.allow"], more: "tools." },
+  { title: "Sandbox for commands", keys: ["tools.sandbox", "tools.sandbox_network", "tools.sandbox_readable", "tools.sandbox_writable"] },
+  { title: "Limits of a turn", keys: ["limits.max_steps", "limits.max_seconds", "limits.max_cost"] },
+  { title: "Other", keys: [], more: "host." },
+];
+const LABELS = {
+  "model.provider": "Provider",
+  "model.name": "Model",
+  "model.base_url": "Address of the server",
+  "model.api_key": "Key",
+  "model.context_window": "Window in tokens",
+  "memory.providers": "Memory providers",
+  "memory.review_every": "Reviews",
+  "tools.workspace": "Workspace",
+  "tools.approval": "Approval",
+  "tools.allow": "Allowed without asking",
+  "tools.sandbox": "Sandbox",
+  "tools.sandbox_network": "Network in the sandbox",
+  "tools.sandbox_readable": "More that can be read",
+  "tools.sandbox_writable": "More that can be written",
+  "limits.max_steps": "Requests to the model",
+  "limits.max_seconds": "Seconds",
+  "limits.max_cost": "Dollars",
+};
+const labelOf = (key) => LABELS[key] ?? key.split(".")[1].replaceAll("_", " ");
+
+/** Several views show the settings; each gets what is there, and sends its changes. */
+export function useSettings(page) {
+  const found = useLoaded(() => api("GET", "/settings"), []);
+  const [drafts, setDrafts] = useState({});
+  const [saved, setSaved] = useState(null);
+  const [refused, setRefused] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const save = async (changes = drafts) => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      const after = await api("PATCH", "/settings", { changes });
+      setSaved(after);
+      setDrafts({});
+      await Promise.all([found.again(), page.loadStatus()]);
+      return after;
+    } catch (cause) {
+      setRefused(cause);
+      return null;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { found, drafts, setDrafts, saved, refused, busy, save };
+}
+
+export default function Settings({ page, close }) {
+  const settings = useSettings(page);
+  const { found, drafts, saved, refused, busy, save } = settings;
+  const items = found.value?.items ?? [];
+  const listed = new Set(GROUPS.flatMap((group) => group.keys));
+  const changed = Object.keys(drafts).length;
+  return html`<${Panel} title="Settings" close=${close}>
+    <${Trouble} problem=${found.problem} />
+    <${Appearance} page=${page} />
+    <form class="settings" onSubmit=${(event) => {
+      event.preventDefault();
+      save();
+    }}>
+      ${GROUPS.map((group) => {
+        const rest = group.more ? items.filter((each) => each.key.startsWith(group.more) && !listed.has(each.key)) : [];
+        return html`<section key=${group.title} aria-label=${group.title}><h3>${group.title}</h3>
+          ${group.keys.map((key) => items.find((each) => each.key === key)).filter(Boolean).map((each) => html`<${Field} key=${each.key} entry=${each} settings=${settings} />`)}
+          ${rest.length > 0 && html`<details><summary class="muted">More</summary>${rest.map((each) => html`<${Field} key=${each.key} entry=${each} settings=${settings} />`)}</details>`}
+        </section>`;
+      })}
+      ${refused && html`<p class="problem" role="alert">${refused.message} ${refused.next}</p>`}
+      <${Outcome} saved=${saved} />
+      <div class="buttons save-bar"><button class="primary" disabled=${!changed || busy}>${busy ? "Saving…" : changed ? `Save ${changed} ${changed === 1 ? "change" : "changes"}` : "Nothing to save"}</button>
+        ${changed > 0 && html`<button type="button" onClick=${() => settings.setDrafts({})}>Undo</button>`}</div>
+    </form>
+    ${found.value && html`<p class="muted"><small>They are kept in ${found.value.file}; keys in a file of their own beside it, which only its owner can read. What concerns the store, this server and chat accounts is changed there.</small></p>`}
+  <//>`;
+}
+
+export function Outcome({ saved }) {
+  if (!saved) return null;
+  return html`<div role="status">
+    ${saved.model_problem ? html`<p class="problem">The settings are saved, but the model can't be used: ${saved.model_problem}</p>` : html`<p class="good">Saved.</p>`}
+    ${saved.restart.length > 0 && html`<p class="muted">From the next start of “holdfast web” on: ${saved.restart.map(labelOf).join(", ")}.</p>`}
+  </div>`;
+}
+
+export function Field({ entry, settings }) {
+  const { drafts, setDrafts } = settings;
+  const value = drafts[entry.key] ?? entry.value;
+  const id = `setting-${entry.key}`;
+  const set = (text) => {
+    const { [entry.key]: _, ...others } = drafts;
+    setDrafts(text === entry.value && entry.kind !== "key" ? others : { ...drafts, [entry.key]: text });
+  };
+  const fixed = !entry.changeable;
+  const usual = { id, disabled: fixed, onInput: (event) => set(event.target.value), "aria-describedby": `${id}-about` };
+  return html`<div class="setting">
+    <label for=${id}>${labelOf(entry.key)}</label>
+    ${
+      entry.kind === "choice" || entry.kind === "yes or no"
+        ? html`<select ...${usual} value=${value}>${entry.choices.map((each) => html`<option value=${each} selected=${each === value}>${CHOICES[each] ?? each}</option>`)}</select>`
+        : entry.kind === "key"
+          ? html`<input ...${usual} type="password" autocomplete="off" placeholder=${entry.is_set ? "a key is kept; write a new one to replace it" : "no key"} value=${drafts[entry.key] ?? ""} />`
+          : html`<input ...${usual} value=${value} placeholder=${entry.source === "default" && !value ? "not set" : ""} />`
+    }
+    <small id=${`${id}-about`}>${entry.description}${fixed && html`<br /><em>${entry.source === "environment" ? `Set by the environment variable ${entry.variable}.` : "Changed in the settings file."}</em>`}</small>
+  </div>`;
+}
+
+const CHOICES = { "": "found by itself", true: "yes", false: "no" };
+
+function Appearance({ page }) {
+  const [now, setNow] = useState(appearance());
+  const [problem, setProblem] = useState("");
+  const set = (what) => setNow(change(what));
+  const notify = async (event) => {
+    const wanted = event.target.checked;
+    const given = wanted && (await page.notifications(true));
+    if (!wanted) page.notifications(false);
+    set({ notify: given });
+    setProblem(wanted && !given ? "The browser does not allow it. Its settings for this page can change that." : "");
+  };
+  const choice = (name, label, offered) => html`<div class="setting"><label for=${`look-${name}`}>${label}</label>
+    <select id=${`look-${name}`} value=${now[name]} onChange=${(event) => set({ [name]: event.target.value })}>
+      ${offered.map(([value, words]) => html`<option value=${value} selected=${value === now[name]}>${words}</option>`)}</select></div>`;
+  return html`<section aria-label="Appearance"><h3>Appearance, in this browser</h3>
+    ${choice("theme", "Colours", [["system", "as the system"], ["light", "light"], ["dark", "dark"]])}
+    ${choice("size", "Text", [["small", "small"], ["normal", "normal"], ["large", "large"]])}
+    <label class="check"><input type="checkbox" checked=${now.notify} onChange=${notify} /> Notify me when something needs me</label>
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+  </section>`;
+}

@@ -1,0 +1,84 @@
+"""The settings as a person sees them: value, meaning, and where each comes from. A key is never shown."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from holdfast.core.secret import Secret
+from holdfast.core.settings_file import Tree, parse_settings
+from holdfast.wiring.settings_loader import PREFIX, environment, load_settings, settings_path, with_keys
+
+Source = Literal["default", "file", "environment"]
+Kind = Literal["text", "number", "yes or no", "choice", "list", "key", "other"]
+HIDDEN = frozenset({"store.url", "model.base_url"})
+"""Addresses that may hold a password: it is cut out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingEntry:
+    """One setting. `value` is empty for a key; `is_set` says whether there is one."""
+
+    key: str
+    value: str
+    kind: Kind
+    choices: tuple[str, ...]
+    description: str
+    source: Source
+    variable: str
+    is_set: bool
+
+
+def described_settings() -> tuple[Path, list[SettingEntry]]:
+    """The settings file, and every setting as it would be read now. Raises `SettingsInvalid`."""
+    file, settings = settings_path(), load_settings()
+    tree: Tree = with_keys(parse_settings(str(file), file.read_bytes()) if file.is_file() else {}, file)
+    entries = [
+        _entry(f"{section}.{name}", getattr(part, name), type(part).model_fields[name], tree)
+        for section, part in settings
+        for name in type(part).model_fields
+    ]
+    return file, entries
+
+
+def _entry(key: str, value: object, field: Any, tree: Tree) -> SettingEntry:  # noqa: ANN401 - pydantic's
+    section, _, name = key.partition(".")
+    variable = f"{PREFIX}{section}_{name}".upper()
+    in_file = name in tree.get(section, {})
+    source: Source = "environment" if variable in environment() else "file" if in_file else "default"
+    kind, choices = _kind(value, field.annotation)
+    return SettingEntry(
+        key, _shown(key, value), kind, choices, field.description or "", source, variable, bool(value)
+    )
+
+
+def _kind(value: object, annotation: Any) -> tuple[Kind, tuple[str, ...]]:  # noqa: ANN401 - any type
+    if isinstance(value, Secret):
+        return "key", ()
+    if isinstance(value, bool):
+        return "yes or no", ("true", "false")
+    if get_origin(annotation) is Literal:
+        return "choice", tuple(map(str, get_args(annotation)))
+    if isinstance(value, tuple):
+        return ("list", ()) if all(isinstance(each, str) for each in value) else ("other", ())
+    if isinstance(value, (int, float)) or (get_origin(annotation) in (Union, UnionType)):
+        return "number", ()
+    return "text", ()
+
+
+def _shown(key: str, value: object) -> str:
+    if value is None or isinstance(value, Secret):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        plain = all(isinstance(each, str) for each in value)
+        return ", ".join(value) if plain else f"{len(value)} of them"
+    text = str(value)
+    return _without_password(text) if key in HIDDEN else text
+
+
+def _without_password(address: str) -> str:
+    scheme, sign, rest = address.partition("://")
+    _, at, host = rest.rpartition("@")
+    return f"{scheme}{sign}…@{host}" if at else address

@@ -1,0 +1,97 @@
+"""Markdown, formulas and folds as the terminal shows them, without a terminal."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from holdfast.cli.terminal.folds import SHOWN_LINES, shortened
+from holdfast.cli.terminal.formulas import formula_text
+from holdfast.cli.terminal.inline_text import inline, source_place
+from holdfast.cli.terminal.markdown import MarkdownLines
+from holdfast.cli.terminal.theme import look_of
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"E = mc^2", "E = mc²"),
+        (r"\frac{a+b}{2} \le \sqrt{x+1}", "(a+b)/2 ≤ √(x+1)"),
+        (r"\sum_{i=0}^{n} x_i", "∑ᵢ₌₀ⁿ xᵢ"),
+        (r"\frac{1}{2a}", "1/(2a)"),
+        (r"\mathbb{R}^n \to \lambda", "ℝⁿ → λ"),
+        (r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}", "[a b; c d]"),
+        (r"\frac{a}{b", "a/b"),
+        (r"\unknown x", "unknown x"),
+    ],
+)
+def test_a_formula_reads_as_text(tex: str, text: str) -> None:
+    assert formula_text(tex) == text
+
+
+@given(st.text(alphabet="ab\\{}^_&$ fracsqtbegind[]()*`~|!<>#-\n", max_size=60))
+def test_no_line_of_a_model_breaks_the_terminal(line: str) -> None:
+    formula_text(line)
+    shown = MarkdownLines()
+    for part in line.split("\n"):
+        shown.add(part)
+    shown.end()
+
+
+@given(st.text(alphabet="ab *`[]()_$~\\", max_size=40), st.integers(0, 40))
+def test_what_follows_a_place_in_the_shown_text_is_never_lost(line: str, shown: int) -> None:
+    place = source_place(line, shown)
+    assert 0 <= place <= len(line)
+    # Marks may be shown as such once their other half is cut off, but no letter disappears.
+    rest = inline(line).plain[shown:]
+    letters = [each for each in rest if each in "ab"]
+    assert letters == [each for each in line[place:] if each in "ab"][-len(letters) :] or not letters
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("a **bold** and `code`", "a bold and code"),
+        ("see [here](http://x.org) or <http://y.org>", "see here (http://x.org) or http://y.org"),
+        ("**[a](http://x.org)** costs $5 or $10", "a (http://x.org) costs $5 or $10"),
+        (r"with $x^2$ and \(y_1\), \*not this\*", "with x² and y₁, *not this*"),
+        ("snake_case_name and 2*3*4", "snake_case_name and 2*3*4"),
+    ],
+)
+def test_marks_within_a_line_become_styles(source: str, shown: str) -> None:
+    assert inline(source).plain == shown
+
+
+def test_code_has_colours_and_no_fences_and_a_docstring_keeps_its_colour() -> None:
+    lines = MarkdownLines()
+    code = ["```python", "def f():", '    """One', "    and two.", '    """', "```", "after"]
+    shown = [each for line in code for each in lines.add(line) if isinstance(each, Text)]
+    texts = [each.plain for each in shown]
+    assert texts == ["  def f():", '      """One', "      and two.", '      """', "after"]
+    first, second = ({str(span.style) for span in shown[at].spans} for at in (1, 2))
+    assert first & second  # one style reaches over both lines
+
+
+def test_a_failed_command_shows_its_traceback_and_others_their_beginning_and_end() -> None:
+    lines = [f"line {number}" for number in range(50)]
+    calm = shortened(lines)
+    assert len(calm.first) + 1 + len(calm.last) == SHOWN_LINES
+    assert calm.hidden == 50 - len(calm.first) - len(calm.last)
+    failed = [
+        *lines,
+        "Traceback (most recent call last)",
+        *(f'  File "{n}.py"' for n in range(20)),
+        "KeyError: 'x'",
+    ]
+    told = shortened(failed, failed=True)
+    assert list(told.last) == failed[50:]
+    assert shortened(lines[:SHOWN_LINES], failed=True).hidden == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [({}, "dark"), ({"COLORFGBG": "0;15"}, "light"), ({"NO_COLOR": "1", "COLORFGBG": "0;15"}, "none")],
+)
+def test_the_look_is_found_in_the_environment(variables: dict[str, str], name: str) -> None:
+    assert look_of("auto", variables).name == name
+    assert look_of("light", variables).name == "light"
