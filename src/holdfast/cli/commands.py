@@ -4,7 +4,7 @@ from cyclopts import App
 
 app = App(
     name="holdfast",
-    help="An agent that keeps its word. Without a command: chat. --debug shows tracebacks and the log.",
+    help="An agent that keeps its word. Without a command: chat. --debug says more.",
     version_flags=["--version"],
     # `main` prints the message, as for every other end.
     suppress_keyboard_interrupt=False,
@@ -13,6 +13,7 @@ app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
 app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
 app.command("holdfast.gateway.command:gateway", name="gateway", help="Serve and set up chat platforms.")
+app.command("holdfast.acp.command:acp", name="acp", help="Answer an editor (Agent Client Protocol).")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
 app.command("holdfast.cli.schedule:schedule", name="schedule", help="Messages at certain times.")
 app.command("holdfast.cli.memory:memory", name="memory", help="What is remembered, owed and set aside.")
@@ -23,7 +24,10 @@ app.command("holdfast.cli.doctor:doctor", name="doctor", help="Check everything;
 app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversations to a new file.")
 app.command("holdfast.cli.import_store:import_store", name="import", help="Import from another agent.")
 app.command("holdfast.cli.check:check", name="check", help="Read the whole store and say if it is sound.")
-app.register_install_completion_command(name="completion", help="Install completion for this shell.")
+# The list fits a screen of 24 lines; this one is used once.
+app.register_install_completion_command(
+    name="completion", help="Install completion for this shell.", show=False
+)
 
 
 @app.default

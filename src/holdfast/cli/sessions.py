@@ -32,7 +32,7 @@ def list_sessions(
     archived
         List only archived ones.
     api
-        List those that clients of the HTTP API's /v1 began without a name.
+        List what clients of the API began without a name.
     limit
         How many.
     as_json
@@ -68,7 +68,7 @@ def list_sessions(
         show("No conversation is archived." if archived else "There are no conversations yet.")
 
 
-sessions.command(list_sessions, name="list")
+sessions.command(list_sessions, name="list", show=False)  # it is what the command does without a word
 for change in (rename, pin, archive, delete, changes):
     sessions.command(change)
 sessions.command(undo_files, name="undo-files")

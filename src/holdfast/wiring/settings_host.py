@@ -75,6 +75,8 @@ class HostKeywords(TypedDict, total=False):
     By default everything for the owner, what their role allows for people of chat platforms that the settings
     name, and `GUEST` for all others.
     """
+    started_in: Path
+    """The folder that a person works in; by default the current one. It is the workspace (S1)."""
 
 
 class Host(SessionHost):
@@ -114,7 +116,7 @@ class Host(SessionHost):
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
         opener = open_model if how.get("model_required", True) else open_model_or_explain
-        ways = _Ways(chosen, self._deliver, opener, policy)
+        ways = _Ways(chosen, self._deliver, opener, policy, how.get("started_in"))
         super().__init__(lambda: _host_parts(named, ways, given))
 
     async def _deliver(self, session_id: str, text: str) -> None:
@@ -153,6 +155,7 @@ class _Ways:
     deliver: Deliver
     open_model: ModelOpener
     scope_policy: PolicyFor | None
+    started_in: Path | None
 
 
 def _chat_lookup(db: SessionDB, settings: Settings) -> Callable[[str], bool]:
@@ -191,7 +194,8 @@ def _approval(owners: ApprovalPolicy, scope: AgentScope) -> ApprovalPolicy:
 
 async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> HostParts:
     options = ways.options
-    workspace = workspace_of(settings)  # a wrong workspace is reported before anything is opened
+    # A wrong workspace is reported before anything is opened.
+    workspace = workspace_of(settings, ways.started_in)
     model = SwitchableModel(await given.open_model() or (await ways.open_model(settings)).model)
     pools = given.pools or Pools(settings.host.store_threads, settings.host.tool_threads)
     db = await given.open_store(pools, partial(open_store, settings))

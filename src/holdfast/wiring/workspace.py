@@ -16,16 +16,20 @@ from holdfast.wiring.contract import Workspace
 from holdfast.wiring.folders import own_folders
 
 
-def workspace_of(settings: Settings) -> Workspace:
-    """The workspace: the folder that the settings name, or the folder in which the program was started."""
+def workspace_of(settings: Settings, started_in: Path | None = None) -> Workspace:
+    """The workspace: the folder that the settings name, or the folder in which the program was started.
+
+    An editor names the folder that it works in instead (`started_in`); the rule for trust is the same.
+    """
     named = settings.tools.workspace
     try:
-        folder = Path(os.path.realpath(Path(named).expanduser() if named else Path.cwd()))
+        chosen = Path(os.path.realpath(Path(named).expanduser() if named else Path.cwd()))
+        folder = chosen if started_in is None else Path(os.path.realpath(started_in))
     except (OSError, RuntimeError) as cause:
         raise InvalidInput(f"the workspace {named or 'here'} can't be used: {cause}") from cause
     if not folder.is_dir():
         raise InvalidInput(f"the workspace {folder} is not a folder; tools.workspace or --workspace names it")
-    return Workspace(folder, bool(named), _warning(folder))
+    return Workspace(folder, bool(named) and folder == chosen, _warning(folder))
 
 
 def workspace_problem(folder: str) -> str:
