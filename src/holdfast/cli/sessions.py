@@ -32,7 +32,7 @@ def list_sessions(
     archived
         List only archived ones.
     api
-        List what clients of the API began without a name.
+        List what clients of the API began unnamed.
     limit
         How many.
     as_json
