@@ -125,7 +125,7 @@ def test_a_change_is_shown_before_it_is_allowed(home: Home) -> None:
     home.script(
         [{"tool": "write_file", "arguments": {"path": str(outside), "text": "one\n2\nthree\n"}}, "Written."]
     )
-    terminal = home.terminal("chat", rows=40)
+    terminal = home.terminal("chat", columns=160, rows=40)
     terminal.see("ready")
     terminal.type("change it")
     terminal.see("Allow this write", "outside.txt", "one", "-two", "+2", "three", "y, n or always >")
