@@ -33,7 +33,7 @@ def test_slash_commands_work_on_the_conversation(home: Home) -> None:
 
 def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     home.script(["Of ships.", "Of trains.", "More of ships."])
-    terminal = home.terminal("chat", rows=60)
+    terminal = home.terminal("chat", columns=160, rows=60)
     terminal.see("ready")
     terminal.type("tell me of ships")
     terminal.see("Of ships.", "ready")

@@ -60,7 +60,8 @@ def source_place(line: str, shown: int, start: int = 0) -> int:
         if shown <= 0:
             break
         if shown < len(piece.shown):
-            return piece.end if piece.body is None else piece.body + shown
+            # A formula can't be cut: it comes again as a whole.
+            return end if piece.body is None else piece.body + shown
         shown -= len(piece.shown)
         end = piece.end
     return end
