@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from holdfast.agent.contract import both_ends
 from holdfast.agent.message_repair import BROKEN_ARGUMENTS
@@ -71,7 +72,7 @@ class ToolBatch:
         self._emit(ToolStarted(**where, name=name, arguments=arguments))
         result = await self._outcome(call, context)
         text = storable(both_ends(result.text)) or "(no output)"
-        await self._store(tool_message(call, text, ok=result.ok))
+        await self._store(tool_message(call, text, ok=result.ok, pictures=result.pictures))
         finished = ToolFinished(**where, name=name, ok=result.ok, output=text)
         self._emit(finished)
         return finished
@@ -99,9 +100,12 @@ class ToolBatch:
             return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
 
 
-def tool_message(call: ToolCall, text: str, *, ok: bool) -> Message:
-    """A call's result as it is stored."""
-    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
+def tool_message(call: ToolCall, text: str, *, ok: bool, pictures: Sequence[str] = ()) -> Message:
+    """A call's result as it is stored: a text, or parts where there are pictures."""
+    shown = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}, *shown]
+    content = parts if shown else text
+    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": content}
     if not ok:
         message[HOLDFAST_KEY] = {"failed": True}  # type: ignore[literal-required]
     return message

@@ -2,7 +2,8 @@
 
 The tools and the system text are put together when the first turn needs them. Then both stay the same, so the
 beginning of every request does too and prompt caches hold. Only a memory provider that was late is asked
-again at the next turn. The model may be another each turn, and with it the tool profile.
+again at the next turn, and the tools of MCP servers are taken anew when they have changed. The model may be
+another each turn, and with it the tool profile.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,6 +70,7 @@ class TurnContextBuilder:
         self._compaction = compaction
         self._pools = pools
         self._options = options
+        self._live_tools: tuple[Tool, ...] = ()  # those that `_tools` was made with
         self._tools: ToolSet | None = None
         self._found: set[str] | None = None  # tools that the model found or used, whatever its profile
         self._system: str | None = None
@@ -131,11 +133,14 @@ class TurnContextBuilder:
 
     async def tools(self) -> ToolSet:
         """The agent's own tools and those of its memory; asked for again while a provider is late."""
-        if self._tools is None or self._tools_are_late:
-            window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
-            offered, self._tools_are_late = await self._memory.tools(window, taken)
+        live = tuple(self._options.live_tools())
+        if self._tools is None or self._tools_are_late or live != self._live_tools:
+            self._live_tools = live
+            own = {tool.name: tool for tool in (*live, *self._own_tools)}
+            window = self._model.traits.context_window
+            offered, self._tools_are_late = await self._memory.tools(window, set(own))
             allows = self._options.scope.policy.allows
-            allowed = [tool for tool in (*self._own_tools, *offered) if allows(tool.name)]
+            allowed = [tool for tool in (*own.values(), *offered) if allows(tool.name)]
             self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 

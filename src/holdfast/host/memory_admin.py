@@ -10,6 +10,9 @@ from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
 from holdfast.sessions.forgettings import Forgetting
 
+SAVE_NOTE = "memory_save"
+"""The tool by which providers save a note."""
+
 
 class MemoryAdmin:
     """How memory stands, what it holds, and what was set aside. Every method on the host's loop."""
@@ -27,6 +30,13 @@ class MemoryAdmin:
         self._call.require_open()
         return await off_loop(
             self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
+        )
+
+    async def remember(self, text: str) -> str:
+        """Save a note in the first provider that keeps notes; returns what it says."""
+        self._call.require_open()
+        return await off_loop(
+            self._parts.pools.work, self._parts.memory.handle_tool_call, SAVE_NOTE, {"text": text}
         )
 
     async def select(self, query: ForgetQuery) -> ForgetSelection:

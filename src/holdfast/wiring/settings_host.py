@@ -28,7 +28,7 @@ from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import AllowRule, ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
-from holdfast.tools.contract import Person
+from holdfast.tools.contract import Person, Tool
 from holdfast.tools.decorator import AnyTool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
@@ -38,7 +38,7 @@ from holdfast.tools.toolbox import ToolDependencies, toolbox
 from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
-from holdfast.wiring.memory_completion import complete_with
+from holdfast.wiring.memory_completion import answer_with, complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
@@ -187,6 +187,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
             time_zone=settings.host.time_zone,
+            complete=answer_with(model, partial(db.usage.record, None), pools.store),
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)
@@ -207,7 +208,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
 
     todo = TodoList().tool()
     # Each conversation has its own todo list; all conversations share the other tools.
-    shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
+    shared = [*(tool for tool in box.own if tool.name != TODO), *given.tools]
 
     def make_agent(session_id: str, questions: OpenQuestions, scope: AgentScope) -> SessionAgent:
         policy = _approval(box.policy, scope)
@@ -215,13 +216,18 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
-        own = replace(agent_options, person_for=person, scope=scope)
-        offered = shared
+        named = None if scope.is_owner else scope.policy.tools or frozenset()
+
+        def allowed(tools: Iterable[Tool]) -> list[Tool]:
+            theirs = frozenset[str]() if named is None else box.shared - named
+            return [tool for tool in tools if tool.name not in theirs and scope.policy.allows(tool.name)]
+
+        own = replace(
+            agent_options, person_for=person, scope=scope, live_tools=lambda: allowed(box.server_tools)
+        )
         if not scope.is_owner:
             own = replace(own, workspace=scope_workspace(scope.name))
-            named = scope.policy.tools or frozenset()
-            offered = [tool for tool in shared if tool.name not in box.shared or tool.name in named]
-        offered = [tool for tool in offered if scope.policy.allows(tool.name)]
+        offered = allowed(shared)
         if READ_SKILL not in {tool.name for tool in offered}:
             own = replace(own, skills="")
         asking, alone = frozenset({ask_user.name}), _unattended(policy)
