@@ -59,6 +59,7 @@ NAV: dict[str, list[str]] = {
         "writing-an-adapter.md",
         "terminal.md",
         "web-page.md",
+        "mcp.md",
         "deploy.md",
         "postgres.md",
         "behind-a-proxy.md",

@@ -24,8 +24,8 @@ MAIN = "from holdfast.cli.main import main; main()"
 
 def environment(home: Path) -> dict[str, str]:
     script = home / "script.json"
-    call = {"name": "todo", "arguments": {"items": [{"text": "answer", "state": "doing"}]}}
-    script.write_text(json.dumps([{"calls": [call]}, "it is 42", "as I said, 42"]), encoding="utf-8")
+    call = {"name": "search_sessions", "arguments": {"query": "harbour"}}
+    script.write_text(json.dumps([call, "it is 42", "as I said, 42"]), encoding="utf-8")
     (home / "project").mkdir(exist_ok=True)
     known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     own = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -93,7 +93,7 @@ def test_another_agent_reads_remembers_and_asks_over_pipes(home: Path) -> None:
             answer = await client.call_tool("ask", question, progress_callback=hear)
             assert answer.structured_content is not None
             assert answer.structured_content["answer"] == "it is 42"
-            assert "uses todo" in progress
+            assert "uses search_sessions" in progress
             again = await client.call_tool("ask", question)
             assert again.structured_content == answer.structured_content
             session = answer.structured_content["session"]
