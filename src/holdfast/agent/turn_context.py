@@ -136,11 +136,12 @@ class TurnContextBuilder:
         live = tuple(self._options.live_tools())
         if self._tools is None or self._tools_are_late or live != self._live_tools:
             self._live_tools = live
-            own = {tool.name: tool for tool in (*live, *self._own_tools)}
-            window = self._model.traits.context_window
-            offered, self._tools_are_late = await self._memory.tools(window, set(own))
+            taken = {tool.name for tool in self._own_tools}
+            own = [*self._own_tools, *(tool for tool in live if tool.name not in taken)]
+            window, taken = self._model.traits.context_window, {tool.name for tool in own}
+            offered, self._tools_are_late = await self._memory.tools(window, taken)
             allows = self._options.scope.policy.allows
-            allowed = [tool for tool in (*own.values(), *offered) if allows(tool.name)]
+            allowed = [tool for tool in (*own, *offered) if allows(tool.name)]
             self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 
