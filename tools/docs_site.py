@@ -60,6 +60,7 @@ NAV: dict[str, list[str]] = {
         "terminal.md",
         "web-page.md",
         "editors.md",
+        "mcp.md",
         "deploy.md",
         "postgres.md",
         "behind-a-proxy.md",

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import McpServerSettings
 from holdfast.wiring import load_settings
+from holdfast.wiring.mcp_settings import add_server, remove_server
 from holdfast.wiring.settings_writer import change_settings
 
 
@@ -68,3 +70,23 @@ def test_servers_in_sections_of_their_own_are_left_to_the_editor(file: Path) -> 
     with pytest.raises(HoldfastError, match="config edit"):
         change_settings({"tools.mcp_servers": "[]"})
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize("written", ["", "mcp_servers = [{name = 'old', command = 'serve'}]\n"])
+def test_servers_are_added_and_removed_and_the_rest_of_the_file_stays(file: Path, written: str) -> None:
+    file.write_text(f"# mine\n[tools]\n{written}sandbox = 'off'\n\n[web]\nport = 9000\n")
+    add_server(McpServerSettings(name="notes", command="serve", args=("a b",), env={"KEY": "c"}))
+    add_server(McpServerSettings(name="time", url="https://example.org/mcp", trusted=True))
+    add_server(McpServerSettings(name="notes", command="serve", args=("again",)))
+    servers = {each.name: each for each in load_settings().tools.mcp_servers}
+    assert set(servers) == {"notes", "time", *(["old"] if written else [])}
+    assert servers["notes"].args == ("again",)
+    assert servers["time"].trusted
+    remove_server("time")
+    with pytest.raises(HoldfastError, match="no MCP server 'time'"):
+        remove_server("time")
+    remove_server("notes")
+    settings = load_settings()
+    assert [each.name for each in settings.tools.mcp_servers] == (["old"] if written else [])
+    assert (settings.tools.sandbox, settings.web.port) == ("off", 9000)
+    assert "# mine" in file.read_text()

@@ -82,7 +82,7 @@ SIGNATURES = {
     "SessionDB": "(db_path, *, clock=None, patience=30.0, create=True, lease_seconds=15.0)",
     "SessionDB.open": "(url, *, clock=None, patience=30.0, create=True, lease_seconds=15.0, connections=10)",
     "SessionLifecycle": "(store=None, *, clock=None, commit_timeout=5.0)",
-    "ToolResult": "(text, ok=True)",
+    "ToolResult": "(text, ok=True, pictures=())",
     "open_model": "(name, **options)",
     "tool": "(function=None, /, *, name=None, timeout=120.0, changes=True, needs_approval=False)",
 }

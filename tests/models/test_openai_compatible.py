@@ -81,6 +81,32 @@ def test_a_request_has_the_system_text_first_and_nothing_of_our_own() -> None:
     assert (body["model"], body["max_tokens"]) == ("scripted", 50)
 
 
+def test_pictures_of_tool_results_follow_them_as_a_message_of_the_user() -> None:
+    """The API takes only text in a result."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    calls = [
+        {"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}} for each in "ab"
+    ]
+    seen: Any = [
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "one"}, picture]},
+        {"role": "tool", "tool_call_id": "b", "content": "two"},
+    ]
+    note = {"type": "text", "text": "[a picture from the result of the tool call a]"}
+    cases: list[tuple[list[Any], dict[str, Any]]] = [
+        ([], {"role": "user", "content": [note, picture]}),
+        (
+            [{"role": "user", "content": "go on"}],
+            {"role": "user", "content": [note, picture, {"type": "text", "text": "go on"}]},
+        ),
+    ]
+    for more, last in cases:
+        sent = json.loads(sent_for(ModelRequest("", [*seen, *more])).body)["messages"]
+        assert [each.get("content") for each in sent[2:4]] == ["one", "two"]
+        assert sent[4:] == [last]
+
+
 def test_without_a_system_text_none_is_sent() -> None:
     assert sent_for(ModelRequest("", [HELLO])).json()["messages"] == [HELLO]
 

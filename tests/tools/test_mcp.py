@@ -18,9 +18,12 @@ from holdfast.tools.contract import Tool
 from holdfast.tools.mcp import McpServers, offered_name
 from tests.tools.call_fixtures import LONG, Calls, finish, until
 from tests.tools.live_processes import alive, pids
+from tests.tools.workers.rich_mcp_server import PIXEL
 
 pytestmark = pytest.mark.timeout(120)
 SERVER = Path(__file__).parent / "workers" / "mcp_server.py"
+RICH = Path(__file__).parent / "workers" / "rich_mcp_server.py"
+PICTURE = f"data:image/png;base64,{PIXEL}"
 
 
 def on_pipes(name: str = "srv", **more: object) -> McpServerSettings:
@@ -33,15 +36,20 @@ class Servers:
     """Servers that are open for the length of a block."""
 
     def __init__(self, calls: Calls, *settings: McpServerSettings) -> None:
-        self._servers = McpServers(settings, calls.workspace)
+        async def complete(system: str, text: str) -> tuple[str, str]:
+            return f"{system}|{text}|answered", "the model"
+
+        self._servers = McpServers(settings, calls.workspace, complete)
         self._off_loop = calls.context().off_loop
-        self.tools: dict[str, Tool] = {}
         self.problems: list[str] = []
 
     async def __aenter__(self) -> Self:
-        tools, self.problems = await self._servers.open(self._off_loop)
-        self.tools = {each.name: each for each in tools}
+        self.problems = await self._servers.open(self._off_loop)
         return self
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        return {each.name: each for each in self._servers.tools}
 
     async def __aexit__(self, *_: object) -> None:
         await self._servers.close()
@@ -58,9 +66,9 @@ def test_the_tools_of_a_server_are_offered_under_its_name_and_run(calls: Calls) 
             assert not add.changes
             assert servers.tools["srv__fail"].changes
             assert (await calls.call(add, a=2, b=3)).text == "5"
-            assert (
-                await calls.call(servers.tools["srv__parts"])
-            ).text == "words\ufffd\n(image of image/png, 3 bytes, not shown)"
+            parts = await calls.call(servers.tools["srv__parts"])
+            assert parts.text.startswith("words\ufffd\n(image, image/png, 3 bytes, not shown: its data")
+            assert parts.pictures == ()
             assert (
                 await calls.call(servers.tools[offered_name("srv", "odd.name/" + "x" * 80)])
             ).text == "odd"
@@ -77,6 +85,56 @@ def test_what_goes_wrong_in_a_tool_is_a_failed_result(calls: Calls) -> None:
             wrong = await calls.call(servers.tools["srv__add"], a="x")
             assert not wrong.ok
             assert (await calls.call(servers.tools["srv__add"], a=1, b=1)).text == "2"
+
+    finish(main())
+
+
+@pytest.mark.parametrize("protocol", ["older", "newer"])
+def test_a_server_uses_everything_that_the_protocol_has(calls: Calls, protocol: str) -> None:
+    """One story: pictures, data, progress, a form, the model, a list that changes, and its death."""
+
+    async def main() -> None:
+        rich = McpServerSettings(
+            name="rich", command=sys.executable, args=(str(RICH), protocol), trusted=True, seconds=15
+        )
+        async with Servers(calls, rich) as servers:
+            assert servers.problems == []
+
+            async def call(tool: str, **arguments: object) -> str:
+                return (await calls.call(servers.tools[f"rich__{tool}"], **arguments)).text
+
+            shown = await calls.call(servers.tools["rich__picture"])
+            assert (shown.text, shown.pictures) == ("(image, image/png, 69 bytes)", (PICTURE,))
+            assert await call("weather") == 'sunny\n{"degrees": 21}'
+            await call("count")
+            assert calls.said() == "50%\n100% done\n"
+            assert await call("roots") == calls.workspace.resolve().as_uri()
+
+            calls.person.reply = "7"
+            assert await call("order") == "accept 7"
+            ((asked, _),) = calls.person.questions
+            assert asked.startswith("rich asks: How many?")
+            calls.person.reply = None
+            assert (await call("order")).startswith("cancel")
+            calls.person.reply = "decline"
+            assert (await call("order")).startswith("decline")
+
+            assert await call("think") == "be brief|what is it?|answered"
+            assert calls.person.asked[-1].kind == "rich__sampling"
+            calls.person.yes = False
+            assert "was not asked" in await call("think")
+
+            assert "text://greeting" in await call("resources")
+            assert await call("resources", uri="text://greeting") == "good morning"
+            assert "Say hello to Ann." in await call("prompts", name="hello", arguments={"name": "Ann"})
+
+            await call("grow")
+            await until(lambda: "rich__grown" in servers.tools)
+            assert await call("grown") == "new"
+            with pytest.raises(ToolFailed, match="rich was lost during the call of die"):
+                await call("die")
+            assert await call("weather") == 'sunny\n{"degrees": 21}'
+            assert "rich__grown" not in servers.tools
 
     finish(main())
 
@@ -216,7 +274,8 @@ def test_a_call_that_takes_too_long_is_given_up(calls: Calls, tmp_path: Path) ->
 def test_closing_ends_the_servers_from_any_task(calls: Calls) -> None:
     async def main() -> int:
         servers = McpServers([on_pipes()], calls.workspace)
-        tools, _ = await asyncio.create_task(servers.open(calls.context().off_loop))
+        await asyncio.create_task(servers.open(calls.context().off_loop))
+        tools = servers.tools
         pid = int((await calls.call(next(each for each in tools if each.name == "srv__whoami"))).text)
         await asyncio.create_task(servers.close())
         assert not alive(pid)
@@ -239,7 +298,7 @@ def test_closing_ends_a_server_that_never_answered(calls: Calls) -> None:
         opening = asyncio.create_task(servers.open(calls.context().off_loop))
         await until(lambda: bool(pids(calls.workspace, 1)))
         await servers.close()
-        assert await opening == ([], ["the MCP server silent is left out: it was closed before it answered"])
+        assert await opening == ["the MCP server silent is left out: it was closed before it answered"]
         assert not any(alive(pid) for pid in pids(calls.workspace, 1))
 
     finish(main())

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from holdfast.agent.contract import both_ends
 from holdfast.agent.message_repair import BROKEN_ARGUMENTS
@@ -80,7 +81,8 @@ class ToolBatch:
         self._emit(ToolStarted(**where, name=name, arguments=arguments))
         result = await self._outcome(call, context)
         text = storable(both_ends(result.text)) or "(no output)"
-        await self._store(tool_message(call, text, ok=result.ok, waited=waiting.seconds))
+        message = tool_message(call, text, ok=result.ok, waited=waiting.seconds, pictures=result.pictures)
+        await self._store(message)
         finished = ToolFinished(**where, name=name, ok=result.ok, output=text)
         self._emit(finished)
         return finished
@@ -108,9 +110,16 @@ class ToolBatch:
             return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
 
 
-def tool_message(call: ToolCall, text: str, *, ok: bool, waited: float = 0.0) -> Message:
-    """A call's result as it is stored; `waited` is how long it waited for a person."""
-    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": text}
+def tool_message(
+    call: ToolCall, text: str, *, ok: bool, waited: float = 0.0, pictures: Sequence[str] = ()
+) -> Message:
+    """A call's result as it is stored: a text, or parts where there are pictures.
+
+    `waited` is how long it waited for a person.
+    """
+    shown = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}, *shown]
+    message: Message = {"role": "tool", "tool_call_id": call["id"], "content": parts if shown else text}
     own = ({} if ok else {"failed": True}) | ({"waited": round(waited, 3)} if waited else {})
     if own:
         message[HOLDFAST_KEY] = own  # type: ignore[literal-required]

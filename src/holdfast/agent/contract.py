@@ -22,7 +22,7 @@ from holdfast.core.events import Event
 from holdfast.core.own_files import OwnFiles
 from holdfast.models.contract import Usage
 from holdfast.process import DaemonPool
-from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person, ToolContext, ToolResult
+from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person, Tool, ToolContext, ToolResult
 from holdfast.tools.own_policy import Approve, checked_policy, is_async
 
 INTERRUPTED = "the person interrupted"
@@ -139,6 +139,8 @@ class AgentOptions:
     """The skills on offer, as text for the system prompt."""
     tool_profiles: ToolProfiles = field(default_factory=ToolProfiles)
     """Which tools the model is told of; all of them, unless another profile is chosen."""
+    live_tools: Callable[[], Sequence[Tool]] = tuple
+    """More tools, which may be others in each turn: those of MCP servers."""
     person_for: PersonFor = nobody
     scope: AgentScope = field(default_factory=AgentScope)
     """For whom it works. A session of another scope is refused (`WrongScope`)."""

@@ -85,7 +85,8 @@ class Offer:
     def tools_by_name(self) -> dict[str, Tool]:
         """The tools that a subagent may be given, by name."""
         shut = {DELEGATE} if self.may_ask else {DELEGATE, *self.asking}
-        return {tool.name: tool for tool in self.tools if tool.name not in shut}
+        every = (*self.options.live_tools(), *self.tools)
+        return {tool.name: tool for tool in every if tool.name not in shut}
 
 
 def delegate_tool(offer: Offer, *, depth: int = 0) -> Tool:
@@ -187,6 +188,7 @@ class _Delegation:
             result_type=None,
             # Tools that are named for a task are shown; else it has the profile of its model.
             tool_profiles=ToolProfiles() if task.tools is not None else offer.options.tool_profiles,
+            live_tools=tuple,  # they are among the task's tools
             person_for=offer.options.person_for if offer.may_ask else offer.unattended,
         )
         agent = SessionAgent(

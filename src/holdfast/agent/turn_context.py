@@ -2,9 +2,9 @@
 
 The tools and the system text are put together when the first turn needs them. Then both stay the same, so the
 beginning of every request does too and prompt caches hold. Only a memory provider that was late is asked
-again at the next turn. The model may be another each turn, and with it the tool profile. What a turn's
-message asks for beside its words (`client_request.py`) is known when the turn is opened: `follow` changes the
-context to that.
+again at the next turn, and the tools of MCP servers are taken anew when they have changed. The model may be
+another each turn, and with it the tool profile. What a turn's message asks for beside its words
+(`client_request.py`) is known when the turn is opened: `follow` changes the context to that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -120,6 +120,7 @@ class TurnContextBuilder:
         self._compaction = compaction
         self._pools = pools
         self._options = options
+        self._live_tools: tuple[Tool, ...] = ()  # those that `_tools` was made with
         self._tools: ToolSet | None = None
         self._found: set[str] | None = None  # tools that the model found or used, whatever its profile
         self._systems: tuple[str, str] | None = None  # with what memory adds, and without
@@ -185,12 +186,16 @@ class TurnContextBuilder:
 
     async def tools(self) -> ToolSet:
         """The agent's own tools and those of its memory; asked for again while a provider is late."""
-        if self._tools is None or self._tools_are_late:
-            window, taken = self._model.traits.context_window, {tool.name for tool in self._own_tools}
+        live = tuple(self._options.live_tools())
+        if self._tools is None or self._tools_are_late or live != self._live_tools:
+            self._live_tools = live
+            taken = {tool.name for tool in self._own_tools}
+            own = [*self._own_tools, *(tool for tool in live if tool.name not in taken)]
+            window, taken = self._model.traits.context_window, {tool.name for tool in own}
             offered, self._tools_are_late = await self._memory.tools(window, taken)
             self._memory_tools = frozenset(tool.name for tool in offered)
             allows = self._options.scope.policy.allows
-            allowed = [tool for tool in (*self._own_tools, *offered) if allows(tool.name)]
+            allowed = [tool for tool in (*own, *offered) if allows(tool.name)]
             self._tools = ToolSet(allowed, self._pools.work, self._options)
         return self._tools
 

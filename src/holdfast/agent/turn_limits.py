@@ -7,6 +7,7 @@ from decimal import Decimal
 from holdfast.agent.contract import Limits
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.events import ToolFinished
+from holdfast.core.messages import text_of
 
 NO_TOKENS = "the tokens for one day are used up"
 REPEATED = "the same tool calls gave the same results again and again"
@@ -36,11 +37,12 @@ class RepeatGuard:
 
     def with_note(self, call: ToolCall, result: Message) -> Message:
         """A result as it is stored: once, where the model repeats itself, it says so."""
-        fingerprint = _fingerprint(call, str(result.get("content")))
+        text = text_of(result)
+        fingerprint = _fingerprint(call, text)
         if self._told or self._repeats + 1 < TOLD_AFTER or fingerprint not in self._seen:
             return result
         self._told = self._is_news = True
-        return {**result, "content": f"{result.get('content')}\n\n{TOLD}"}
+        return {**result, "content": f"{text}\n\n{TOLD}"}
 
     def count(self, calls: Sequence[ToolCall], finished: Sequence[ToolFinished]) -> bool:
         """Count a step that has ended; whether the model was told in it."""

@@ -10,6 +10,7 @@ import json
 import re
 from urllib.parse import urlsplit
 
+from holdfast.core.secret import Secret
 from holdfast.core.server_url import is_address
 
 RULE_KIND = re.compile(r"[A-Za-z0-9_*-]+")
@@ -53,6 +54,16 @@ def allow_rule(text: str) -> str:
     if not pattern.startswith(beginnings):
         raise ValueError(f"a {kind} rule is matched against {right}, so {text!r} allows nothing")
     return text
+
+
+def secret_text(value: object) -> Secret:
+    """A key or a token."""
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be a text")  # noqa: TRY004 - pydantic reports a ValueError
+    # Whitespace around a key comes from copying; no key contains it.
+    return Secret(value.strip())
 
 
 def split_list(text: str) -> list[object]:

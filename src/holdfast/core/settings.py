@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from holdfast.core.mcp_settings import McpSettings
 from holdfast.core.secret import Secret
 from holdfast.core.server_url import server_url_problem
 from holdfast.core.setting_checks import (
@@ -32,6 +33,7 @@ from holdfast.core.setting_checks import (
     path_prefix,
     printable,
     provider_name,
+    secret_text,
     split_list,
     store_url,
     zone_name,
@@ -44,15 +46,6 @@ Provider = Literal[
 DAY_S = 86_400
 SMALL, STANDARD, EVERY_TOOL = TOOL_PROFILES = ("small", "standard", "all")
 """The tool profiles that there always are."""
-
-
-def _secret(value: object) -> Secret:
-    if isinstance(value, Secret):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("must be a text")  # noqa: TRY004 - pydantic reports a ValueError
-    # Whitespace around a key comes from copying; no key contains it.
-    return Secret(value.strip())
 
 
 def _usable(url: str) -> str:
@@ -76,7 +69,7 @@ def _each(check: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(lambda values: tuple(check(value) for value in values))
 
 
-SecretText = Annotated[Secret, PlainValidator(_secret)]
+SecretText = Annotated[Secret, PlainValidator(secret_text)]
 Address = Annotated[str, AfterValidator(_usable)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Line = Annotated[str, AfterValidator(printable)]
@@ -467,3 +460,4 @@ class Settings(Slice):
     gateway: GatewaySettings = GatewaySettings()
     host: HostSettings = HostSettings()
     terminal: TerminalSettings = TerminalSettings()
+    mcp: McpSettings = McpSettings()

@@ -12,6 +12,9 @@ from holdfast.process import off_loop
 from holdfast.sessions.contract import Delivery
 from holdfast.sessions.forgettings import Forgetting
 
+SAVE_NOTE = "memory_save"
+"""The tool by which providers save a note."""
+
 
 class MemoryAdmin:
     """How memory stands, what it holds, and what was set aside. Every method on the host's loop."""
@@ -35,6 +38,13 @@ class MemoryAdmin:
         """The texts as vectors of the embedding model that memory has; refused when it has none."""
         self._call.require_open()
         return await off_loop(self._parts.pools.work, self._parts.memory.embed, texts)
+
+    async def remember(self, text: str) -> str:
+        """Save a note in the first provider that keeps notes; returns what it says."""
+        self._call.require_open()
+        return await off_loop(
+            self._parts.pools.work, self._parts.memory.handle_tool_call, SAVE_NOTE, {"text": text}
+        )
 
     async def select(self, query: ForgetQuery) -> ForgetSelection:
         """What would be forgotten; nothing is changed."""

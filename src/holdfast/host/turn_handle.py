@@ -46,14 +46,13 @@ from holdfast.core.events import (
 from holdfast.host.contract import Accepted, Beginning, Numbered
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import OWNER, Mode
-from holdfast.tools.open_questions import NOBODY
+from holdfast.tools.open_questions import NO_ANSWER, NOBODY
 
 if TYPE_CHECKING:
     from holdfast.host.session_host import SessionHost
 
 logger = logging.getLogger(__name__)
 
-NO_ANSWER = "Nobody is there to answer."
 TRIES, BETWEEN_TRIES = 50, 0.1
 TurnEnd = TurnCompleted | TurnFailed | TurnInterrupted
 

@@ -7,7 +7,7 @@ into named errors, and `retrying_model.py` tries again.
 
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.contract import Clock, Message
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holdfast.models.post_client import HttpxStream, PostClient
     from holdfast.models.stream_transport import Exchange
 
+PICTURE_OF = "a picture from the result of the tool call"
 SENT = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 """The keys of a message that are sent: servers refuse a request with an unknown key."""
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -176,7 +177,34 @@ def _parsed(body: str) -> object:
 def chat_messages(request: ModelRequest) -> list[dict[str, Any]]:
     """The system text and the transcript, as a server takes them."""
     system: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-    return system + [_sendable(message) for message in request.messages]
+    return system + list(_with_result_pictures(map(_sendable, request.messages)))
+
+
+def _with_result_pictures(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The messages, with the pictures of tool results in a user message: the API takes only text in a result.
+
+    It follows the last result of its step, joined to what the person said next.
+    """
+    pictures: list[dict[str, Any]] = []
+    for message in messages:
+        content = message.get("content")
+        if message["role"] == "tool" and isinstance(content, list):
+            found = [part for part in content if part.get("type") == "image_url"]
+            pictures += [{"type": "text", "text": f"[{PICTURE_OF} {message['tool_call_id']}]"}, *found]
+            text = "\n".join(str(part["text"]) for part in content if isinstance(part.get("text"), str))
+            yield {**message, "content": text}
+        elif message["role"] == "tool" or not pictures:
+            yield message
+        else:
+            if message["role"] == "user":
+                said = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+                yield {**message, "content": [*pictures, *said]}
+            else:
+                yield {"role": "user", "content": pictures}
+                yield message
+            pictures = []
+    if pictures:
+        yield {"role": "user", "content": pictures}
 
 
 def _function(tool: ToolSchema) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class ToolResult:
 
     text: str
     ok: bool = True
+    pictures: tuple[str, ...] = ()
+    """Pictures that the model sees with the text, as data URLs that were checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,27 @@
-"""One connection to an MCP server. One task opens it and closes it.
+"""One connection to an MCP server. One task opens it, lists what the server offers, and closes it.
 
 The SDK requires that the same task opens and closes its scopes, so other tasks only borrow the client. When a
-server has ended, the next call notices it, and a new connection replaces this one.
+server has ended, the next call notices it, and a new connection replaces this one. When the server says that
+its list has changed, the list is read again.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.core.errors import ToolInvalid
 from holdfast.core.settings import McpServerSettings
+from holdfast.tools.mcp_requests import McpRequests
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client.session import IncomingMessage
+    from mcp_types import Prompt
     from mcp_types import Tool as McpTool
 
 logger = logging.getLogger(__name__)
@@ -28,20 +33,42 @@ MAX_PAGES = 20
 MAX_TOOLS = 200
 
 
-class McpConnection:
-    """Starts to open when it is created; `client` waits until it is open."""
+@dataclass(frozen=True, slots=True)
+class McpOffer:
+    """What a server offers."""
 
-    def __init__(self, server: McpServerSettings, folder: Path) -> None:
+    tools: "tuple[McpTool, ...]" = ()
+    resources: bool = False
+    """Whether it has resources to read."""
+    prompts: "tuple[Prompt, ...]" = ()
+
+
+class McpConnection:
+    """Starts to open when it is created; `client` waits until it is open.
+
+    `on_offer` hears what the server offers, at the start and whenever that has changed.
+    """
+
+    def __init__(
+        self,
+        server: McpServerSettings,
+        folder: Path,
+        requests: McpRequests,
+        on_offer: Callable[[McpOffer], None],
+    ) -> None:
         self._server = server
         self._folder = folder
+        self._requests = requests
+        self._on_offer = on_offer
         self._stop = asyncio.Event()
+        self._wake = asyncio.Event()  # a change, or the stop
         self._stderr = bytearray()
-        self._ready: asyncio.Future[tuple[Client, list[McpTool]]] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._ready.add_done_callback(lambda ready: ready.cancelled() or ready.exception())
         self._task = asyncio.create_task(self._serve(), name=f"mcp {server.name}")
 
-    async def client(self) -> "tuple[Client, list[McpTool]]":
-        """The client and the server's tools; raises `ToolInvalid` when the server can't be used."""
+    async def client(self) -> "Client":
+        """The client; raises `ToolInvalid` when the server can't be used."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 return await asyncio.shield(self._ready)
@@ -53,6 +80,7 @@ class McpConnection:
     async def close(self) -> None:
         """Close the connection, within a time limit. It may be called again."""
         self._stop.set()
+        self._wake.set()
         if not self._ready.done():
             self._task.cancel()
         await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
@@ -63,8 +91,9 @@ class McpConnection:
     async def _serve(self) -> None:
         try:
             async with self._opened() as client:
-                self._ready.set_result((client, await _tools(client)))
-                await self._stop.wait()
+                self._on_offer(await _offer(client))
+                self._ready.set_result(client)
+                await self._follow_changes(client)
         except BaseException as cause:
             if self._ready.done():
                 if not isinstance(cause, asyncio.CancelledError):
@@ -75,14 +104,67 @@ class McpConnection:
             if isinstance(cause, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
                 raise
 
+    async def _follow_changes(self, client: "Client") -> None:
+        """Read the server's list again whenever it says so, until the connection is closed."""
+        listening = asyncio.create_task(self._listen(client), name=f"mcp changes {self._server.name}")
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                if self._stop.is_set():
+                    return
+                try:
+                    self._on_offer(await _offer(client))
+                except Exception:  # the server's fault: what it offered before stays
+                    logger.warning("mcp.not_listed", extra={"server": self._server.name}, exc_info=True)
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    async def _listen(self, client: "Client") -> None:
+        """Hear of changes from a server of the newer protocol, which speaks of them only when asked to."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        try:
+            everything = client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            )
+            async with everything as changes:
+                async for _ in changes:
+                    self._wake.set()
+        except Exception as cause:  # noqa: BLE001 - a server need not offer it
+            logger.info("mcp.not_listening", extra={"server": self._server.name, "cause": repr(cause)})
+
+    async def _on_message(self, message: "IncomingMessage") -> None:
+        """Hear of changes from a server of the older protocol."""
+        from mcp_types import (
+            PromptListChangedNotification,
+            ResourceListChangedNotification,
+            ToolListChangedNotification,
+        )
+
+        lists = ToolListChangedNotification | PromptListChangedNotification | ResourceListChangedNotification
+        if isinstance(message, lists):
+            self._wake.set()
+
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[Client]":
         from mcp import Client, Implementation
 
         async with AsyncExitStack() as stack:
             transport = self._command(stack) if self._server.command else self._address(stack)
-            info = Implementation(name="holdfast", version="1")
-            yield await stack.enter_async_context(Client(await transport, client_info=info, cache=None))
+            client = Client(
+                await transport,
+                client_info=Implementation(name="holdfast", version="1"),
+                cache=None,
+                message_handler=self._on_message,
+                elicitation_callback=self._requests.elicit,
+                sampling_callback=self._requests.sample if self._requests.samples else None,
+                list_roots_callback=self._requests.roots,
+            )
+            yield await stack.enter_async_context(client)
 
     async def _command(self, stack: AsyncExitStack) -> Any:  # noqa: ANN401 - the SDK's transport
         from mcp import StdioServerParameters, stdio_client
@@ -112,6 +194,36 @@ class McpConnection:
     def _stderr_tail(self) -> str:
         tail = self._stderr.decode("utf-8", "replace").strip()
         return f". Its last output: {tail}" if tail else ""
+
+
+async def _offer(client: "Client") -> McpOffer:
+    """Everything that the server offers. Only a failing list of tools is an error."""
+    can = client.server_capabilities
+    return McpOffer(
+        tuple(await _tools(client)) if can.tools is not None else (),
+        can.resources is not None and await _has_resources(client),
+        await _prompts(client) if can.prompts is not None else (),
+    )
+
+
+async def _has_resources(client: "Client") -> bool:
+    from mcp import MCPError
+
+    try:
+        if (await client.list_resources()).resources:
+            return True
+        return bool((await client.list_resource_templates()).resource_templates)
+    except MCPError:
+        return False
+
+
+async def _prompts(client: "Client") -> "tuple[Prompt, ...]":
+    from mcp import MCPError
+
+    try:
+        return tuple((await client.list_prompts()).prompts)
+    except MCPError:
+        return ()
 
 
 async def _tools(client: "Client") -> "list[McpTool]":

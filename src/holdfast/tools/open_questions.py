@@ -26,6 +26,8 @@ APPROVAL_ANSWERS: dict[str, ApprovalAnswer] = {
     "always": "always",
     NOBODY: "no",
 }
+NO_ANSWER = "Nobody is there to answer."
+"""The same for a question."""
 ASK_SECONDS = 600.0
 ALWAYS_REFUSED = "the setting tools.approval is always-refuse"
 OWNER_ONLY = "it is refused to everybody but the owner"

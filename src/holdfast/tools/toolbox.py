@@ -22,6 +22,7 @@ from holdfast.tools.file_search import search_tools
 from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import FILE_HISTORY, MEGABYTE, KeptContents
 from holdfast.tools.mcp import McpServers
+from holdfast.tools.mcp_requests import Complete
 from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
@@ -58,17 +59,19 @@ class ToolDependencies:
     """The name of the workspace, for a person to read."""
     time_zone: str = ""
     """The time zone of schedules that name none; empty means the machine's."""
+    complete: Complete | None = None
+    """Asks the model for MCP servers; None means that none may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     """The tools of one agent, and the processes and servers that they keep."""
 
-    tools: tuple[Tool, ...]
+    own: tuple[Tool, ...]
+    """Those that stay the same; `server_tools` may change while the agent lives."""
     problems: tuple[str, ...]
     """Problems of tools that were left out, for a person to read."""
-    shared: frozenset[str]
-    """The tools that reach what is the owner's: skills, and tools of MCP servers."""
+    of_skills: frozenset[str]
     prompt: str
     """The part of the system prompt about skills; empty when there are none."""
     budget: ResultBudget
@@ -78,6 +81,21 @@ class Toolbox:
     sandbox: CommandSandbox
     history: FileHistory | None = None
     """The changes of files; None without a store."""
+
+    @property
+    def server_tools(self) -> tuple[Tool, ...]:
+        """The tools that the MCP servers offer now."""
+        return self.servers.tools
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools as they are now."""
+        return (*self.own, *self.server_tools)
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The tools that reach what is the owner's: skills, and tools of MCP servers."""
+        return self.of_skills | {each.name for each in self.servers.tools}
 
     def forget(self, session_id: str) -> None:
         """Remove what is kept of a deleted session: outputs, and contents of changed files. May block."""
@@ -101,9 +119,10 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
     folder = Path(settings.skills_folder) if settings.skills_folder else deps.data_folder / SKILLS
     skills = Skills(folder)
     listing = await deps.off_loop(skills.scan)
-    servers = McpServers(settings.mcp_servers, deps.workspace)
+    bound = partial(bounded, budget=budget)
+    servers = McpServers(settings.mcp_servers, deps.workspace, deps.complete, bound)
     try:
-        theirs, problems = await servers.open(deps.off_loop)
+        problems = await servers.open(deps.off_loop)
     except BaseException:
         await servers.close()
         raise
@@ -124,9 +143,9 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         ask_user,
     ]
     return Toolbox(
-        tools=tuple(bounded(each, budget) for each in (*own, *theirs)),
+        own=tuple(map(bound, own)),
         problems=(*listing.problems, *problems),
-        shared=frozenset(each.name for each in (*of_skills, *theirs)),
+        of_skills=frozenset(each.name for each in of_skills),
         prompt=listing.prompt(),
         budget=budget,
         policy=policy,

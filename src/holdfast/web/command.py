@@ -185,9 +185,9 @@ class Link:
 
 def token_for(settings: WebSettings) -> Secret:
     """The token that clients must show; refuses settings that would let anybody in."""
-    from holdfast.web.auth import stored_token
     from holdfast.web.origin_guard import is_loopback
     from holdfast.wiring import data_folder
+    from holdfast.wiring.token_file import stored_token
 
     if not is_loopback(settings.host) and settings.authentication != "token":
         raise InvalidInput(

@@ -1,13 +1,14 @@
-"""Lets memory providers ask the model: one question and one whole answer, from a thread of memory."""
+"""Lets memory providers and MCP servers ask the model: one question and one whole answer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.agent.answer import Answer, whole_answer
 from holdfast.agent.usage_meter import usage_entry
 from holdfast.core.errors import AnswerEmpty, ModelUnreachable
 from holdfast.memory.contract import TextCompletion
 from holdfast.models.contract import Model, ModelRequest
+from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.usage import UsageEntry
 
 ANSWER_TOKENS = 4_000
@@ -39,6 +40,20 @@ def complete_with(
             raise ModelUnreachable(model.traits.name, f"no answer in {MAX_SECONDS:g} s") from None
         keep_usage([usage_entry("memory", model.traits, given.finished.usage if given.finished else None)])
         return given.text
+
+    return complete
+
+
+def answer_with(
+    model: Model, keep_usage: KeepUsage, store: DaemonPool
+) -> Callable[[str, str], Awaitable[tuple[str, str]]]:
+    """A function that asks `model` for an MCP server: gives its answer and its name."""
+
+    async def complete(system: str, text: str) -> tuple[str, str]:
+        given = await _whole_answer(model, system, text)
+        used = given.finished.usage if given.finished else None
+        await off_loop(store, keep_usage, [usage_entry("mcp", model.traits, used)])
+        return given.text, model.traits.name
 
     return complete
 

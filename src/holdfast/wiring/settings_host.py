@@ -41,7 +41,7 @@ from holdfast.wiring.chat_policies import ChatPolicies
 from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
 from holdfast.wiring.library_host import GivenParts, library_parts, tool_lines
-from holdfast.wiring.memory_completion import complete_with
+from holdfast.wiring.memory_completion import answer_with, complete_with
 from holdfast.wiring.memory_setup import build_memory
 from holdfast.wiring.model_opener import open_model, open_model_or_explain
 from holdfast.wiring.model_switch import ModelSwitch
@@ -220,6 +220,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
             time_zone=settings.host.time_zone,
+            complete=answer_with(model, partial(db.usage.record, None), pools.store),
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)
@@ -241,7 +242,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     todo = TodoList().tool()
     # Each conversation has its own todo list; all conversations share the other tools.
     send_file = ChatFiles(db, data_folder()).tool()
-    shared = [*(tool for tool in box.tools if tool.name != TODO), *given.tools]
+    shared = [*(tool for tool in box.own if tool.name != TODO), *given.tools]
 
     switch = ModelSwitch(settings, model) if given.model is None else None
 
@@ -253,7 +254,12 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         def person(session: str, turn: str, call: str, emit: Emit) -> Person:
             return PersonBehindPolicy(policy, questions, emit, CallIds(session, turn, call))
 
-        own = replace(agent_options, person_for=person, scope=scope)
+        own = replace(
+            agent_options,
+            person_for=person,
+            scope=scope,
+            live_tools=lambda: _offered(box.server_tools, scope, box.shared),
+        )
         if scope.workspace and scope.is_owner:
             # A person named it for this conversation.
             own = replace(own, workspace=Path(scope.workspace), trusted_workspace=True)

@@ -1,0 +1,1 @@
+"""Holdfast as an MCP server: past conversations, memory and the agent itself, for other agents."""
