@@ -91,7 +91,7 @@ class MarkdownLines:
 
     def open_line(self, line: str, *, continued: bool = False) -> Text:
         """A line that may still change, with its styles as far as they can be told."""
-        if self._held:
+        if self._held and (self._closes or is_row(line)):
             return Text(line, "quiet")
         if self._fence:
             return Text() if _may_close(line, self._fence) else self._code_line(line, continued=continued)
