@@ -1,7 +1,7 @@
 """Draws the way of one message from a turn that really runs, into two pages of docs/.
 
 A host with a scripted model and one memory provider gets one message in a new session. A reader waits for the
-answer, then for the delivery of the turn to the provider. Meanwhile every call from one package into another is
+answer, then for the delivery of the turn to the provider. Meanwhile every call between packages is
 noted. `python -m tools.message_path` writes the page; a test runs the same turn and compares.
 """
 
@@ -50,15 +50,15 @@ BY_TIME = {
 """What happens only when time passes: a slow answer is saved in part and sent to readers elsewhere, an idle
 lane looks when to wake."""
 SHARED = ("core", "process")
-"""Packages that every other package uses for data, time and threads: using them is no step of a message's way."""
+"""Packages that every other one uses for data, time and threads: that is no step of a message's way."""
 
 HEAD = """# The way of one message
 
 A surface sends a message to a new session and reads the events until the answer is complete. Then the turn is
-delivered to a memory provider. Each row is a call from one package into another, listed once, where it happens
+delivered to a memory provider. Each row is a call between packages, listed once, where it happens
 first: {answer} until the conversation is at rest, and {delivery} for the delivery. `SessionDB.run` runs each
 change of the store as one transaction; the operation's name and file are given. Left out are `core`,
-`process` and the data in each package's `contract.py`, which all packages use, reads of an attribute, checks for
+`process` and the data in each `contract.py`, which all packages use, reads of an attribute, checks for
 interrupts from other processes, and what happens only when time passes (a slow answer is saved in part).
 The scripted model and the recording provider stand for real ones.
 
@@ -147,7 +147,7 @@ def _file(code: CodeType) -> str | None:
 
 
 def _caller(frame: FrameType) -> str | None:
-    """The package that called, past the shared packages and code that is not ours; None where a task begins."""
+    """The package that called, past the shared ones and code that is not ours; None where a task begins."""
     before = frame.f_back
     while before is not None:
         package = package_of(before.f_code)

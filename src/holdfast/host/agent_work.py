@@ -40,7 +40,7 @@ class AgentWork:
         return True
 
     async def run_turn(self, agent: SessionAgent, look: ConversationState) -> None:
-        """Run the next message (`ConversationState.first`), or go on with the turn that a dead process left open."""
+        """Run the next message, or go on with the turn that a dead process left open."""
         if look.open_turn and (unfinished := await agent.unfinished()) is not None:
             await self._after_crash(agent, unfinished, look)
             return
