@@ -110,8 +110,10 @@ async def _test(server: McpServerSettings) -> None:
     servers = McpServers([server], Path.cwd())
     try:
         problems = await servers.open(lambda fn, *args: off_loop(pool, fn, *args))
-        if problems:
+        if problems and not servers.tools:
             raise InvalidInput("; ".join(problems))
+        for problem in problems:
+            show(f"! {problem}")
         for tool in servers.tools:
             first = next(iter(tool.description.strip().splitlines()), "")
             show(f"{tool.name}{'' if tool.changes else '  (reads only)'}: {first}")

@@ -23,6 +23,7 @@ from holdfast.tools.contract import ApprovalRequest, OffLoop, Tool, ToolContext,
 from holdfast.tools.mcp_connection import McpConnection, McpOffer
 from holdfast.tools.mcp_requests import ActiveCall, Complete, McpRequests
 from holdfast.tools.mcp_results import as_result, prompt_result, resource_result
+from holdfast.tools.mcp_schemas import usable_tools
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -35,7 +36,6 @@ MAX_DESCRIPTION_LENGTH = 4000
 MAX_LISTED = 200
 RESOURCES, PROMPTS = "resources", "prompts"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class McpServers:
@@ -66,11 +66,12 @@ class McpServers:
                 raise outcome
         taken: set[str] = set()
         for server in self._servers:
+            left_out = [*server.left_out]
             for each in server.tools:
                 if each.name in taken:
-                    left_out = f"{each.name} is there already"
-                    problems.append(f"a tool of the MCP server {server.name} is left out: {left_out}")
+                    left_out.append(f"{each.name} is there already")
                 taken.add(each.name)
+            problems += [f"a tool of the MCP server {server.name} is left out: {each}" for each in left_out]
         return problems
 
     @property
@@ -100,6 +101,8 @@ class McpServer:
         self.name = settings.name
         self.tools: tuple[Tool, ...] = ()
         """What it offers now, as tools."""
+        self.left_out: tuple[str, ...] = ()
+        """What it offers and no model can be given, each with the reason."""
         self._settings = settings
         self._folder = folder
         self._bound = bound
@@ -212,7 +215,11 @@ class McpServer:
 
     def _offered(self, offer: McpOffer) -> None:
         """Take down what the server offers now."""
-        tools = [self._tool(each) for each in offer.tools]
+        usable, left_out = usable_tools(offer.tools)
+        self.left_out = tuple(left_out)
+        if left_out:
+            logger.warning("mcp.tools_left_out", extra={"server": self.name, "tools": left_out})
+        tools = [self._tool(each, parameters) for each, parameters in usable]
         taken = {each.name for each in tools}
         if offer.resources:
             tools.append(self._own_tool(RESOURCES, READ_RESOURCE, RESOURCE_PARAMETERS, self._read))
@@ -226,16 +233,15 @@ class McpServer:
         self.tools = tuple(
             self._bound(each)
             for place, each in enumerate(tools)
-            if place < len(offer.tools) or each.name not in taken
+            if place < len(usable) or each.name not in taken
         )
 
-    def _tool(self, found: "McpTool") -> Tool:
+    def _tool(self, found: "McpTool", parameters: dict[str, Any]) -> Tool:
         async def run(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
             return await self._call(found.name, arguments, context)
 
         reads = found.annotations is not None and found.annotations.read_only_hint is True
         description = storable(found.description or found.title or found.name)
-        parameters = found.input_schema or NO_PARAMETERS
         return self._own_tool(found.name, description, parameters, run, changes=not reads)
 
     def _own_tool(
