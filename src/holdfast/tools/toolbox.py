@@ -23,6 +23,7 @@ from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import FILE_HISTORY, MEGABYTE, KeptContents
 from holdfast.tools.mcp import McpServers
 from holdfast.tools.mcp_requests import Complete
+from holdfast.tools.mcp_sign_in import SIGN_INS, SignIns
 from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
@@ -120,7 +121,8 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
     skills = Skills(folder)
     listing = await deps.off_loop(skills.scan)
     bound = partial(bounded, budget=budget)
-    servers = McpServers(settings.mcp_servers, deps.workspace, deps.complete, bound)
+    sign_ins = SignIns(deps.data_folder / SIGN_INS)
+    servers = McpServers(settings.mcp_servers, deps.workspace, deps.complete, bound, sign_ins)
     try:
         problems = await servers.open(deps.off_loop)
     except BaseException:
