@@ -72,6 +72,7 @@ NAV: dict[str, list[str]] = {
         "others.md",
         "report-cards.md",
         "end-to-end.md",
+        "three-surfaces.md",
         "benchmarks.md",
         "memory-growth.md",
     ],

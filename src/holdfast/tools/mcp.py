@@ -16,14 +16,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.errors import ToolFailed, ToolInvalid
+from holdfast.core.errors import InvalidInput, ToolFailed, ToolInvalid
 from holdfast.core.messages import storable
 from holdfast.core.settings import McpServerSettings
+from holdfast.process import DaemonPool, off_loop
 from holdfast.tools.contract import ApprovalRequest, OffLoop, Tool, ToolContext, ToolResult, refusal
 from holdfast.tools.mcp_connection import McpConnection, McpOffer
 from holdfast.tools.mcp_requests import ActiveCall, Complete, McpRequests
 from holdfast.tools.mcp_results import as_result, prompt_result, resource_result
 from holdfast.tools.mcp_schemas import usable_tools
+from holdfast.tools.mcp_sign_in import SignIns
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -47,9 +49,10 @@ class McpServers:
         folder: Path,
         complete: Complete | None = None,
         bound: Callable[[Tool], Tool] = lambda tool: tool,
+        sign_ins: SignIns | None = None,
     ) -> None:
         """`complete` asks the model for a server that samples; `bound` limits what a tool gives."""
-        self._servers = [McpServer(each, folder, complete, bound) for each in servers]
+        self._servers = [McpServer(each, folder, complete, bound, sign_ins) for each in servers]
 
     async def open(self, off_loop: OffLoop) -> list[str]:
         """Start all servers at the same time. Returns the problems of servers that failed."""
@@ -88,6 +91,22 @@ class McpServers:
         await asyncio.gather(*(each.close() for each in self._servers))
 
 
+async def tools_of(
+    server: McpServerSettings, sign_ins: SignIns | None = None
+) -> tuple[tuple[Tool, ...], list[str]]:
+    """Start one server; its tools, and what is left out and why. `InvalidInput` when it can't be used."""
+    pool = DaemonPool("mcp", workers=1, backlog=10)
+    servers = McpServers([server], Path.cwd(), sign_ins=sign_ins)
+    try:
+        problems = await servers.open(lambda fn, *args: off_loop(pool, fn, *args))
+        if problems and not servers.tools:
+            raise InvalidInput("; ".join(problems))
+        return servers.tools, problems
+    finally:
+        await servers.close()
+        pool.close(0)
+
+
 class McpServer:
     """One server. A lost connection is replaced by a new one."""
 
@@ -97,8 +116,10 @@ class McpServer:
         folder: Path,
         complete: Complete | None,
         bound: Callable[[Tool], Tool],
+        sign_ins: SignIns | None,
     ) -> None:
         self.name = settings.name
+        self._sign_ins = sign_ins
         self.tools: tuple[Tool, ...] = ()
         """What it offers now, as tools."""
         self.left_out: tuple[str, ...] = ()
@@ -202,7 +223,9 @@ class McpServer:
         if self._closed:
             raise ToolFailed(f"the MCP server {self.name} is being closed")
         if self._connection is None:
-            self._connection = McpConnection(self._settings, self._folder, self._requests, self._offered)
+            self._connection = McpConnection(
+                self._settings, self._folder, self._requests, self._offered, self._sign_ins
+            )
         return self._connection
 
     def _drop(self, connection: McpConnection) -> None:
