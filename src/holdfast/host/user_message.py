@@ -7,6 +7,7 @@ from holdfast.agent.client_request import as_models_read, beside_results, result
 from holdfast.core.content import Checked, check_fits, check_message, check_parts, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, MessageInvalid
+from holdfast.core.messages import holdfast_data
 from holdfast.host.attachments import with_attachments
 from holdfast.host.store_calls import StoreCalls
 from holdfast.models.contract import ModelTraits
@@ -30,10 +31,12 @@ async def _checked(given: Message, call: StoreCalls) -> Message:
     """The message with its files as parts; also what a client's user says beside results of its tools."""
     message = await with_attachments(given, call)
     await _off_loop_if_large(call, check_message, message)
-    if results_of(message) and (beside := beside_results(message)).get("content"):
-        beside = await with_attachments(beside, call)
-        await _off_loop_if_large(call, check_message, beside)
-        message = with_beside(message, cast("list[dict[str, Any]]", beside["content"]))
+    if holdfast_data(message) and results_of(message):
+        beside = beside_results(message)
+        if beside.get("content"):
+            beside = await with_attachments(beside, call)
+            await _off_loop_if_large(call, check_message, beside)
+            message = with_beside(message, cast("list[dict[str, Any]]", beside["content"]))
     return message
 
 
