@@ -26,7 +26,8 @@ between which values the middle 80 % of the rounds lie. Compare ratios: times ar
 Holdfast indexes for search in batches, behind the appends. Unless a row says otherwise, its times and
 CPU include bringing the index up to date before the round ends.
 
-How the local memory grows, up to a million passages, is on [a page of its own](memory-growth.md).
+How the local memory grows, up to a million passages, is on [a page of its own](memory-growth.md). Chat
+platforms under load have one too, which `make bench-chats` writes.
 
 {facts}
 
