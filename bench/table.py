@@ -26,6 +26,8 @@ between which values the middle 80 % of the rounds lie. Compare ratios: times ar
 Holdfast indexes for search in batches, behind the appends. Unless a row says otherwise, its times and
 CPU include bringing the index up to date before the round ends.
 
+Chat platforms under load have a page of their own, which `make bench-chats` writes.
+
 {facts}
 
 {table}
