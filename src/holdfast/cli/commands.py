@@ -12,6 +12,7 @@ app = App(
 app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
 app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
+app.command("holdfast.cli.worker:worker", name="worker", help="Run what waits in PostgreSQL.", show=False)
 app.command("holdfast.gateway.command:gateway", name="gateway", help="Serve and set up chat platforms.")
 app.command("holdfast.acp.command:acp", name="acp", help="Answer an editor (Agent Client Protocol).")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
