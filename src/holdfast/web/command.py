@@ -150,6 +150,9 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
                 _open(link)
             await leaving.wait_for(running)
             _say("shutting down")
+            # At once, beside the requests that are still answered.
+            parts.streams.close()
+            hosted.hand_over()
         if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()
     leaving.raise_signal()
