@@ -4,14 +4,14 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench examples)
 
-# Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
-WORKERS := -n 4 --dist worksteal
+# Six workers for two cores: most of these tests wait for a process, a deadline or a disk.
+WORKERS := -n 6 --dist worksteal
 
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval openai-clients record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -55,6 +55,13 @@ bench-recall: sync ## Measure what memory finds on annotated conversations, and 
 
 bench-growth: sync ## Measure memory from 1,000 to 1,000,000 passages and draw docs/memory-growth.md
 	$(RUN) -m bench.memory_growth --write docs
+
+peers: sync ## Try MCP servers, the MCP inspector and an ACP client of others (installs 450 MB)
+	$(RUN) -m tools.mcp_peers --write
+	$(RUN) -m tools.acpx_session --write
+
+surfaces: sync ## Hold one conversation in an editor, a terminal and a browser, and write it down
+	$(RUN) -m tools.three_surfaces --write
 
 record: sync ## Play a long conversation over real HTTP and write down what happened
 	$(RUN) -m tools.recorded_run > docs/end-to-end.md

@@ -1,6 +1,6 @@
 """The heart: one turn, from a user's message to its end.
 
-The loop asks the model, runs the tools it calls, lets waiting messages join, and goes on until the model has
+The loop asks the model, runs the tools it calls, lets steered messages join, and goes on until the model has
 nothing more to do. Every step is stored before the next one begins (`turn_store.py`), and everything that
 happens is emitted as an event that any surface can show. `model_calls.py` asks the model and reads its
 answer, `turn_ending.py` ends the turn whatever stops it, `turn_limits.py` says how long it may go on.

@@ -270,6 +270,8 @@ class ConversationState:
     open_turn: str | None
     messages: int
     """How many the live session has."""
+    started: int
+    """When the live session began: one that was deleted and begun again is another one of the same name."""
     scope: str = ""
     tool_profile: str = ""
     """The tool profile that was chosen for it; empty: none was."""

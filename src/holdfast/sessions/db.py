@@ -228,8 +228,8 @@ class SessionDB:
             lease = self.keeper.require(session_lease(self.sessions.root(session_id)), holder)
         deleted = self._engine.write(delete_conversation(session_id, lease=lease, force=force))
         if lease is not None:
-            # Its row is gone; nothing is left to renew.
-            self.keeper.release(lease.name, lease.holder)
+            # Its row is gone; nothing is left to renew. Another one of this name may be held by now.
+            self.keeper.forget(lease)
         return deleted
 
     def get_messages(self, session_id: str) -> list[Message]:
