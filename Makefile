@@ -43,6 +43,7 @@ soak: sync ## The long runs: long random tests, 20,000 chats, servers and gatewa
 	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
 	$(RUN) -m bench.growth 20000
 	$(RUN) -m bench.soak --kills 200 --pauses 50
+	$(RUN) -m bench.rolling_restart --rounds 20
 	$(RUN) -m bench.gateway_soak --kills 200
 	$(RUN) -m bench.gateway_soak --kills 40 --store postgres
 
