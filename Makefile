@@ -4,14 +4,14 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench examples)
 
-# Four workers for two cores: most of these tests wait for a process, a deadline or a disk.
-WORKERS := -n 4 --dist worksteal
+# Six workers for two cores: most of these tests wait for a process, a deadline or a disk.
+WORKERS := -n 6 --dist worksteal
 
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval openai-clients record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-soak bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -43,6 +43,7 @@ soak: sync ## The long runs: long random tests, 20,000 chats, servers and gatewa
 	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
 	$(RUN) -m bench.growth 20000
 	$(RUN) -m bench.soak --kills 200 --pauses 50
+	$(RUN) -m bench.rolling_restart --rounds 20
 	$(RUN) -m bench.gateway_soak --kills 200
 	$(RUN) -m bench.gateway_soak --kills 40 --store postgres
 
@@ -52,8 +53,21 @@ bench: sync ## Measure the store beside a bare sqlite3 control
 bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
 	$(RUN) -m bench.recall --write docs/recall.md
 
+bench-chats: sync ## Measure 200 chats at once on each chat platform
+	$(RUN) -m bench.gateway --write docs/chat-benchmarks.md
+
 bench-growth: sync ## Measure memory from 1,000 to 1,000,000 passages and draw docs/memory-growth.md
 	$(RUN) -m bench.memory_growth --write docs
+
+bench-soak: sync ## Lead a server through 10,000 turns, with memory and without, and draw docs/soak.md
+	$(RUN) -m bench.growth 10000 --write docs
+
+peers: sync ## Try MCP servers, the MCP inspector and an ACP client of others (installs 450 MB)
+	$(RUN) -m tools.mcp_peers --write
+	$(RUN) -m tools.acpx_session --write
+
+surfaces: sync ## Hold one conversation in an editor, a terminal and a browser, and write it down
+	$(RUN) -m tools.three_surfaces --write
 
 record: sync ## Play a long conversation over real HTTP and write down what happened
 	$(RUN) -m tools.recorded_run > docs/end-to-end.md

@@ -1,7 +1,6 @@
 """A tool that needs approval, and a policy that decides about each call."""
 
 import asyncio
-import json
 
 from holdfast import Agent, AgentOptions, ApprovalRequest, ToolContext, ToolResult, tool
 
@@ -16,7 +15,7 @@ async def small_amounts(request: ApprovalRequest) -> bool | None:
     """True allows the call, False refuses it, None asks the person (nobody, for an agent alone)."""
     if request.kind != "refund":
         return None
-    return bool(json.loads(request.subject.removeprefix("refund "))["amount"] <= 50)
+    return bool(request.arguments["amount"] <= 50)
 
 
 async def log(name: str, result: ToolResult, context: ToolContext) -> None:

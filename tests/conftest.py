@@ -1,5 +1,6 @@
 """What every test has: clause hooks, `--fast`, the checkout's folder; PostgreSQL is for `make test` alone."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -26,7 +27,13 @@ if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A test on PostgreSQL is slow, since each worker starts a server, and so is a long one."""
+    """A test on PostgreSQL is slow, since each worker starts a server, and so is a long one.
+
+    Cases that `soak_cases` names are left to `make soak`: the others prove the same in `make test`.
+    """
+    case = getattr(getattr(item, "callspec", None), "id", "")
+    if any(re.search(mark.args[0], case) for mark in item.iter_markers("soak_cases")):
+        item.add_marker(pytest.mark.soak)
     on_postgres = "postgres" in item.name or "postgres" in getattr(item, "fixturenames", ())
     is_long = item.get_closest_marker("soak") is not None
     if (on_postgres or is_long) and Path(__file__).parent in item.path.parents:

@@ -72,8 +72,10 @@ NAV: dict[str, list[str]] = {
         "others.md",
         "report-cards.md",
         "end-to-end.md",
+        "three-surfaces.md",
         "benchmarks.md",
         "memory-growth.md",
+        "chat-benchmarks.md",
     ],
     "Reference": ["reference.md", "api.md", "http-api.md", "openai-clients.md"],
     "Inside": ["architecture.md", "internals/", "by-hand.md"],
@@ -121,14 +123,15 @@ markdown_extensions:
           class: mermaid
           format: !!python/name:pymdownx.superfences.fence_code_format
 extra_javascript: [javascripts/mermaid.min.js, javascripts/diagrams.js]
-extra_css: [stylesheets/diagrams.css]
+extra_css: [stylesheets/site.css]
 validation:
   links: {absolute_links: warn, unrecognized_links: warn, anchors: warn}
   nav: {omitted_files: info}
 """
 
-# Fitted to the width of a phone, the words of a diagram could not be read: it keeps its size and scrolls.
-DIAGRAMS = {
+# Fitted to the width of a phone, the words of a diagram could not be read: it keeps its size and scrolls, and
+# a shadow at an edge says that there is more. Teal as it comes is too pale for text (3.8 to 1 on white).
+LOOKS = {
     "javascripts/diagrams.js": """
 const initialize = mermaid.initialize;
 const size = { useMaxWidth: false };
@@ -136,8 +139,22 @@ const narrow = { actorMargin: 8, width: 136, messageMargin: 22, wrap: true };
 mermaid.initialize = (given) =>
   initialize({ ...given, sequence: { ...given.sequence, ...size, ...narrow }, state: size });
 """,
-    "stylesheets/diagrams.css": """
-.mermaid { overflow-x: auto; }
+    "stylesheets/site.css": """
+[data-md-color-scheme] { --md-primary-fg-color: #00695c; --md-typeset-a-color: #00695c; }
+[data-md-color-scheme="slate"] { --md-typeset-a-color: #4db6ac; }
+.md-typeset table:not([class]) code { word-break: normal; }
+.md-typeset table:not([class]) td:first-child { min-width: 9rem; }
+@media (max-width: 45em) { .md-typeset table:not([class]) td:last-child { min-width: 8rem; } }
+.mermaid {
+  overflow-x: auto;
+  --cover: var(--md-default-bg-color);
+  --shade: rgb(128 128 128 / 45%);
+  background:
+    linear-gradient(to right, var(--cover) 40%, transparent) left / 2rem 100% no-repeat local,
+    linear-gradient(to left, var(--cover) 40%, transparent) right / 2rem 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) left / 0.6rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) right / 0.6rem 100% no-repeat scroll;
+}
 """,
 }
 
@@ -294,7 +311,7 @@ def add_mermaid(pages: Path) -> None:
     target = pages / "javascripts" / "mermaid.min.js"
     target.parent.mkdir()
     shutil.copy(file, target)
-    for name, text in DIAGRAMS.items():
+    for name, text in LOOKS.items():
         (pages / name).parent.mkdir(exist_ok=True)
         (pages / name).write_text(text, encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """Draws the way of one message from a turn that really runs, into two pages of docs/.
 
 A host with a scripted model and one memory provider gets one message in a new session. A reader waits for the
-answer, then for the delivery of the turn to the provider. Meanwhile every call from one room into another is
+answer, then for the delivery of the turn to the provider. Meanwhile every call between packages is
 noted. `python -m tools.message_path` writes the page; a test runs the same turn and compares.
 """
 
@@ -50,15 +50,15 @@ BY_TIME = {
 """What happens only when time passes: a slow answer is saved in part and sent to readers elsewhere, an idle
 lane looks when to wake."""
 SHARED = ("core", "process")
-"""Rooms that every other room uses for data, time and threads: using them is no step of a message's way."""
+"""Packages that every other one uses for data, time and threads: that is no step of a message's way."""
 
 HEAD = """# The way of one message
 
 A surface sends a message to a new session and reads the events until the answer is complete. Then the turn is
-delivered to a memory provider. Each row is a call from one room into another, listed once, where it happens
+delivered to a memory provider. Each row is a call between packages, listed once, where it happens
 first: {answer} until the conversation is at rest, and {delivery} for the delivery. `SessionDB.run` runs each
 change of the store as one transaction; the operation's name and file are given. Left out are `core`,
-`process` and the data in each room's `contract.py`, which all rooms use, reads of an attribute, checks for
+`process` and the data in each `contract.py`, which all packages use, reads of an attribute, checks for
 interrupts from other processes, and what happens only when time passes (a slow answer is saved in part).
 The scripted model and the recording provider stand for real ones.
 
@@ -72,7 +72,7 @@ both from a turn that runs; a test runs it again and compares.
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A call from one room into another."""
+    """A call from one package into another."""
 
     source: str
     target: str
@@ -92,14 +92,14 @@ class Recording:
     """The host has let the conversation go, and marked its turn for the next boundary."""
     crossings: dict[Crossing, None] = field(default_factory=dict)
     resumed: dict[str, int] = field(default_factory=dict)
-    """How often each async generator of a room ran."""
+    """How often each async generator of a package ran."""
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
         """As `sys.setprofile` calls it."""
         if event != "call" or not self.is_on:
             return
-        room, name = room_of(frame.f_code), frame.f_code.co_qualname
-        if room is None or room in (SURFACE, *SHARED) or _is_property(frame):
+        package, name = package_of(frame.f_code), frame.f_code.co_qualname
+        if package is None or package in (SURFACE, *SHARED) or _is_property(frame):
             return
         is_delivery = threading.current_thread().name.startswith("memory-write")
         if is_delivery and self.delivered.is_set():
@@ -112,8 +112,8 @@ class Recording:
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
             self.resumed[name] = self.resumed.get(name, 0) + 1
         source = _caller(frame)
-        if source is not None and source != room and name not in BY_TIME:
-            self.crossings.setdefault(Crossing(source, room, name, file, is_delivery))
+        if source is not None and source != package and name not in BY_TIME:
+            self.crossings.setdefault(Crossing(source, package, name, file, is_delivery))
         if name == "Outbox.mark_delivered":
             self.delivered.set()
         elif name == "SessionLifecycle.mark_stored_turn":
@@ -131,8 +131,8 @@ def _is_property(frame: FrameType) -> bool:
     return isinstance(getattr(owner, frame.f_code.co_name, None), property)
 
 
-def room_of(code: CodeType) -> str | None:
-    """The room whose code this is; the function that sends and reads is a surface. None for other code."""
+def package_of(code: CodeType) -> str | None:
+    """The package whose code this is; the function that sends and reads is a surface. None for other code."""
     if code is _send_and_read.__code__:
         return SURFACE
     file = _file(code)
@@ -147,12 +147,12 @@ def _file(code: CodeType) -> str | None:
 
 
 def _caller(frame: FrameType) -> str | None:
-    """The room that called, past the shared rooms and code that is not ours; None where a task begins."""
+    """The package that called, past the shared ones and code that is not ours; None where a task begins."""
     before = frame.f_back
     while before is not None:
-        room = room_of(before.f_code)
-        if room is not None and room not in SHARED:
-            return room
+        package = package_of(before.f_code)
+        if package is not None and package not in SHARED:
+            return package
         before = before.f_back
     return None
 
@@ -222,9 +222,11 @@ def page(recording: Recording) -> str:
 
 def picture(recording: Recording) -> str:
     """The calls as a diagram."""
-    rooms = dict.fromkeys(room for each in recording.crossings for room in (each.source, each.target))
+    packages = dict.fromkeys(
+        package for each in recording.crossings for package in (each.source, each.target)
+    )
     arrows = [f"    {each.source}->>{each.target}: {_plain(each.function)}" for each in recording.crossings]
-    participants = [f"    participant {room}" for room in rooms]
+    participants = [f"    participant {package}" for package in packages]
     return "\n".join(["```mermaid", "sequenceDiagram", *participants, *arrows, "```"])
 
 
@@ -237,7 +239,11 @@ def table(recording: Recording) -> list[str]:
 
 def _plain(function: str) -> str:
     """A name that a diagram can show."""
-    return function.replace(".<locals>", "").replace("<lambda>", "lambda")
+    return (
+        function.replace(".<locals>", "")
+        .replace("<lambda>", "lambda")
+        .replace("RecordingProvider", "provider")
+    )
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from tools.bootstrap import ROOT, SUPPORTED, CannotBootstrap, probe, sync
 Version = tuple[int, int]
 ENVIRONMENTS = ROOT / ".cache" / "pythons"
 PYENV = Path.home() / ".pyenv" / "versions"
-TESTS = ["-m", "pytest", "-m", "not backends and not soak", "-n", "4", "--dist", "worksteal"]
+TESTS = ["-m", "pytest", "-m", "not backends and not soak", "-n", "6", "--dist", "worksteal"]
 
 TestRun = Callable[[str, Path, Sequence[str]], bool]
 """Runs the tests with an interpreter, in an environment, with more arguments; says whether they passed."""

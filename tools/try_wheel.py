@@ -1,14 +1,15 @@
 """Install the built wheel as a person does, and use it: `make try-wheel`.
 
-On each supported Python that this machine has: pip in a fresh environment, then with every extra; on the
-first one also `uv tool install` and pipx. Then commands, a chat on a terminal, the page in Chromium, an exit,
-in an empty folder outside the checkout. With arguments, only these Pythons: `make try-wheel TRY_ARGS=3.12`.
-Root may try it as an ordinary user, who must be able to read the Pythons: `TRY_ARGS="3.11 --user alex"`.
+On each supported Python that this machine has, each time in a new home outside the checkout: by pip into a
+fresh environment, with every extra, by `uv tool install` and by pipx. Then commands, a chat on a terminal,
+the page in Chromium, an exit, with 1,024 open files. Less: `make try-wheel TRY_ARGS="3.12 --ways pip uv"`.
+Root may let an ordinary user do it, who must be able to read the Pythons: `TRY_ARGS="--user alex"`.
 """
 
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,16 +17,18 @@ import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import count, product
 from pathlib import Path
 
 import pexpect
 
 from tests.web.page.chromium import a_browser
-from tools.bootstrap import ROOT, ensure_uv, uv_environment
+from tools.bootstrap import ROOT, machine_has_certificates
 from tools.pythons import find_pythons
 
 PATIENCE = 120
+OPEN_FILES = 1024
+"""What an ordinary user may open."""
 COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("--version",), 0, "holdfast "),
     (("--help",), 0, "Commands"),
@@ -40,19 +43,19 @@ EXTRA = re.compile(r"^Provides-Extra: (\S+)$", re.MULTILINE)
 
 
 class Person:
-    """A home of its own, in which nothing was ever started, and the installed command."""
+    """A home of its own, in which nothing was ever started, and the user whose home it is."""
 
-    def __init__(self, folder: Path, command: Path, user: str = "") -> None:
+    def __init__(self, folder: Path, user: str = "") -> None:
         self.folder = folder
         # runuser keeps the variables, but for the home.
-        other = ("runuser", "-u", user, "--", "env", f"HOME={folder}") if user else ()
-        self.command = [*other, str(command)]
+        self._as_user = ["runuser", "-u", user, "--", "env", f"HOME={folder}"] if user else []
         self.project = folder / "project"
         self.project.mkdir(parents=True)
         (folder / "script.json").write_text('["Here I am.", "Here I am."]', encoding="utf-8")
         if user:
             for each in (folder, self.project):
                 shutil.chown(each, user, user)
+        self.command = [*self._as_user, "holdfast"]
 
     def environment(self, **more: str) -> dict[str, str]:
         """The machine's variables without those that reach a model, a checkout or another home."""
@@ -64,6 +67,24 @@ class Person:
         """With a model that plays a script."""
         script = str(self.folder / "script.json")
         return self.environment(HOLDFAST_MODEL_PROVIDER="scripted", HOLDFAST_MODEL_NAME=script)
+
+    def runs(self, *command: str | Path, **more: str) -> None:
+        """Run a command to its end; raises `AssertionError` with what it printed when it fails."""
+        done = subprocess.run(
+            [*self._as_user, *map(str, command)],
+            env=self.environment(**more),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
+
+    def installed(self, command: Path) -> Path:
+        """Take this as the command to use; returns it."""
+        self.command = [*self._as_user, str(command)]
+        return command
 
 
 def commands_work(person: Person) -> None:
@@ -155,74 +176,93 @@ def extras_of(wheel: Path) -> list[str]:
         return EXTRA.findall(opened.read(metadata).decode())
 
 
-def with_pip(python: str, wheel: Path, folder: Path, extras: Sequence[str] = ()) -> Path:
-    """The command, installed by pip into a fresh environment."""
-    subprocess.run([python, "-m", "venv", str(folder)], check=True)
-    wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, wanted], check=True, stderr=subprocess.DEVNULL)
-    return folder / "bin" / "holdfast"
+def environment_with(person: Person, python: str, name: str, *packages: str) -> Path:
+    """The folder of the programs of a fresh environment, in which pip installed these packages."""
+    folder = person.folder / name
+    person.runs(python, "-m", "venv", folder)
+    person.runs(folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages)
+    return folder / "bin"
 
 
-def with_uv_tool(python: str, wheel: Path, folder: Path) -> Path:
-    """The command, installed by `uv tool install`."""
-    own = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
-    command = [str(ensure_uv(sys.executable)), "tool", "install", "--quiet", "--python", python, str(wheel)]
-    subprocess.run(command, env={**uv_environment(python), **own}, check=True)
-    return folder / "bin" / "holdfast"
+def with_pip(person: Person, python: str, wheel: Path) -> None:
+    """Install it by pip into a fresh environment."""
+    person.installed(environment_with(person, python, "environment", str(wheel)) / "holdfast")
 
 
-def with_pipx(python: str, wheel: Path, folder: Path) -> Path:
-    """The command, installed by pipx."""
-    pipx = with_pip(python, Path("pipx"), folder / "pipx").with_name("pipx")
-    own = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "bin")}
-    environment = {**os.environ, **own}  # noqa: TID251 - pipx reads it
-    subprocess.run(
-        [str(pipx), "install", "--quiet", str(wheel)], env=environment, check=True, stdout=subprocess.DEVNULL
-    )
-    return folder / "bin" / "holdfast"
+def with_every_extra(person: Person, python: str, wheel: Path) -> None:
+    """Install it by pip with all extras; every import that it writes must then work."""
+    wanted = f"{wheel}[{','.join(extras_of(wheel))}]"
+    programs = environment_with(person, python, "environment", wanted)
+    person.runs(programs / "python", "-m", "pip", "check")
+    script = shutil.copy(ROOT / "tools" / "written_imports.py", person.folder)  # the person reads no checkout
+    person.runs(programs / "python", script, "holdfast")
+    person.installed(programs / "holdfast")
 
 
-def try_all(wheel: Path, pythons: dict[str, str], scratch: Path, user: str = "") -> list[str]:
-    """Install and use it in every way; returns what failed."""
-    failed: list[str] = []
-    ways: list[tuple[str, Callable[[Path], Path]]] = []
-    for name, python in pythons.items():
-        ways.append((f"{name}, pip", partial(with_pip, python, wheel)))
-        ways.append((f"{name}, pip, every extra", partial(with_pip, python, wheel, extras=extras_of(wheel))))
-    first = next(iter(pythons.values()))
-    ways.append(("uv tool", partial(with_uv_tool, first, wheel)))
-    ways.append(("pipx", partial(with_pipx, first, wheel)))
-    for number, (name, install) in enumerate(ways):
+def with_uv_tool(person: Person, python: str, wheel: Path) -> None:
+    """Install it by `uv tool install`."""
+    uv = environment_with(person, python, "uv", "uv") / "uv"
+    trust = {"UV_SYSTEM_CERTS": "true"} if machine_has_certificates() else {}
+    person.runs(uv, "tool", "install", "--quiet", "--python", python, wheel, **trust)
+    person.installed(person.folder / ".local" / "bin" / "holdfast")
+
+
+def with_pipx(person: Person, python: str, wheel: Path) -> None:
+    """Install it by pipx."""
+    pipx = environment_with(person, python, "pipx", "pipx") / "pipx"
+    person.runs(pipx, "install", "--quiet", "--python", python, wheel)
+    person.installed(person.folder / ".local" / "bin" / "holdfast")
+
+
+WAYS: dict[str, Callable[[Person, str, Path], None]] = {
+    "pip": with_pip,
+    "extras": with_every_extra,
+    "uv": with_uv_tool,
+    "pipx": with_pipx,
+}
+
+
+def try_all(wheel: Path, pythons: dict[str, str], ways: Sequence[str], home: Callable[[], Person]) -> bool:
+    """Install and use it in these ways on these Pythons; says whether all of it worked."""
+    failed = False
+    for (name, python), way in product(pythons.items(), ways):
         try:
-            person = Person(scratch / f"home-{number}", install(scratch / f"environment-{number}"), user)
+            person = home()
+            WAYS[way](person, python, wheel)
             for check in CHECKS:
                 check(person)
         except (AssertionError, subprocess.SubprocessError, pexpect.ExceptionPexpect, OSError) as cause:
-            failed.append(name)
-            print(f"✗ {name}: {cause}", flush=True)
+            failed = True
+            print(f"✗ {name}, {way}: {cause}", flush=True)
         else:
-            print(
-                f"✓ {name}: {len(COMMANDS)} commands, a chat on a terminal, the page in Chromium", flush=True
-            )
-    return failed
+            seen = f"{len(COMMANDS)} commands, a chat on a terminal, the page in Chromium"
+            print(f"✓ {name}, {way}: {seen}", flush=True)
+    return not failed
 
 
 def main(arguments: Sequence[str]) -> int:
     """Try the wheel on the Pythons that are wanted, or on all."""
     parser = argparse.ArgumentParser(description="Install the built wheel as a person does, and use it.")
     parser.add_argument("pythons", nargs="*", help="such as 3.12; all that are here, if none is named")
-    parser.add_argument("--user", default="", help="who uses it, when root tries it")
+    parser.add_argument("--user", default="", help="who installs and uses it, when root tries it")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="how it is installed")
     wanted = parser.parse_args(arguments)
     found = {".".join(map(str, version)): python for version, python in find_pythons().items()}
     chosen = {name: python for name, python in found.items() if not wanted.pythons or name in wanted.pythons}
     if not chosen:
         print(f"none of these Pythons is here; found: {', '.join(found)}")
         return 1
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, most))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)  # the person may be another user
-        return 1 if try_all(build_wheel(folder / "dist"), chosen, folder, wanted.user) else 0
+        numbers = count()
+        wheel = build_wheel(folder / "dist")
+        worked = try_all(
+            wheel, chosen, wanted.ways, lambda: Person(folder / f"home-{next(numbers)}", wanted.user)
+        )
+        return 0 if worked else 1
 
 
 if __name__ == "__main__":

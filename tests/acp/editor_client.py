@@ -56,9 +56,13 @@ class EditorClient:
 
 
 @asynccontextmanager
-async def editor(home: Home) -> AsyncIterator[tuple[EditorClient, Any, asyncio.subprocess.Process]]:
+async def editor(
+    home: Home,
+    client: EditorClient | None = None,
+    offers: schema.ClientCapabilities | None = None,
+) -> AsyncIterator[tuple[EditorClient, Any, asyncio.subprocess.Process]]:
     """An editor that has started `holdfast acp` and introduced itself."""
-    client = EditorClient()
+    client = client or EditorClient()
     spawned = spawn_agent_process(
         client,  # type: ignore[arg-type]
         sys.executable,
@@ -68,7 +72,7 @@ async def editor(home: Home) -> AsyncIterator[tuple[EditorClient, Any, asyncio.s
         cwd=home.folder,
     )
     async with spawned as (agent, process):
-        hello = await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        hello = await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=offers)
         assert hello.agent_capabilities is not None
         assert hello.agent_capabilities.load_session
         yield client, agent, process

@@ -1,20 +1,36 @@
 """Whatever happens in a turn: every update that an editor gets is one of the protocol's schema."""
 
+import asyncio
 import dataclasses
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_type_hints
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, cast, get_type_hints
 
 from acp import schema
 from acp.utils import serialize_params
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.acp.open_editor import OpenEditor
 from holdfast.acp.permissions import approval_options, asked_about, choice_options
 from holdfast.acp.replay import Replay
+from holdfast.acp.tool_updates import call_id
 from holdfast.acp.turn_updates import TurnUpdates, Update
 from holdfast.core import events as ev
+from holdfast.core.errors import ToolFailed
 from holdfast.sessions.contract import StoredMessage
+from holdfast.tools.contract import ToolContext
+from holdfast.tools.editor import Editor, is_sendable
+from holdfast.tools.editor_terminal import EditorTerminals
+from holdfast.tools.opened_file import OpenedFiles
+from holdfast.tools.output import ResultBudget
+from holdfast.tools.resolved_path import resolve_path
+from holdfast.tools.sandbox import Launch
+from holdfast.tools.text_files import TextFile
+from tests.tools.call_fixtures import ScriptedPerson
 
 FOLDER = Path("/project")
 IDS = st.sampled_from(["", "a", "b", "\ud800"])
@@ -74,9 +90,11 @@ def check(update: Update) -> None:
     assert serialize_params(read) == sent
 
 
-@given(EVENTS)
-def test_every_update_of_every_event_fits(events: list[ev.Event]) -> None:
-    updates, begun = TurnUpdates(FOLDER), set[str]()
+@given(EVENTS, st.booleans())
+def test_every_update_of_every_event_fits(events: list[ev.Event], has_terminal: bool) -> None:
+    # With a terminal of the editor's for a call, as a command there has.
+    terminals = {call_id("a", "b"): "term-1"} if has_terminal else {}
+    updates, begun = TurnUpdates(FOLDER, terminals), set[str]()
     for event in events:
         for update in updates.of(event):
             check(update)
@@ -101,6 +119,83 @@ def _check_question(asked: ev.ApprovalAsked | ev.QuestionAsked, updates: TurnUpd
     request = schema.RequestPermissionRequest(session_id="s", tool_call=call, options=options)
     line = json.dumps(serialize_params(request), allow_nan=False)
     assert serialize_params(schema.RequestPermissionRequest.model_validate_json(line)) == json.loads(line)
+
+
+class RecordingClient:
+    """Takes down what is sent, as the models of the protocol."""
+
+    MODELS: ClassVar[dict[str, Any]] = {
+        "read_text_file": (schema.ReadTextFileRequest, schema.ReadTextFileResponse(content="text")),
+        "write_text_file": (schema.WriteTextFileRequest, schema.WriteTextFileResponse()),
+        "create_terminal": (
+            schema.CreateTerminalRequest,
+            schema.CreateTerminalResponse(terminal_id="term-1"),
+        ),
+        "terminal_output": (
+            schema.TerminalOutputRequest,
+            schema.TerminalOutputResponse(output="", truncated=False),
+        ),
+        "wait_for_terminal_exit": (
+            schema.WaitForTerminalExitRequest,
+            schema.WaitForTerminalExitResponse(exit_code=0),
+        ),
+        "kill_terminal": (schema.KillTerminalRequest, schema.KillTerminalResponse()),
+        "release_terminal": (schema.ReleaseTerminalRequest, schema.ReleaseTerminalResponse()),
+    }
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - any request
+        model, answer = self.MODELS[method]
+
+        async def request(**given: object) -> object:
+            line = json.dumps(serialize_params(model(**given)), allow_nan=False, ensure_ascii=False)
+            line.encode()  # refuses half a character
+            assert serialize_params(model.model_validate_json(line)) == json.loads(line)
+            self.sent.append(method)
+            return answer
+
+        return request
+
+
+@given(TEXTS, TEXTS, TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=3))
+def test_every_request_about_files_and_terminals_fits(
+    name: str, text: str, command: str, variables: dict[str, str]
+) -> None:
+    """What can't be told is not sent: the tools then work on the disk and with their own processes."""
+    client = RecordingClient()
+    everything = schema.ClientCapabilities(
+        fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
+    )
+    editor = OpenEditor(cast("Any", client), "s", everything)
+
+    async def editor_of(_: ToolContext) -> Editor | None:
+        return editor
+
+    async def off_loop(work: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401 - any function's
+        return work(*given)
+
+    async def use(folder: Path) -> None:
+        context = ToolContext("s", "t", "c", folder, ScriptedPerson(), lambda _: None, off_loop)
+        files = OpenedFiles(None, editor_of)
+        with suppress(ToolFailed):
+            target = resolve_path(folder, f"file {name.replace('/', '-')}")
+            await files.read(context, target)
+            await files.replace(context, "write_file", target, TextFile(text))
+        launch = Launch(("/bin/sh", "-c", command), variables, "/")
+        with ResultBudget(folder).spool("s") as spool:
+            started = await EditorTerminals(editor_of, {"KEY"}).start(context, launch, spool)
+        if started is not None:
+            terminal = started.terminal
+            assert (await terminal.wait()).code == 0
+            for each in (terminal.kill, terminal.output, terminal.release):
+                await each()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(use(Path(folder)))
+    can_tell = is_sendable(command, *variables, *variables.values())
+    assert ("create_terminal" in client.sent) == can_tell
 
 
 @given(st.lists(TEXTS, max_size=8), st.integers(1, 5))

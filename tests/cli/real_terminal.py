@@ -13,6 +13,7 @@ import pexpect
 
 from holdfast import SessionDB
 from holdfast.core.clock import SystemClock
+from tests.cli.forked_command import run_forked
 from tests.cli.terminal_screen import TerminalScreen
 
 PATIENCE = 90
@@ -81,16 +82,7 @@ class Home:
 
 def run(home: Home, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command to its end, without a terminal."""
-    return subprocess.run(
-        [sys.executable, *COMMAND, *arguments],
-        env=home.environment(),
-        cwd=home.project,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return run_forked(arguments, home.environment(), home.project, given, PATIENCE)
 
 
 class Terminal:

@@ -62,6 +62,7 @@ def spoken(home_with_a_conversation: Home, tmp_path: Path) -> Home:
     return home
 
 
+@pytest.mark.soak_cases("^(doctor|schedule|memory|model|check)$")
 @pytest.mark.parametrize("command", ALL)
 def test_a_closed_output_is_said_before_anything_is_done(spoken: Home, command: str) -> None:
     code, _, said = in_a_shell(spoken, command, ">&-")
@@ -69,6 +70,7 @@ def test_a_closed_output_is_said_before_anything_is_done(spoken: Home, command: 
     assert spoken.said() == ["first"], "nothing was asked"
 
 
+@pytest.mark.soak_cases("^(doctor|schedule|memory|model|check|config)$")
 @pytest.mark.parametrize("command", [each for each in ALL if not each.startswith("web")])
 def test_a_full_or_unread_output_is_said(spoken: Home, command: str) -> None:
     code, _, said = in_a_shell(spoken, command, ">/dev/full")
@@ -78,6 +80,7 @@ def test_a_full_or_unread_output_is_said(spoken: Home, command: str) -> None:
     assert code in (0, 1), said
 
 
+@pytest.mark.soak_cases("^(doctor|sessions|memory)$")
 @pytest.mark.parametrize("command", ["config", "doctor", "sessions", "memory", "ask hello"])
 def test_without_an_input_a_command_works_that_needs_none(spoken: Home, command: str) -> None:
     code, out, said = in_a_shell(spoken, command, "<&-")
@@ -95,6 +98,7 @@ def test_a_question_that_should_come_from_a_closed_input_is_missed(home: Home) -
     assert (code, "ask needs a question" in said) == (2, True), said
 
 
+@pytest.mark.soak_cases("(doctor|sessions|memory|config)$")
 @pytest.mark.parametrize("command", ["config", "doctor", "sessions", "memory", "ask hello", "chat"])
 @pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full"])
 def test_without_a_place_for_diagnostics_the_result_is_still_printed(

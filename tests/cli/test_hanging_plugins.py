@@ -34,6 +34,7 @@ def with_plugin(home: Home, tmp_path: Path) -> Iterator[MakeHome]:
 
 
 @pytest.mark.clause("M10", "X4", "X5")
+@pytest.mark.soak_cases("^(constructor|is_available)-(1|2)-")
 @pytest.mark.parametrize(
     ("signum", "code"),
     [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP), (signal.SIGINT, 130)],
@@ -52,6 +53,7 @@ def test_a_signal_ends_a_chat_whose_start_waits_for_a_plugin(
 
 
 @pytest.mark.clause("M10", "X5", "D1")
+@pytest.mark.soak_cases("^(name|constructor|get_config_schema)$")
 @pytest.mark.parametrize("call", AT_THE_START)
 def test_a_chat_comes_up_without_a_plugin_that_hangs_and_owes_it_its_turns(
     with_plugin: MakeHome, call: str
@@ -80,6 +82,7 @@ def test_a_chat_says_in_the_turn_that_a_plugin_did_not_answer(with_plugin: MakeH
 
 
 @pytest.mark.clause("M10", "X5")
+@pytest.mark.soak_cases("^(name|constructor|is_available|get_config_schema|check)$")
 @pytest.mark.parametrize("call", [*AT_THE_START, "check", "shutdown"])
 def test_every_other_command_answers_with_a_plugin_that_hangs(with_plugin: MakeHome, call: str) -> None:
     home = with_plugin(call)
@@ -106,6 +109,7 @@ def test_a_search_ends_although_another_provider_hangs_at_its_end(with_plugin: M
 
 
 @pytest.mark.clause("M10", "X5")
+@pytest.mark.soak_cases("^(name|constructor|is_available|get_config_schema)$")
 @pytest.mark.parametrize("call", AT_THE_START)
 def test_setting_up_a_plugin_that_hangs_ends_and_says_so(with_plugin: MakeHome, call: str) -> None:
     ended = run(with_plugin(call), "memory", "setup", "hanging")

@@ -80,6 +80,7 @@ def started(home: Home, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
+@pytest.mark.soak_cases("anthropic-15")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_question_ends(hung: Home, signum: signal.Signals) -> None:
     with started(hung, "ask", "all well?") as asking:
@@ -88,6 +89,7 @@ def test_a_question_ends(hung: Home, signum: signal.Signals) -> None:
         assert asking.wait(PATIENCE) == 128 + signum
 
 
+@pytest.mark.soak_cases("anthropic-15")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_chat_ends(hung: Home, signum: signal.Signals) -> None:
     terminal = hung.terminal("chat")
@@ -98,6 +100,7 @@ def test_a_chat_ends(hung: Home, signum: signal.Signals) -> None:
     assert terminal.end() == 128 + signum
 
 
+@pytest.mark.soak_cases("anthropic-15")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_ends(hung: Home, signum: signal.Signals) -> None:
     with started(hung, "web", "--port", "0") as server:

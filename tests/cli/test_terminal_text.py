@@ -1,15 +1,19 @@
 """Markdown, formulas and folds as the terminal shows them, without a terminal."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from holdfast.cli.terminal.folds import SHOWN_LINES, shortened
+from holdfast.cli.terminal.folds import SHOWN_LINES, Folds, shortened
 from holdfast.cli.terminal.formulas import formula_text
 from holdfast.cli.terminal.inline_text import inline, source_place
 from holdfast.cli.terminal.markdown import MarkdownLines
 from holdfast.cli.terminal.theme import look_of
+from holdfast.cli.terminal.tool_cards import ToolCards
+from holdfast.core.events import ToolFinished
+
+BLANKS = " " * 200_000
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,32 @@ def test_no_line_of_a_model_breaks_the_terminal(line: str) -> None:
     shown.end()
 
 
+@pytest.mark.parametrize(
+    "line", [f"# a{BLANKS}b", f"```{BLANKS}`", f"| a |\n|{BLANKS}x", f"| a |\n|-{BLANKS}x"]
+)
+def test_a_line_of_many_blanks_is_shown_in_no_time(line: str) -> None:
+    """With a pattern that tries every way to share out the blanks, this takes hours."""
+    shown = MarkdownLines()
+    assert [*(each for part in line.split("\n") for each in shown.add(part)), *shown.end()]
+
+
+@pytest.mark.parametrize(
+    ("output", "head", "body"),
+    [
+        ("one\ntwo\n[exit code 1]\n", "exit code 1", ["one", "two"]),
+        ("one\n[a] [b]", "a] [b", ["one"]),
+        ("[" * 300_000, "", ["[" * 73]),
+    ],
+    ids=["an outcome", "two brackets", "brackets that are never closed"],
+)
+def test_the_head_of_a_command_says_how_it_ended(output: str, head: str, body: list[str]) -> None:
+    event = ToolFinished(session_id="s", turn_id="t", call_id="c", name="run_command", ok=True, output=output)
+    shown, *rest = ToolCards(Folds()).lines(event, None, 80)
+    assert (f" → {head}" in shown.plain) == bool(head)
+    assert [each.plain.strip()[:73] for each in rest] == body
+
+
+@example("[[[*](a)", 6)
 @given(st.text(alphabet="ab *`[]()_$~\\", max_size=40), st.integers(0, 40))
 def test_what_follows_a_place_in_the_shown_text_is_never_lost(line: str, shown: int) -> None:
     place = source_place(line, shown)

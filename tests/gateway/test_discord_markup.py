@@ -19,6 +19,7 @@ from holdfast.gateway.adapters.discord_markup import (
     [
         ("**bold** *it* ~~no~~ [a](https://b.c)", "**bold** *it* ~~no~~ [a](https://b.c)"),
         ("# One\n### Three\n#### Four\n##### **Five** #", "# One\n### Three\n**Four**\n**Five**"),
+        ("#### About C# ##\n##### C#\n#### #\n#### ## ##", "**About C#**\n**C#**\n**#**\n**##**"),
         ("a || b || c", "a \\|\\| b \\|\\| c"),
         ("`a || b`", "`a || b`"),
         ("__bold__ and snake__case__name", "**bold** and snake__case__name"),
@@ -41,6 +42,16 @@ from holdfast.gateway.adapters.discord_markup import (
 )
 def test_markdown_becomes_what_discord_shows(markdown: str, shown: str) -> None:
     assert to_discord(markdown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"#### a{' ' * 50_000}b", f"a|b\n|-{' ' * 50_000}x", f"a|b\n|{' ' * 50_000}x", f"#### {'# ' * 50_000}b"],
+    ids=["heading", "rule of a table", "start of a rule", "marks in a heading"],
+)
+def test_a_line_of_many_blanks_is_converted_in_no_time(text: str) -> None:
+    """With a pattern that tries every way to share out the blanks, this takes hours."""
+    assert to_discord(text).endswith(text[-1] if "|" in text else f"{text[-1]}**")
 
 
 def test_a_table_becomes_a_code_block_with_straight_columns() -> None:

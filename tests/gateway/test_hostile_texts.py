@@ -13,6 +13,8 @@ from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, u
 from tests.gateway.hostile_fixtures import listening, put_event, texts_of
 from tests.gateway.test_commands_and_approvals import asking, dangerous, the_question
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 
 @pytest.mark.parametrize(
     "value",
@@ -152,3 +154,25 @@ def test_a_file_is_kept_in_its_senders_folder_whatever_it_is_called(
     assert not file.name.startswith((".", "-"))
     (text,) = texts_of(heard)
     assert len(text.splitlines()) == 1
+
+
+@pytest.mark.clause("S1", "S5")
+def test_a_link_in_the_workspace_of_a_sender_leads_no_file_out_of_it(db: SessionDB, tmp_path: Path) -> None:
+    heard: list[ModelRequest] = []
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    workspace = folder / ACCOUNT / "person-eve"
+    workspace.mkdir(parents=True)
+    outside.mkdir()
+    (workspace / "chat-files").symlink_to(outside)
+
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "eve")
+        place = await platform.direct("eve")
+        async with a_gateway(db, platform, listening(heard), folder=folder) as (_, host):
+            await platform.send_file(place, "eve", "plugin.py", b"import os")
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+
+    run(scenario())
+    assert list(outside.iterdir()) == []
+    assert "could not be taken" in texts_of(heard)[0]

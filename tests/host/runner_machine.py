@@ -5,8 +5,9 @@ A third party holds the conversation's lease now and then, as a process on anoth
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, cast
 
 from hypothesis import strategies as st
@@ -74,6 +75,8 @@ class RunnerMachine(RuleBasedStateMachine):
         self._count = 0
         self._last_text = ""
         self._accepted: list[str] = []
+        self._either: list[str] = []  # accepted while a deletion ran: gone with the rest, or there
+        self._deletions = 0
         self._requests: list[asyncio.Task[None]] = []
         self._readers: list[list[asyncio.Task[None]]] = [[], []]
         self._third_engine = self._open_engine()
@@ -177,9 +180,13 @@ class RunnerMachine(RuleBasedStateMachine):
     @rule(who=hosts)
     def delete(self, who: int) -> None:
         """Everything that was said goes with the conversation; the next message begins it again."""
+        before, either = len(self._accepted), len(self._either)
         with suppress(HoldfastError):
             self._await(self._hosts[who].delete("s", force=True))
+            # A message accepted meanwhile was stored before the deletion, or begins the conversation again.
+            self._either = self._either[either:] + self._accepted[before:]
             self._accepted.clear()
+            self._deletions += 1
 
     @rule(who=hosts)
     def restart(self, who: int) -> None:
@@ -209,12 +216,13 @@ class RunnerMachine(RuleBasedStateMachine):
     # and in the end
 
     def teardown(self) -> None:
-        try:
+        with ExitStack() as end:
+            # In any case, the last one first: a host that stays open disturbs the tests after this one.
+            end.callback(self._loop.close)
+            end.callback(self._third.close)
+            end.callback(logging.getLogger("holdfast.host").removeHandler, self._failures)
+            end.callback(lambda: self._await(self._close()))
             self._await(self._finish())
-        finally:
-            logging.getLogger("holdfast.host").removeHandler(self._failures)
-            self._third.close()
-            self._loop.close()
 
     async def _finish(self) -> None:
         self.mend_the_stores()
@@ -228,23 +236,36 @@ class RunnerMachine(RuleBasedStateMachine):
         for who in range(2):
             await self._send(who, "queue")
         await until(self._is_done)
-        assert self._said() == sorted(self._accepted)
+        self._require_said()
         for host in self._hosts:
             await self._end(host)
-        for task in (*self._readers[0], *self._readers[1]):
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
         assert not [record.exc_info for record in self._failures.records]
         assert self._most_running <= 1
+
+    async def _close(self) -> None:
+        self.mend_the_stores()
+        self._gate.set()
+        tasks = [*self._requests, *self._readers[0], *self._readers[1]]
+        for task in tasks:
+            task.cancel()
+        closing = (host.close() for host in self._hosts)
+        await asyncio.gather(*closing, *tasks, return_exceptions=True)
 
     def _is_serving(self) -> bool:
         """Whether a host goes on as if it held the lease: a turn that it has opened asks its model yet."""
         return any(each.state in HOLDING for host in self._hosts for each in _conversations(host))
 
     def _is_done(self) -> bool:
-        live = self._third.sessions.live_end("s")
-        return not self._third.inbox.waiting(live) and self._third.turns.running(live) is None
+        state = self._third.conversations.state("s")
+        return not state.waiting and state.open_turn is None
+
+    def _require_said(self) -> None:
+        """Each message that was accepted is there once; one that came beside a deletion may be gone."""
+        said, accepted = Counter(self._said()), Counter(self._accepted)
+        missing = sorted((accepted - said).elements())
+        surplus = sorted((said - accepted - Counter(self._either)).elements())
+        assert not missing, f"accepted and not there: {missing}"
+        assert not surplus, f"there, though deleted or said only once: {surplus}"
 
     def _said(self) -> list[str]:
         """What people said in the conversation, each message once."""
@@ -266,9 +287,10 @@ class RunnerMachine(RuleBasedStateMachine):
         return await host.__aenter__()
 
     async def _send(self, who: int, mode: Mode) -> None:
-        text = self._text()
+        text, deletions = self._text(), self._deletions
         await self._hosts[who].send("s", text, mode)
-        self._accepted.append(text)
+        # The deletion may be known here before the message that it deleted.
+        (self._accepted if deletions == self._deletions else self._either).append(text)
 
     def _text(self) -> str:
         self._count += 1

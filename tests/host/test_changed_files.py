@@ -15,6 +15,7 @@ from holdfast.testing.scripted_model import Call
 from holdfast.tools.file_history import FileHistory
 from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import KeptContents
+from holdfast.tools.opened_file import OpenedFiles
 from tests.host.host_fixtures import host_parts
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -43,7 +44,7 @@ def test_files_are_taken_back_with_the_messages_also_in_a_copy_of_the_conversati
         parts = host_parts(
             db,
             script,
-            tools=Files(history=history).tools(),
+            tools=Files(opened=OpenedFiles(history)).tools(),
             agent_options=AgentOptions(workspace=workspace),
         )
         return SessionHost(replace(parts, file_history=history))

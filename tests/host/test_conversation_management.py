@@ -21,6 +21,7 @@ from holdfast.core.events import ApprovalAsked, Event, QuestionAsked
 from holdfast.host import HostOptions, OpenAsk
 from holdfast.memory import MemoryManager
 from holdfast.sessions import SessionDB
+from holdfast.testing import ScriptedModel
 from holdfast.testing.providers import RecordingProvider
 from holdfast.testing.scripted_model import Call
 from holdfast.tools.contract import ApprovalRequest, Tool, ToolContext, ToolResult
@@ -120,6 +121,28 @@ def test_a_conversation_that_another_process_deleted_begins_anew(db: SessionDB, 
             db.delete_session("s", force=True)
             await host.send("s", "second")
             await until(lambda: [m["content"] for m in db.get_messages("s")] == ["second", "two"])
+
+    wait(scenario())
+
+
+def test_nothing_of_a_deleted_conversation_is_said_in_the_next_one_of_its_name(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        model = ScriptedModel(["one", "two"])
+        async with a_host(db, lambda _: model) as host:
+            await host.send("s", "deleted")
+            await until_turns_end(host, "s")
+            await until(lambda: db.session_holder("s") is None)
+            # Another process deletes it, and begins it again: it is as long as before.
+            db.delete_session("s", force=True)
+            db.create_session("s", source="test")
+            turn = db.turns.open("s", {"role": "user", "content": "kept"})
+            db.turns.complete(turn.id, {"role": "assistant", "content": "yes"})
+            await host.send("s", "second")
+            await until(lambda: len(db.get_messages("s")) == 4)
+            said = [each["content"] for each in model.requests[-1].messages if each["role"] == "user"]
+            assert said == ["kept", "second"]
 
     wait(scenario())
 

@@ -37,6 +37,7 @@ def states(db: SessionDB, schedule: Schedule) -> list[str]:
 
 @pytest.mark.clause("G8")
 @pytest.mark.slow
+@pytest.mark.soak_cases("postgres-(plan_runs|mark_run_sent|settle_runs|take_next)")
 @pytest.mark.parametrize("commit", COMMITS)
 def test_a_run_is_said_and_answered_once_wherever_its_server_is_killed(
     store_url: str, tmp_path: Path, wait: Callable[[Awaitable[Any]], Any], commit: str

@@ -151,11 +151,12 @@ class Torturer:
 
 @pytest.mark.slow
 @pytest.mark.clause("I1", "D1", "D2", "C1", "C5", "L13")
+@pytest.mark.parametrize("steps", [100, pytest.param(400, marks=pytest.mark.soak)])
 def test_whatever_happens_every_word_ends_in_one_turn_and_every_turn_in_memory(
-    store_url: str, tmp_path: Path
+    store_url: str, tmp_path: Path, steps: int
 ) -> None:
     seed = int(os.environ.get("HOLDFAST_TEST_TORTURE_SEED", "0")) or random.randrange(1, 10**6)
-    steps = int(os.environ.get("HOLDFAST_TEST_TORTURE_STEPS", "300"))
+    steps = int(os.environ.get("HOLDFAST_TEST_TORTURE_STEPS", "0")) or steps
     print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
 
     async def scenario() -> None:

@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 NEEDS_MORE = {
     "README.md": "a model; test_repository runs it against a scripted server",
-    "docs/comparison.md": "a model, and four other libraries",
-    "docs/library.md": "a model and names of its own; the programs in examples/ run in the tests",
-    "docs/testing-your-agent.md": "pytest and an agent to test",
-    "docs/http-api.md": "a server and its token",
+    "docs/comparison.md": "a model, and four other libraries; tests/library runs the first",
+    "docs/library.md": "a model; tests/library runs them",
+    "docs/testing-your-agent.md": "a while; tests/library runs them",
+    "docs/http-api.md": "a server and its token; tests/web/api runs it",
     "docs/writing-a-provider.md": "the files before it; tests/providers runs them",
     "docs/writing-an-adapter.md": "the files before it; tests/gateway runs them",
 }

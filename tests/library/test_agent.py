@@ -134,7 +134,7 @@ def refund(order: int) -> str:
 
 
 async def small_orders(request: Any) -> bool | None:  # noqa: ANN401
-    return request.kind == "refund" and '"order":7' in request.subject
+    return request.kind == "refund" and bool(request.arguments["order"] == 7)
 
 
 class Nothing:

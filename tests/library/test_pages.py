@@ -16,8 +16,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 INVOICE = {"tool": "final_result", "arguments": {"number": "A-7", "total": 12.5}}
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
-    for page in ("library.md", "testing-your-agent.md")
+    for page in ("library.md", "testing-your-agent.md", "comparison.md")
     for number, block in enumerate(fenced_blocks((DOCS / page).read_text(encoding="utf-8"), "python"), 1)
+    if "holdfast" in block  # comparison.md shows other libraries too
 ]
 
 

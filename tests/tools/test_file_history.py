@@ -16,6 +16,7 @@ from holdfast.tools.environment import child_environment
 from holdfast.tools.file_history import FileHistory, UndoneFile
 from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import KeptContents, content_hash
+from holdfast.tools.opened_file import OpenedFiles
 from holdfast.tools.output import ResultBudget
 from holdfast.tools.resolved_path import resolve_path
 from holdfast.tools.terminal import terminal_tool
@@ -46,7 +47,7 @@ def history(db: SessionDB, kept: KeptContents) -> FileHistory:
 def tools(history: FileHistory, calls: Calls, tmp_path: Path) -> dict[str, Tool]:
     environment = child_environment({"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
     command = terminal_tool(environment, ResultBudget(tmp_path / "out"), calls.sandbox(), history)
-    return {each.name: each for each in (*Files(history=history).tools(), command)}
+    return {each.name: each for each in (*Files(opened=OpenedFiles(history)).tools(), command)}
 
 
 def outcomes(undone: list[UndoneFile]) -> dict[str, str]:
@@ -158,7 +159,7 @@ def test_a_crash_before_or_after_the_change_loses_nothing(
     [left] = history.undo("s1")
     assert (left.outcome, left.reason.partition(":")[0]) == (
         "left",
-        "it is not known what a command left there",
+        "it is not known what was left there",
     )
     assert db.check() == []
 

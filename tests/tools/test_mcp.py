@@ -1,6 +1,7 @@
 """The tools of real MCP servers, on pipes and on HTTP, and what becomes of broken ones."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -8,14 +9,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
 import pytest
+from mcp_types import (
+    CreateMessageRequestParams,
+    ElicitRequestFormParams,
+    SamplingMessage,
+    TextContent,
+)
+from mcp_types import Tool as McpTool
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.settings import McpServerSettings
 from holdfast.tools.contract import Tool
 from holdfast.tools.mcp import McpServers, offered_name
+from holdfast.tools.mcp_requests import ActiveCall, McpRequests
+from holdfast.tools.mcp_schemas import usable_tools
 from tests.tools.call_fixtures import LONG, Calls, finish, until
 from tests.tools.live_processes import alive, pids
 from tests.tools.workers.rich_mcp_server import PIXEL
@@ -135,6 +145,74 @@ def test_a_server_uses_everything_that_the_protocol_has(calls: Calls, protocol: 
                 await call("die")
             assert await call("weather") == 'sunny\n{"degrees": 21}'
             assert "rich__grown" not in servers.tools
+
+    finish(main())
+
+
+@pytest.mark.clause("I8")
+def test_a_tool_whose_schema_would_fail_every_request_is_left_out_and_named() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"properties": {"a": deep}}
+    schemas: dict[str, tuple[dict[str, Any], str]] = {
+        "plain": ({"type": "object", "properties": {"a": True}, "required": ["a"]}, ""),
+        "bare": ({}, ""),
+        "half": ({"properties": {"a": {"description": "\ud800"}}}, ""),
+        "text": ({"type": "string"}, "not that of an object"),
+        "list": ({"properties": ["a"]}, "not that of an object"),
+        "word": ({"properties": {"a": "string"}}, "no schema"),
+        "needs": ({"required": [{}]}, "no name"),
+        "number": ({"properties": {"a": {"default": float("nan")}}}, "JSON"),
+        "huge": ({"description": "x" * 10_000_000}, "10,000,"),
+        "deep": (deep, "recursion"),
+    }
+    many = [McpTool(name=f"many{n}", input_schema={"description": "x" * 31_000}) for n in range(20)]
+    offered = [McpTool(name=name, input_schema=schema) for name, (schema, _) in schemas.items()]
+    usable, left_out = usable_tools([*offered, *many])
+    assert [tool.name for tool, _ in usable][:4] == ["plain", "bare", "half", "many0"]
+    assert len(usable) < 3 + len(many)
+    assert usable[1][1] == {"type": "object", "properties": {}}
+    assert json.dumps(usable[2][1], ensure_ascii=False).encode()
+    for (name, (_, why)), line in zip(list(schemas.items())[3:], left_out, strict=False):
+        assert line.startswith(f"{name}: ")
+        assert why in line
+    assert "too large together" in left_out[-1]
+
+
+def test_what_a_server_asks_is_shown_whole_or_short_and_never_without_a_bound(calls: Calls) -> None:
+    async def complete(system: str, text: str) -> tuple[str, str]:
+        return f"{system}|{text}", "the model"
+
+    def sampled(text: str) -> CreateMessageRequestParams:
+        said = SamplingMessage(role="user", content=TextContent(text=text))
+        return CreateMessageRequestParams(messages=[said], max_tokens=9, system_prompt="be brief")
+
+    async def main() -> None:
+        requests, context, nobody = (
+            McpRequests("srv", calls.workspace, complete),
+            calls.context(),
+            cast("Any", None),
+        )
+        async with asyncio.timeout(60) as limit:
+            with requests.during(ActiveCall(context, limit, 60)):
+                field = {"type": "string", "description": "y" * 9_000, "enum": [str(n) for n in range(9_000)]}
+                form = {"type": "object", "properties": {"a": field}, "required": ["a"]}
+                calls.person.reply = "8999"
+                asked = ElicitRequestFormParams(message="x" * 1_000_000, requested_schema=form)
+                answered = await requests.elicit(nobody, asked)
+                assert (answered.action, answered.content) == ("accept", {"a": "8999"})
+                ((question, choices),) = calls.person.questions
+                assert len(question) < 5_000
+                assert question.endswith("(or decline)")
+                assert len(choices) == 50
+
+                given = await requests.sample(nobody, sampled("what is it?"))
+                assert "be brief|what is it?" in str(given)
+                assert calls.person.asked[-1].subject == "what is it?\n\n(with the instructions: be brief)"
+                calls.person.asked.clear()
+                refused = await requests.sample(nobody, sampled("x" * 200_000))
+                assert "at most" in str(refused)
+                assert calls.person.asked == []
 
     finish(main())
 

@@ -7,6 +7,7 @@ one message a line (`stdio_transport.py`). `EditorAgent` answers the requests, e
 - `prompt_content.py` makes a message of what the editor sends;
 - `turn_updates.py` and `tool_updates.py` make the editor's updates of a turn's events, `replay.py` of what is
   on record; they do nothing else, so that a test can try every event;
+- `open_editor.py` is what tools may use of the editor: its files and its terminals;
 - `permissions.py` asks the editor's person, `session_options.py` has the modes and the models, and
   `editor_commands.py` the slash commands.
 

@@ -42,6 +42,7 @@ class EditorAgent:
         self._hosts = hosts
         self._folder = folder
         self._client: Client
+        self._offers: schema.ClientCapabilities | None = None
         self._feeds: dict[str, SessionFeed] = {}
         self._unsaid: set[str] = set()
         """Sessions without a message: they begin with their first one, as in a terminal."""
@@ -50,8 +51,14 @@ class EditorAgent:
     def on_connect(self, conn: Client) -> None:
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **_: object) -> schema.InitializeResponse:
-        """Say what this agent can do."""
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: schema.ClientCapabilities | None = None,
+        **_: object,
+    ) -> schema.InitializeResponse:
+        """Say what this agent can do, and hear what the editor offers."""
+        self._offers = client_capabilities
         logger.info("acp.initialize", extra={"version": protocol_version})
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -73,7 +80,8 @@ class EditorAgent:
     ) -> schema.NewSessionResponse:
         """Open a session in a folder."""
         project = await self._hosts.open(cwd, mcp_servers or ())
-        feed = SessionFeed(self._client, new_id(), project)
+        feed = SessionFeed(self._client, new_id(), project, self._offers)
+        project.editors[feed.id] = feed.editor
         self._unsaid.add(feed.id)
         feed.start()
         return schema.NewSessionResponse(session_id=feed.id, **await self._opened(feed))
@@ -89,7 +97,7 @@ class EditorAgent:
         if session_id in self._unsaid:
             feed = self._feeds[session_id]
         else:
-            feed = SessionFeed(self._client, session_id, project)
+            feed = SessionFeed(self._client, session_id, project, self._offers)
             await feed.replay()
         return schema.LoadSessionResponse(**await self._opened(feed))
 

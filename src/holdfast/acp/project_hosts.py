@@ -19,6 +19,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import McpServerSettings, Settings
 from holdfast.host.contract import default_policy
 from holdfast.sessions.contract import OWNER
+from holdfast.tools.editor import Editor
 from holdfast.wiring.graceful_stop import GracefulStop
 from holdfast.wiring.settings_host import Host
 
@@ -36,6 +37,8 @@ class Project:
     settings: Settings
     mode: str
     opened: "asyncio.Future[Host]" = field(init=False)
+    editors: dict[str, Editor] = field(default_factory=dict)
+    """What tools may use of the editor, by the first session of the conversation that it shows."""
 
     def policy(self, scope: str) -> ScopePolicy:
         """What an agent may do now."""
@@ -44,6 +47,11 @@ class Project:
     @property
     def host(self) -> Host:
         return self.opened.result()
+
+    def forget(self, editor: Editor) -> None:
+        """The editor shows a conversation no more; its tools go on without it."""
+        for conversation in [name for name, each in self.editors.items() if each is editor]:
+            del self.editors[conversation]
 
 
 class ProjectHosts:
@@ -105,6 +113,7 @@ async def _opened(project: Project) -> Host:
         model_required=False,
         scope_policy=project.policy,
         started_in=project.folder,
+        editor=project.editors.get,
     )
     await host.__aenter__()
     for problem in host.overview.problems:

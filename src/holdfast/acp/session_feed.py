@@ -8,9 +8,10 @@ import asyncio
 import logging
 from contextlib import aclosing
 
-from acp import update_user_message_text
+from acp import schema, update_user_message_text
 from acp.interfaces import Client
 
+from holdfast.acp.open_editor import OpenEditor
 from holdfast.acp.permissions import Permissions
 from holdfast.acp.project_hosts import Project
 from holdfast.acp.replay import Replay
@@ -35,16 +36,24 @@ LEFT_OPEN = " These tools left no result and may have taken effect: {}."
 class SessionFeed:
     """One session of an editor. `id` is its name there, `live_id` the conversation that it shows."""
 
-    def __init__(self, client: Client, session_id: str, project: Project) -> None:
+    def __init__(
+        self,
+        client: Client,
+        session_id: str,
+        project: Project,
+        offers: schema.ClientCapabilities | None = None,
+    ) -> None:
+        """`offers` says what tools may use of the editor."""
         self.id = self.live_id = session_id
         self.project = project
+        self.editor = OpenEditor(client, session_id, offers)
         self.sending = asyncio.Lock()
         """Held while a message of this editor is stored, so that the feed knows it when its turn begins."""
         self.sent: set[int] = set()
         self._client = client
         self._permissions = Permissions(client, session_id, project.host)
         self._turn_id = ""
-        self._updates = TurnUpdates(project.folder)
+        self._updates = TurnUpdates(project.folder, self.editor.terminals)
         self._ended: set[str] = set()
         self._replay = Replay(project.folder)
         self._told: set[str] = set()
@@ -64,6 +73,7 @@ class SessionFeed:
     async def replay(self) -> None:
         """Show what is on record, then what happens from there on."""
         await self.project.host.records.session(self.id)  # one that is not there is refused
+        await self._use_editor()
         snapshot, stored = await self._as_of_one_moment()
         replay = Replay(self.project.folder)
         for update in replay.of(stored):
@@ -79,9 +89,16 @@ class SessionFeed:
         """Show another conversation from now on, such as the branch that an undo leaves."""
         await self.close()
         self.live_id = session_id
+        await self._use_editor()
         self.start()
 
+    async def _use_editor(self) -> None:
+        """From now on the tools of the conversation work through this editor."""
+        first, *_ = await self.project.host.records.lineage(self.live_id)
+        self.project.editors[first.id] = self.editor
+
     async def close(self) -> None:
+        self.project.forget(self.editor)
         self._permissions.close()
         if self._reader is not None:
             self._reader.cancel()
@@ -125,7 +142,7 @@ class SessionFeed:
         if left is not None and left.turn_id not in self._told:
             self._told.add(left.turn_id)
             if left.turn_id != self._turn_id:
-                self._turn_id, self._updates = left.turn_id, TurnUpdates(self.project.folder)
+                self._turn_id, self._updates = left.turn_id, self._new_updates()
             for update in [*self._updates.missed(left.partial), *self._replay.left_open()]:
                 await self.show(update)
             calls = LEFT_OPEN.format(", ".join(left.open_calls)) if left.open_calls else ""
@@ -135,6 +152,9 @@ class SessionFeed:
             await self.show(note(f"{len(waiting)} of your messages wait here; /continue runs them."))
 
     # showing
+
+    def _new_updates(self) -> TurnUpdates:
+        return TurnUpdates(self.project.folder, self.editor.terminals)
 
     async def show(self, update: Update) -> None:
         await self._client.session_update(session_id=self.id, update=update)
@@ -192,7 +212,7 @@ class SessionFeed:
 
     async def _begin(self, event: ev.TurnStarted | ev.TurnResumed | ev.MessageJoined) -> None:
         if event.turn_id != self._turn_id:
-            self._turn_id, self._updates = event.turn_id, TurnUpdates(self.project.folder)
+            self._turn_id, self._updates = event.turn_id, self._new_updates()
         if not isinstance(event, ev.TurnResumed) and not await self._is_own(event):
             await self.show(update_user_message_text(storable(event.text)))
 
@@ -211,7 +231,7 @@ class SessionFeed:
         if before and (end := await self.project.host.turn_end(before)) is not None:
             for update in self._updates.of(end):
                 await self.show(update)
-        self._turn_id, self._updates = now.turn_id, TurnUpdates(self.project.folder)
+        self._turn_id, self._updates = now.turn_id, self._new_updates()
         await self._mark_ended(before)
 
     async def _mark_ended(self, turn_id: str) -> None:

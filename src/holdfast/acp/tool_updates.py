@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from acp import schema, tool_content, tool_diff_content
-from acp.helpers import ToolCallContentVariant, text_block
+from acp.helpers import ToolCallContentVariant, text_block, tool_terminal_ref
 
 from holdfast.core.clean_text import one_line
 from holdfast.core.messages import storable
@@ -78,6 +78,12 @@ class ShownCall:
     def output(self, text: str) -> schema.ToolCallProgress:
         """What a running call has printed so far."""
         return self._progress(None, [tool_content(text_block(bounded(text)))])
+
+    def in_terminal(
+        self, terminal_id: str, status: schema.ToolCallStatus | None = None
+    ) -> schema.ToolCallProgress:
+        """The call with the editor's own terminal, which shows the output."""
+        return self._progress(status, [tool_terminal_ref(terminal_id)])
 
     def finish(self, *, ok: bool, output: str) -> schema.ToolCallProgress:
         """The call with its result. A difference stays when the call succeeded."""

@@ -31,9 +31,10 @@ def note(text: str) -> schema.AgentMessageChunk:
 class TurnUpdates:
     """What an editor is told of one turn. Messages of users are not: the editor knows its own."""
 
-    def __init__(self, folder: Path) -> None:
-        """Paths of tools are relative to `folder`."""
+    def __init__(self, folder: Path, terminals: dict[str, str] | None = None) -> None:
+        """Paths of tools are relative to `folder`; `terminals` has the editor's own, by a call's id."""
         self._folder = folder
+        self._terminals = {} if terminals is None else terminals
         self._calls: dict[str, ShownCall] = {}
         self._outputs: dict[str, str] = {}
         self._text = ""
@@ -108,6 +109,8 @@ class TurnUpdates:
         if isinstance(event, ev.ToolOutput):
             if known is None or known.name == TODO:
                 return []
+            if made in self._terminals:
+                return [known.in_terminal(self._terminals[made])]
             printed = self._outputs.get(made, "") + event.text
             self._outputs[made] = printed[-2 * SHOWN_CHARACTERS :]
             return [known.output(printed)]
@@ -124,6 +127,9 @@ class TurnUpdates:
         if known.name == TODO:
             plan = known.plan() if event.ok else None
             return [] if plan is None else [plan]
+        terminal = self._terminals.pop(known.id, None)
+        if terminal is not None:
+            return [*started, known.in_terminal(terminal, "completed" if event.ok else "failed")]
         return [*started, known.finish(ok=event.ok, output=event.output)]
 
 

@@ -30,6 +30,7 @@ class CachedSession:
         self.transcript = Transcript()
         self.tool_profile = ""  # as it was chosen for this conversation
         self._known = UNREAD  # stored messages that the transcript holds
+        self._began = UNREAD  # when the session that was read began
         self._unclosed: RunningTurn | None = None  # it ended while the store could not be written
 
     @property
@@ -62,13 +63,15 @@ class CachedSession:
 
         With `seen`, read just now under the lease, the store is not asked again.
         """
-        before = self.id, self._known
+        before = self.id, self._began, self._known
         oldest = await self._reread(seen)
         if self._unclosed is not None:
             if lease is not None:
                 self._unclosed.store.hold(lease)
             try:
-                await self._unclosed.turn.ending.close_record(untouched=before == (self.id, self._known))
+                await self._unclosed.turn.ending.close_record(
+                    untouched=before == (self.id, self._began, self._known)
+                )
             except LeaseLost:
                 raise  # the record is closed under the next lease
             except Refused:
@@ -92,9 +95,10 @@ class CachedSession:
         if look.scope != self._scope:
             raise WrongScope(self.id)
         self.tool_profile = look.tool_profile
-        if (look.live, look.messages) != (self.id, self._known):
+        # Deleted and begun again, it may have as many messages as before.
+        if (look.live, look.started, look.messages) != (self.id, self._began, self._known):
             messages = await off_loop(self._pool, self._db.get_messages, look.live) if look.messages else []
-            self.id, self._known = look.live, len(messages)
+            self.id, self._began, self._known = look.live, look.started, len(messages)
             self.transcript.begin_anew(messages)
         first = look.first()
         return first.id if first else None

@@ -89,5 +89,19 @@ def beside_results(message: Message) -> Message:
     return {**message, "content": holdfast_data(message).get(BESIDE) or ""}
 
 
+def with_beside(message: Message, content: str | list[dict[str, Any]]) -> Message:
+    """The message, with other words of the user beside its results."""
+    return _with_data(message, {BESIDE: content})
+
+
+def as_models_read(message: Message) -> Message:
+    """The text that models get of a message: of one that brings results, the whole of them."""
+    results = results_of(message)
+    if not results:
+        return message
+    texts = [text_of(each) for each in (*results, beside_results(message))]
+    return {"role": message["role"], "content": "\n\n".join(texts)}
+
+
 def _with_data(message: Message, data: dict[str, Any]) -> Message:
     return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), **data}})

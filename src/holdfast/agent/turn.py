@@ -1,6 +1,6 @@
 """The heart: one turn, from a user's message to its end.
 
-The loop asks the model, runs the tools it calls, lets waiting messages join, and goes on until the model has
+The loop asks the model, runs the tools it calls, lets steered messages join, and goes on until the model has
 nothing more to do. Every step is stored before the next one begins (`turn_store.py`), and everything that
 happens is emitted as an event that any surface can show. `model_calls.py` asks the model and reads its
 answer, `turn_ending.py` ends the turn whatever stops it, `turn_limits.py` says how long it may go on.
@@ -9,6 +9,7 @@ An interrupt cancels the task that runs this coroutine: it takes effect at any a
 and can't touch another turn.
 """
 
+import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -176,6 +177,8 @@ class Turn:
         self._tools_run += [f"{each.name}: {'done' if each.ok else 'failed'}" for each in results]
         if self._repeats.count(calls, results):
             self._notice(REPEAT_NOTICE)
+        if self.ending.is_suspended:
+            raise asyncio.CancelledError  # the results are stored: another process goes on from here
 
     async def _join(self, steers: Sequence[InboxMessage]) -> None:
         for steer in steers:

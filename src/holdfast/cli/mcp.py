@@ -1,6 +1,5 @@
 """`holdfast mcp`: the MCP servers whose tools the agent has, and Holdfast as an MCP server."""
 
-from contextlib import suppress
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -10,10 +9,10 @@ from holdfast.cli.output import show
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import McpServerSettings
 from holdfast.process import run
-from holdfast.wiring import load_settings, settings_path
+from holdfast.wiring import data_folder, load_settings, settings_path
 from holdfast.wiring.mcp_settings import add_server, remove_server, server_named
 
-mcp = App(name="mcp", help="MCP servers: list, add, remove, test; serve Holdfast to other agents.")
+mcp = App(name="mcp", help="MCP servers: list, add, remove, test, login; serve Holdfast to other agents.")
 mcp.command(
     "holdfast.mcp_server.command:serve",
     name="serve",
@@ -90,7 +89,10 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
 @mcp.command
 def remove(name: str, /) -> None:
     """Remove an MCP server from the settings file."""
+    from holdfast.tools.mcp_sign_in import SIGN_INS, SignIns
+
     remove_server(name)
+    SignIns(data_folder() / SIGN_INS).forget(name)
     show(f"{name} is removed from {settings_path()}")
 
 
@@ -101,21 +103,34 @@ def test(name: str, /) -> None:
 
 
 async def _test(server: McpServerSettings) -> None:
-    from pathlib import Path
+    from holdfast.tools.mcp import tools_of
+    from holdfast.tools.mcp_sign_in import SIGN_INS, SignIns
 
-    from holdfast.process import DaemonPool, off_loop
-    from holdfast.tools.mcp import McpServers
+    tools, problems = await tools_of(server, SignIns(data_folder() / SIGN_INS))
+    for problem in problems:
+        show(f"! {problem}")
+    for tool in tools:
+        first = next(iter(tool.description.strip().splitlines()), "")
+        show(f"{tool.name}{'' if tool.changes else '  (reads only)'}: {first}")
+    show(f"{server.name} works: {len(tools)} tools")
 
-    pool = DaemonPool("mcp", workers=1, backlog=10)
-    servers = McpServers([server], Path.cwd())
-    try:
-        problems = await servers.open(lambda fn, *args: off_loop(pool, fn, *args))
-        if problems:
-            raise InvalidInput("; ".join(problems))
-        for tool in servers.tools:
-            first = next(iter(tool.description.strip().splitlines()), "")
-            show(f"{tool.name}{'' if tool.changes else '  (reads only)'}: {first}")
-        show(f"{server.name} works: {len(servers.tools)} tools")
-    finally:
-        with suppress(OSError):
-            await servers.close()
+
+@mcp.command
+def login(name: str, /) -> None:
+    """Sign in to a remote MCP server, in a browser. What it gives is kept for this server."""
+    from holdfast.cli.mcp_login import sign_in
+    from holdfast.tools.mcp_sign_in import SIGN_INS
+
+    server = server_named(load_settings(), name)
+    offered = run(sign_in(server, data_folder() / SIGN_INS, show))
+    show(f"You are signed in to {name}: {offered} tools")
+
+
+@mcp.command
+def logout(name: str, /) -> None:
+    """Forget the sign-in to a remote MCP server."""
+    from holdfast.tools.mcp_sign_in import SIGN_INS, SignIns
+
+    if not SignIns(data_folder() / SIGN_INS).forget(name):
+        raise InvalidInput(f"nobody is signed in to {name}")
+    show(f"The sign-in to {name} is forgotten; the server may still know it")

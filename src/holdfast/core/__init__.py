@@ -1,6 +1,6 @@
-"""What every other room uses: messages, events, states, ids, errors, time, secrets, settings.
+"""What every other package uses: messages, events, states, ids, errors, time, secrets, settings.
 
-It imports no other room. Read `contract.py` first.
+It imports no other package. Read `contract.py` first.
 """
 
 from holdfast.core.clock import SystemClock

@@ -1,4 +1,4 @@
-"""The contract of all rooms: the shape of a message, and the clock.
+"""The contract of all packages: the shape of a message, and the clock.
 
 A message is a plain dictionary in the shape of OpenAI's chat API, because models, memory providers and stored
 transcripts all use that shape. Events are in `events.py`, state machines in `states.py`.

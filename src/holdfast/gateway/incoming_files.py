@@ -4,15 +4,23 @@ Of a voice note the agent reads the words too, where the settings name a server 
 
 What can't be taken is said in the message itself, so that the agent can say it to the person. A file has the
 same name on disk whenever its event is routed again.
+
+The agent's commands run in that workspace, also for people who are not the owner, and may put a link in the
+way. So a file is received and read elsewhere, and then copied there without following any link.
 """
 
 import logging
+import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from holdfast.core.errors import MessageInvalid
+from holdfast.core.ids import new_id
 from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.contract import Adapter, ChatFile, ChatPlatformError
@@ -22,6 +30,7 @@ from holdfast.host.attachments import attachment, picture_type
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.chat_people import Role
 from holdfast.tools.documents import MAX_DOCUMENT_BYTES, is_document
+from holdfast.tools.resolved_path import folder_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,56 +64,77 @@ class IncomingFiles:
                 lines.append(f"[The file {quote(file.name)} was not taken: guests can't send files.]")
                 continue
             try:
-                folder = await off_loop(self._disk, self._folder, scope)
-                target = folder / f"{_safe(key)[-12:]}-{number}-{_safe(file.name)}"
-                await self._adapter.download(file, target, self._adapter.traits.max_download)
-                content = await off_loop(self._disk, _sendable, file, target)
+                part, line = await self._take(f"{_safe(key)[-12:]}-{number}-{_safe(file.name)}", file, scope)
             except (ChatPlatformError, OSError) as problem:
                 lines.append(f"[The file {quote(file.name)} could not be taken: {problem}]")
                 continue
-            is_picture = content is not None and picture_type(content) is not None
-            if not is_picture:
-                lines.append(await self._line(file, target))
-            if content is not None:
-                try:
-                    parts.append(await attachment(file.name, content))
-                except MessageInvalid as problem:
-                    lines.append(f"[It is not in this message: {problem.problem}]")
+            parts += [part] if part else []
+            lines += [line] if line else []
         return parts, lines
 
-    async def _line(self, file: ChatFile, target: Path) -> str:
-        """What the agent reads of a file that is no picture: where it is and, of a voice note, its words."""
-        if not file.is_voice:
-            return _saved(file, target, file.media_type)
-        if self._transcriber is None:
-            return _saved(file, target, "voice note, not transcribed")
+    async def _take(self, name: str, file: ChatFile, scope: str) -> tuple[dict[str, Any] | None, str]:
+        """Save one file; returns its part of the message, if it has one, and a line about it."""
+        temporary = await off_loop(self._disk, lambda: TemporaryDirectory(prefix="holdfast-chat-"))
         try:
-            words = await self._transcriber.words(target, file.media_type)
+            received = Path(temporary.name) / name
+            await self._adapter.download(file, received, self._adapter.traits.max_download)
+            content = await off_loop(self._disk, _sendable, file, received)
+            target = await off_loop(self._disk, self._save, received, scope)
+            is_picture = content is not None and picture_type(content) is not None
+            line = "" if is_picture else await self._line(file, received, target)
+            if content is None:
+                return None, line
+            try:
+                return await attachment(file.name, content), line
+            except MessageInvalid as problem:
+                return None, f"{line}\n[It is not in this message: {problem.problem}]".strip()
+        finally:
+            await off_loop(self._disk, temporary.cleanup)
+
+    async def _line(self, file: ChatFile, received: Path, target: Path) -> str:
+        """What the agent reads of a file that is no picture: where it is and, of a voice note, its words."""
+        size = (await off_loop(self._disk, received.stat)).st_size / MEGABYTE
+        if not file.is_voice:
+            return _saved(file, target, file.media_type, size)
+        if self._transcriber is None:
+            return _saved(file, target, "voice note, not transcribed", size)
+        try:
+            words = await self._transcriber.words(received, file.media_type)
         except (NotTranscribed, OSError) as problem:
             logger.info("chat.not_transcribed", extra={"cause": str(problem)})
-            return _saved(file, target, f"voice note that could not be transcribed: {problem}")
+            return _saved(file, target, f"voice note that could not be transcribed: {problem}", size)
         return f"[A voice note, saved as {target}. The person says in it:]\n{words}"
 
     def close(self) -> None:
         self._disk.close(0)
 
-    def _folder(self, scope: str) -> Path:
-        folder = self._workspace_of(scope) / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+    def _save(self, received: Path, scope: str) -> Path:
+        """Copy a file into the workspace of a scope; raises `OSError` when a link is in the way. Blocking."""
+        target = Path(os.path.realpath(self._workspace_of(scope))) / FOLDER / received.name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with folder_of(target, create=True) as folder, received.open("rb") as source:
+            written = f".holdfast-{new_id()}.tmp"
+            try:
+                with os.fdopen(os.open(written, flags, 0o666, dir_fd=folder), "wb") as copy:
+                    shutil.copyfileobj(source, copy)
+                os.replace(written, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(written, dir_fd=folder)
+                raise
+        return target
 
 
-def _sendable(file: ChatFile, target: Path) -> bytes | None:
+def _sendable(file: ChatFile, received: Path) -> bytes | None:
     """The content of a picture or a document that may go to the model; None for another file. Blocking."""
     is_picture = file.media_type in PICTURE_TYPES
-    if target.stat().st_size > (MAX_PICTURE_BYTES if is_picture else MAX_DOCUMENT_BYTES):
+    if received.stat().st_size > (MAX_PICTURE_BYTES if is_picture else MAX_DOCUMENT_BYTES):
         return None
-    data = target.read_bytes()
+    data = received.read_bytes()
     return data if is_picture or is_document(file.name, data) else None
 
 
-def _saved(file: ChatFile, target: Path, what: str) -> str:
-    size = target.stat().st_size / MEGABYTE
+def _saved(file: ChatFile, target: Path, what: str, size: float) -> str:
     return f"[The file {quote(file.name)} ({what}, {size:.1f} MB) is saved as {target}]"
 
 

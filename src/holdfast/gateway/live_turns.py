@@ -28,9 +28,9 @@ from holdfast.core.events import (
 )
 from holdfast.gateway.contract import ChatPlatformError, Outgoing, Place, Route
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
+from holdfast.gateway.post_bodies import PostBodies
 from holdfast.gateway.post_text import PLACEHOLDER, part_body
 from holdfast.gateway.rate_budget import TurnReplaced
-from holdfast.gateway.splitter import split
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatRoom
 from holdfast.sessions.chat_posts import ChatPost
@@ -86,9 +86,17 @@ class LiveTurns:
     """The turns that run for one account."""
 
     def __init__(
-        self, ledger: ChatLedger, calls: PlatformCalls, parts: PartDelivery, clock: Clock, *, preview: bool
+        self,
+        ledger: ChatLedger,
+        calls: PlatformCalls,
+        parts: PartDelivery,
+        bodies: PostBodies,
+        clock: Clock,
+        *,
+        preview: bool,
     ) -> None:
         self._ledger = ledger
+        self._bodies = bodies
         self._calls = calls
         self._parts = parts
         self._clock = clock
@@ -188,7 +196,9 @@ class LiveTurns:
 
     async def _show_text(self, turn_id: str, turn: LiveTurn, text: str) -> str:
         """Show how far the answer has come; returns what is shown now, empty when that has to wait."""
-        first = (split(text, self._calls.adapter.measure, self._traits.max_size) or [PLACEHOLDER])[0]
+        first = await self._bodies.preview(text) or PLACEHOLDER
+        if turn.ended.is_set():
+            return text
         try:
             if turn.post is None:
                 return await self._begin_preview(turn_id, turn, first)

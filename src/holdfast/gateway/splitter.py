@@ -33,7 +33,16 @@ def split(markdown: str, measure: Callable[[str], int], most: int) -> list[str]:
 
     `measure` says how large a text is on the platform. `ValueError` when not even one character fits.
     """
-    return list(_Splitter(markdown.replace("\r\n", "\n").replace("\r", "\n"), measure, most).parts())
+    return list(_parts(markdown, measure, most))
+
+
+def first_part(markdown: str, measure: Callable[[str], int], most: int) -> str:
+    """The first part of a text; the rest is not cut. Empty for a text of spaces alone."""
+    return next(_parts(markdown, measure, most), "")
+
+
+def _parts(markdown: str, measure: Callable[[str], int], most: int) -> Iterator[str]:
+    return _Splitter(markdown.replace("\r\n", "\n").replace("\r", "\n"), measure, most).parts()
 
 
 class _Splitter:

@@ -14,7 +14,7 @@ from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import Ask
 
 MOST_RESUMPTIONS = 3
-"""How often a turn is gone on with by itself."""
+"""How often a turn is resumed without asking a person."""
 ENDED = "its process ended in the middle of this turn"
 
 

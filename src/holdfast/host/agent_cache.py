@@ -75,9 +75,10 @@ class AgentCache:
         kept.in_use = True
         return kept.agent
 
-    def give_back(self, root_id: str) -> None:
+    def give_back(self, root_id: str, agent: SessionAgent | None) -> None:
+        """It is not in use any more; does nothing when another one has taken its place."""
         kept = self._kept.get(root_id)
-        if kept is not None:
+        if kept is not None and kept.agent is agent:
             kept.in_use = False
             kept.used = self._clock.monotonic()
             if len(self._kept) > self._options.agents + MOST_BEYOND:

@@ -1,7 +1,7 @@
 """`AgentWork`: what an agent does while this process holds its conversation, one thing at a time.
 
 Three things run before any message: closing a turn's record that is still open here, settling its asks, and
-commands. Then a turn that a dead process left open is resumed or closed, and the oldest waiting message runs.
+commands. Then a turn that a dead process left open is resumed or closed, and the next message runs.
 """
 
 from contextlib import suppress
@@ -40,7 +40,7 @@ class AgentWork:
         return True
 
     async def run_turn(self, agent: SessionAgent, look: ConversationState) -> None:
-        """Run the oldest message that waits, or go on with the turn that a dead process left open."""
+        """Run the next message, or go on with the turn that a dead process left open."""
         if look.open_turn and (unfinished := await agent.unfinished()) is not None:
             await self._after_crash(agent, unfinished, look)
             return

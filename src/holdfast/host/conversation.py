@@ -113,6 +113,8 @@ class Conversation:
         self._begun: Held | None = None  # the lease with which the conversation began here
         self._last_token = -1  # the next lease has the next token when nobody held it in between
         self._last_parked = 0  # messages up to this inbox id wait until a person speaks
+        self.last_accepted = 0
+        """The inbox id of the last message that was accepted here."""
         self._first_seen = (0, 0.0)  # a message accepted elsewhere, and when it was first seen here
         self.used = parts.clock.monotonic()
 
@@ -140,6 +142,11 @@ class Conversation:
     def is_wanted(self) -> bool:
         """Whether this process holds it, or is about to: something is to be done here."""
         return self.is_served or self.state in CALLED
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it was deleted: one of the same name is another one."""
+        return self.state == "deleted"
 
     @property
     def is_unused(self) -> bool:
@@ -200,12 +207,9 @@ class Conversation:
         self.stream.close()
 
     async def close(self, reason: str) -> None:
-        """Begin nothing more, cut off what runs, and wait for its record.
-
-        A turn that only waits for a person is left open where the next process goes on with it.
-        """
+        """Begin nothing more, hand over what runs or cut it off, and wait for its record."""
         self._signal("close")
-        if self._running is None or not await self.publisher.suspend(self._running):
+        if self._running is None or not await self.publisher.hand_over(self._running):
             self.interrupt(None, reason)
         try:
             while self._task is not None:
@@ -390,9 +394,11 @@ class Conversation:
             end = await self._until_idle(lease, look)
         finally:
             self._last_token = lease.token
-            self._running = self._asks.lease = None
-            self._agents.give_back(self.root_id)
-            if self.state != "deleted":
+            agent, self._running, self._asks.lease = self._running, None, None
+            self._agents.give_back(self.root_id, agent)
+            if self.is_deleted:
+                await self._store.abandon(lease)
+            else:
                 self._remote_turns.skip(end or await self._store.release())
 
     async def _agent(self, lease: HeldLease) -> SessionAgent:

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.agent import SessionAgent
 from holdfast.core.errors import (
+    CommandInterrupted,
     HoldfastError,
     SessionElsewhere,
     SessionExists,
@@ -25,6 +26,7 @@ from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.store_watcher import StoreWatcher
 from holdfast.process import holder_name, off_loop
+from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import StoredStatus
 from holdfast.sessions.contract import OWNER
 
@@ -132,12 +134,18 @@ class Conversations:
             self._close_least_used()
         return opened
 
-    def forget(self, conversation: Conversation) -> None:
-        """Another process has deleted it."""
+    def forget(self, conversation: Conversation, *sessions: str) -> None:
+        """It is deleted, here or by another process: nobody finds it here any more.
+
+        One of the same name that has begun since is another one, and stays.
+        """
+        root_id = conversation.root_id
         conversation.retire()
-        if self._opened.get(conversation.root_id) is conversation:
-            self._let_go(conversation.root_id)
-            self.agents.drop(conversation.root_id)
+        if self._opened.get(root_id) is conversation:
+            self._opened.pop(root_id)
+            self._kept.pop(root_id, None)
+            self.agents.drop(root_id)
+            self._parts.lifecycle.forget(root_id, conversation.session_id, *sessions)
 
     def _place(self, session_id: str, create: bool, scope: str) -> tuple[str, str, int, str]:
         """Its conversation's first session, the one it goes on in, the last message there, and its scope."""
@@ -210,25 +218,42 @@ class Conversations:
         await self.agents.evict(conversation.root_id)
 
     async def delete(self, conversation: Conversation, *, force: bool) -> None:
-        """Delete it under its lease, and forget it here; raises what the store refuses."""
+        """Delete it under its lease, and forget it here; raises what the store refuses.
+
+        What is deleted is reported as deleted, whatever else goes wrong.
+        """
         if not force:
             await self._delivered(conversation.root_id)
         sessions: list[str] = []
 
-        async def remove(_: SessionAgent) -> None:
+        async def remove() -> None:
             deleted = await self._call(
                 self._db.delete_session, conversation.root_id, holder=self.holder, force=force
             )
             sessions.extend(deleted.sessions)
-            conversation.retire()
+            self.forget(conversation, *sessions)
 
-        await conversation.run_command(remove, only_idle=True)
-        self._let_go(conversation.root_id)
-        self.agents.drop(conversation.root_id)
-        self._parts.lifecycle.forget(*sessions)
+        try:
+            await conversation.run_command(lambda _: finish_despite_cancel(remove()), only_idle=True)
+        except CommandInterrupted:
+            if not sessions:
+                raise  # stopped before it began
         self.changes.touched(conversation.root_id)
-        for each in sessions:
-            await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
+        try:
+            await self._call_next(conversation)
+            for each in sessions:
+                await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
+        except HoldfastError:
+            logger.warning("host.not_tidied_up", extra={"session": conversation.root_id}, exc_info=True)
+
+    async def _call_next(self, deleted: Conversation) -> None:
+        """Run what was accepted here for a deleted conversation and waits in the next one of its name.
+
+        Another process may have begun that one before this process knew of the deletion.
+        """
+        last = deleted.last_accepted
+        if last and await self._call(self._db.inbox.get, last) is not None:
+            (await self.open(deleted.root_id)).run_waiting()
 
     async def _delivered(self, root_id: str) -> None:
         """Give what is owed to memory a moment to be delivered."""
@@ -269,11 +294,6 @@ class Conversations:
             del self._kept[root_id]
         # The next look at all of them is worth it when there are a quarter more again.
         self._crowded_at = len(self._kept) + max(16, limit // 4)
-
-    def _let_go(self, root_id: str) -> None:
-        """It is deleted: nobody finds it here any more."""
-        self._opened.pop(root_id, None)
-        self._kept.pop(root_id, None)
 
     def _unused(self) -> list[tuple[str, Conversation]]:
         """The conversations that nobody uses, and whose agent is not kept warm."""

@@ -24,6 +24,7 @@ def accepted(conversation: Conversation, stored: InboxMessage, running: str | No
         interrupted = running
     if interrupted is not None:
         conversation.interrupt(interrupted, INTERRUPTED)
+    conversation.last_accepted = max(stored.id, conversation.last_accepted)
     conversation.run_waiting()
     return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created)
 

@@ -83,6 +83,11 @@ class RunnerStore:
             await off_loop(self._pool, self._db.let_go_of_session, self._root_id, self._holder)
             raise
 
+    async def abandon(self, lease: HeldLease) -> None:
+        """Let this very lease go; after a deletion it is gone, and another one may be held under its name."""
+        if self._db.keeper.forget(lease):
+            await off_loop(self._pool, self._db.leases.let_go, lease)
+
     def _around(self, follow: bool) -> tuple[ConversationState, str | None, RemoteProgress | None]:
         state = self._db.conversations.state(self._root_id)
         if not (state.waiting or follow):

@@ -9,7 +9,7 @@ taking over from a dead process, remembering, recovering, stopping.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -20,7 +20,7 @@ from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
+from holdfast.core.errors import HoldfastError, HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
@@ -48,7 +48,7 @@ from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.retention import Retention
 from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
-from holdfast.host.shutdown import shut_down
+from holdfast.host.shutdown import ENDING, shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
@@ -221,6 +221,10 @@ class SessionHost:
             conversation = await self._conversations.open(session_id, create=create, scope=scope)
             running = None
             stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
+        if conversation.is_deleted:
+            # It went while the message was on its way, and began again elsewhere: that one is called.
+            with suppress(HoldfastError):  # deleted once more, and the message with it; or the host closes
+                conversation = await self._conversations.open(session_id)
         return accepted(conversation, stored, running)
 
     async def begin(
@@ -564,6 +568,12 @@ class SessionHost:
             tool_profile=str(await self.tool_profile()),
             troubles={each.session_id: each.trouble for each in opened if each.trouble},
         )
+
+    def hand_over(self) -> None:
+        """Take nothing over any more, and hand over or stop the turns that run; `close` waits for that."""
+        self._background.cancel()
+        for each in list(self._conversations.opened.values()):
+            self._background.spawn(each.close(ENDING))
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Stop within one budget; returns what is still owed, in plain words. Idempotent."""

@@ -1,11 +1,13 @@
 """Checks a person's message before it is stored: once, and off the event loop when it is large."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
+from holdfast.agent.client_request import as_models_read, beside_results, results_of, with_beside
 from holdfast.core.content import Checked, check_fits, check_message, check_parts, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, MessageInvalid
+from holdfast.core.messages import holdfast_data
 from holdfast.host.attachments import with_attachments
 from holdfast.host.store_calls import StoreCalls
 from holdfast.models.contract import ModelTraits
@@ -16,14 +18,26 @@ async def user_message(text: str | Message | Checked, model: ModelTraits | None,
     checked = text if isinstance(text, Checked) else None
     if checked is None:
         given = {"role": "user", "content": text} if isinstance(text, str) else cast("Message", text)
-        checked = Checked(await with_attachments(given, call))
-        await _off_loop_if_large(call, check_message, checked.message)
+        checked = Checked(await _checked(given, call))
     message = checked.message
     if message["role"] != "user":
         raise InvalidInput(f"a message is a user's, not of the role {message['role']!r:.40}")
     if model is not None:
-        check_fits(message, model.name, model.context_window)
+        check_fits(as_models_read(message), model.name, model.context_window)
     return checked
+
+
+async def _checked(given: Message, call: StoreCalls) -> Message:
+    """The message with its files as parts; also what a client's user says beside results of its tools."""
+    message = await with_attachments(given, call)
+    await _off_loop_if_large(call, check_message, message)
+    if holdfast_data(message) and results_of(message):
+        beside = beside_results(message)
+        if beside.get("content"):
+            beside = await with_attachments(beside, call)
+            await _off_loop_if_large(call, check_message, beside)
+            message = with_beside(message, cast("list[dict[str, Any]]", beside["content"]))
+    return message
 
 
 async def checked_history(history: Sequence[Message | Checked], call: StoreCalls) -> list[Checked]:

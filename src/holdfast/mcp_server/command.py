@@ -100,6 +100,7 @@ def _relay_input(into: socket.socket) -> None:
     with suppress(OSError):
         while data := os.read(0, READ_BYTES):
             into.sendall(data)
+    with suppress(OSError):  # an input that can't be read has ended, too
         into.shutdown(socket.SHUT_WR)
 
 

@@ -1,4 +1,4 @@
-"""What the process room offers, and the data that it returns. Everything is exported by `holdfast.process`.
+"""What this package offers, and the data that it returns. Everything is exported by `holdfast.process`.
 
 - Blocking work: `DaemonPool` owns threads. `off_loop` awaits a function that runs on one of them, and
   `all_done` waits for several. `LoopThread` is for blocking code that runs coroutines on a loop of its own.

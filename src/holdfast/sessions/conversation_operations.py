@@ -127,12 +127,12 @@ def conversation_state(tx: Transaction, session_id: str) -> ConversationState:
     found = tx.queries.live_session(id=session_id)
     if found is None:
         raise SessionNotFound(session_id)
-    live, scope, tool_profile = found
+    live, started, scope, tool_profile = found
     waiting = tuple(waiting_messages(tx, live))
     running = tx.queries.running_turn(session_id=live)
     count = int(tx.queries.message_count(session_id=live))
     open_turn = None if running is None else running[0]
-    return ConversationState(live, waiting, open_turn, count, scope, tool_profile or "")
+    return ConversationState(live, waiting, open_turn, count, started, scope, tool_profile or "")
 
 
 def _claim(tx: Transaction, root_id: str, holder: str, ttl_us: int) -> ClaimedConversation | None:

@@ -1,6 +1,6 @@
 """Fakes, fault injection and contract suites, for plugin authors and for Holdfast's own tests.
 
-This room may import any contract. Only `tests/` imports it, and `wiring` for the scripted model. Each name is
+It may import any contract. Only `tests/` imports it, and `wiring` for the scripted model. Each name is
 loaded when it is first used, because pytest imports this package in every run, for its plugin.
 """
 

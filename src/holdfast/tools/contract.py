@@ -37,7 +37,7 @@ class ApprovalRequest:
     subject: str
     """The whole command line, or the path, or the address."""
     kind: str
-    """The kind in an allow rule: `command`, `read`, `write`, `fetch`, or `server__tool` for MCP."""
+    """The kind in an allow rule: `command`, `read`, `write`, `fetch`, the tool, or `server__tool` for MCP."""
     reason: str = ""
     """Why approval is needed, when it is not obvious: "deletes files", "outside the workspace"."""
     destructive: bool = False
@@ -46,6 +46,8 @@ class ApprovalRequest:
     """It may reach Holdfast's own files. No allow rule covers it."""
     own_files: bool = False
     """It reads or writes Holdfast's own files. It needs approval under every policy."""
+    arguments: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Those of the call, for a tool that was made with `needs_approval`; they were checked."""
 
     @property
     def each_time(self) -> bool:

@@ -121,7 +121,8 @@ def _tool(
 
 async def _approve(context: ToolContext, name: str, arguments: dict[str, Any]) -> None:
     shown = to_json(arguments, fallback=str).decode()
-    if not await context.person.approve(ApprovalRequest(subject=f"{name} {shown}", kind=name)):
+    request = ApprovalRequest(subject=f"{name} {shown}", kind=name, arguments=arguments)
+    if not await context.person.approve(request):
         raise ToolFailed(f"{name} was not run: {refusal(context.person)}")
 
 

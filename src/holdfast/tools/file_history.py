@@ -8,7 +8,8 @@ what background processes and MCP servers do: that would need a copy of the whol
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,7 +39,7 @@ WATCHED_BYTES = 5_000_000
 """Of the files that a command names, so many are kept before it runs."""
 COMMAND = "run_command"
 
-UNKNOWN_END = "it is not known what a command left there: the process died while it ran"
+UNKNOWN_END = "it is not known what was left there: the change was cut off"
 CHANGED_BETWEEN = "somebody else changed it between two changes of the agent"
 CHANGED_SINCE = "it was changed since"
 UNREADABLE = "it can't be read, or is not a file any more"
@@ -86,23 +87,59 @@ class FileHistory:
         unchanged_since: os.stat_result | None = None,
     ) -> bool:
         """Keep and record what is at a path, then replace it as `replace_file` does; True when it is new."""
-        conversation = None if target.own else self._db.file_changes.conversation(context.outer_turn)
-        found = None if conversation is None else read_version(target.path)
+        conversation, found = self._found(context, target)
         if conversation is None or found is None or found.version.hash == content_hash(data):
             return replace_file(target, data, unchanged_since=unchanged_since)
-        try:
+        with _or_left_as_it_is(target):
             self._keep(conversation, found)
             after = FileVersion(self._kept.put(conversation, data), found.version.mode)
-        except OSError as cause:
-            raise ToolFailed(
-                f"{target.shown} was left as it is: its old content can't be kept ({cause.strerror or cause})"
-            ) from cause
         ids = self._record(context, tool, [NewChange(str(target.path), found.version, after)])
         try:
             return replace_file(target, data, unchanged_since=unchanged_since or found.status)
         except BaseException:
-            self._db.file_changes.settle([(each, None) for each in ids])
+            self.drop_edit(ids)
             raise
+
+    def before_edit(
+        self, context: ToolContext, tool: str, target: ResolvedPath, unsaved: bytes | None = None
+    ) -> list[int]:
+        """Keep and record what is at a path before an editor writes it; gives the ids of the record.
+
+        `unsaved` is what the editor showed instead of what is on disk: an undo brings it back.
+        """
+        conversation, found = self._found(context, target)
+        if conversation is None or found is None:
+            return []
+        before = found if unsaved is None else _as_shown(found, unsaved)
+        with _or_left_as_it_is(target):
+            self._keep(conversation, before)
+        return self._record(context, tool, [NewChange(str(target.path), before.version)])
+
+    def after_edit(
+        self, context: ToolContext, ids: Sequence[int], target: ResolvedPath, unsaved: bytes | None = None
+    ) -> None:
+        """Record what an editor made of a file; `unsaved` is what it has and did not save.
+
+        The change stands, whatever fails here.
+        """
+        conversation, found = self._found(context, target)
+        if conversation is None or found is None:
+            return
+        now = found if unsaved is None else _as_shown(found, unsaved)
+        try:
+            self._keep(conversation, now)
+            self._db.file_changes.settle([(each, now.version) for each in ids])
+        except (OSError, HoldfastError):
+            logger.warning("file_history.not_compared", exc_info=True)
+
+    def drop_edit(self, ids: Sequence[int]) -> None:
+        """Record that a change was not made."""
+        self._db.file_changes.settle([(each, None) for each in ids])
+
+    def _found(self, context: ToolContext, target: ResolvedPath) -> tuple[str | None, FoundFile | None]:
+        """The conversation whose changes are recorded, and what is at a path now."""
+        conversation = None if target.own else self._db.file_changes.conversation(context.outer_turn)
+        return conversation, None if conversation is None else read_version(target.path)
 
     def before_command(
         self, context: ToolContext, command: str, folder: Path, environment: Mapping[str, str]
@@ -235,6 +272,22 @@ class FileHistory:
             outcome = "removed" if first.before.hash is None else "restored"
         self._db.file_changes.mark_undone([each.id for each in changes])
         return UndoneFile(shown, outcome)
+
+
+@contextmanager
+def _or_left_as_it_is(target: ResolvedPath) -> Iterator[None]:
+    """Without the old content nothing is changed."""
+    try:
+        yield
+    except OSError as cause:
+        raise ToolFailed(
+            f"{target.shown} was left as it is: its old content can't be kept ({cause.strerror or cause})"
+        ) from cause
+
+
+def _as_shown(found: FoundFile, unsaved: bytes) -> FoundFile:
+    """The file with the text that an editor shows of it."""
+    return FoundFile(FileVersion(content_hash(unsaved), found.version.mode), unsaved, found.status)
 
 
 def _by_path(changes: Iterable[RecordedChange]) -> list[list[RecordedChange]]:

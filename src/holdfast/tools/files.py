@@ -1,12 +1,13 @@
 """The file tools: read, write, edit by exact replacement, list a folder.
 
-`resolved_path.py` decides which files a tool may use, `text_files.py` keeps encodings and line ends, and
-`file_search.py` searches.
+`resolved_path.py` decides which files a tool may use, `opened_file.py` reads and replaces them, on disk or
+through an editor, and `file_search.py` searches.
 """
 
 import asyncio
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,17 +17,10 @@ from holdfast.core.errors import ToolFailed
 from holdfast.core.messages import storable
 from holdfast.tools.contract import Tool, ToolContext
 from holdfast.tools.decorator import tool
-from holdfast.tools.documents import document_text, is_document
-from holdfast.tools.file_history import FileHistory
+from holdfast.tools.opened_file import OpenedFile, OpenedFiles
 from holdfast.tools.output import RESULT_CHARACTERS
-from holdfast.tools.resolved_path import (
-    ResolvedPath,
-    read_bytes,
-    readable_path,
-    translate_os_errors,
-    writable_path,
-)
-from holdfast.tools.text_files import MAX_TEXT_BYTES, TextFile, replace_file
+from holdfast.tools.resolved_path import ResolvedPath, readable_path, translate_os_errors, writable_path
+from holdfast.tools.text_files import TextFile
 
 LINES = 2000
 MAX_LINE_LENGTH = 2000
@@ -37,10 +31,9 @@ MAX_NAMED = 10
 class Files:
     """Reads and changes files. Edits of one agent run one after the other, so that none undoes another."""
 
-    def __init__(self, characters: int = RESULT_CHARACTERS, history: FileHistory | None = None) -> None:
-        """With a `history` every change can be taken back."""
+    def __init__(self, characters: int = RESULT_CHARACTERS, opened: OpenedFiles | None = None) -> None:
         self._characters = characters
-        self._history = history
+        self._opened = opened or OpenedFiles()
         # Held during the read and the write of one file, because the calls of one batch run at the same time.
         self._editing = asyncio.Lock()
 
@@ -69,14 +62,11 @@ class Files:
 
         """
         target = await readable_path(context, path)
-        data, _ = await context.off_loop(read_bytes, target, MAX_TEXT_BYTES)
-        if is_document(target.path.name, data):
-            file = TextFile(await document_text(target.shown, data))
-        else:
-            file = await context.off_loop(TextFile.decode, data, target.shown)
-        return str(await context.off_loop(self._shown, target, file, start, lines))
+        opened = await self._opened.read(context, target, documents=True)
+        return str(await context.off_loop(self._shown, target, opened, start, lines))
 
-    def _shown(self, target: ResolvedPath, file: TextFile, start: int, lines: int) -> str:
+    def _shown(self, target: ResolvedPath, opened: OpenedFile, start: int, lines: int) -> str:
+        file = opened.file
         found = file.text.split("\n")
         if found[-1] == "":
             found.pop()
@@ -98,10 +88,7 @@ class Files:
             notes.append(f"lines {start} to {at} of {len(found)}")
         if at < len(found):
             notes.append(f"read on with start={at + 1}")
-        if file.encoding != "utf-8":
-            notes.append(f"read as {file.encoding}")
-        if file.newline == "\r\n":
-            notes.append("its lines end with CRLF")
+        notes += _notes(opened)
         return "\n".join([*shown, *([f"[{'; '.join(notes)}]"] if notes else [])])
 
     async def list_folder(self, context: ToolContext, path: str = ".") -> str:
@@ -123,10 +110,9 @@ class Files:
 
         """
         target = await writable_path(context, path)
-        data = TextFile("").encode(text, target.shown)
         async with self._editing:
-            new = await context.off_loop(self._replace, context, "write_file", target, data)
-        return f"{'created' if new else 'replaced'} {target.shown} ({len(data)} bytes)"
+            size, new, note = await self._opened.replace(context, "write_file", target, TextFile(text))
+        return f"{'created' if new else 'replaced'} {target.shown} ({size} bytes){note}"
 
     async def edit_file(
         self, path: str, old: str, new: str, context: ToolContext, replace_all: bool = False
@@ -143,22 +129,21 @@ class Files:
         """
         target = await writable_path(context, path)
         async with self._editing:
-            file, found = await context.off_loop(_read_text, target)
-            changed, said = await context.off_loop(_edited, file, target.shown, (old, new), replace_all)
-            await context.off_loop(self._replace, context, "edit_file", target, changed, found)
-        return str(said)
+            seen = await self._opened.read(context, target)
+            text, said = await context.off_loop(_edited, seen.file, target.shown, (old, new), replace_all)
+            changed = replace(seen.file, text=text)
+            _, _, note = await self._opened.replace(context, "edit_file", target, changed, seen)
+        return f"{said}{note}"
 
-    def _replace(
-        self,
-        context: ToolContext,
-        tool: str,
-        target: ResolvedPath,
-        data: bytes,
-        unchanged_since: os.stat_result | None = None,
-    ) -> bool:
-        if self._history is None:
-            return replace_file(target, data, unchanged_since=unchanged_since)
-        return self._history.write(context, tool, target, data, unchanged_since)
+
+def _notes(opened: OpenedFile) -> list[str]:
+    """What a reader must know about a file."""
+    file = opened.file
+    return [
+        *([f"read as {file.encoding}"] if file.encoding != "utf-8" else []),
+        *(["its lines end with CRLF"] if file.newline == "\r\n" else []),
+        *(["with changes that are not saved yet: commands do not see them"] if opened.unsaved else []),
+    ]
 
 
 def _shortened(line: str) -> str:
@@ -167,13 +152,8 @@ def _shortened(line: str) -> str:
     return f"{line[:MAX_LINE_LENGTH]} [… {len(line) - MAX_LINE_LENGTH} more characters in this line]"
 
 
-def _read_text(target: ResolvedPath) -> tuple[TextFile, os.stat_result]:
-    data, found = read_bytes(target, MAX_TEXT_BYTES)
-    return TextFile.decode(data, target.shown), found
-
-
-def _edited(file: TextFile, shown: str, texts: tuple[str, str], replace_all: bool) -> tuple[bytes, str]:
-    """The new content of a file, and what was done, in words."""
+def _edited(file: TextFile, shown: str, texts: tuple[str, str], replace_all: bool) -> tuple[str, str]:
+    """The new text of a file, and what was done, in words."""
     old, new = texts
     if not old:
         raise ToolFailed("`old` is empty; use write_file to write a whole file")
@@ -191,8 +171,9 @@ def _edited(file: TextFile, shown: str, texts: tuple[str, str], replace_all: boo
             "add lines around it, or set replace_all"
         )
     where = _lines_of(file.text, old)
-    changed = file.encode(file.text.replace(old, new), shown)
-    return changed, f"replaced {count} {'place' if count == 1 else 'places'} in {shown} (line {where})"
+    return file.text.replace(
+        old, new
+    ), f"replaced {count} {'place' if count == 1 else 'places'} in {shown} (line {where})"
 
 
 def _as_crlf(text: str) -> str:

@@ -16,13 +16,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.errors import ToolFailed, ToolInvalid
+from holdfast.core.errors import InvalidInput, ToolFailed, ToolInvalid
 from holdfast.core.messages import storable
 from holdfast.core.settings import McpServerSettings
+from holdfast.process import DaemonPool, off_loop
 from holdfast.tools.contract import ApprovalRequest, OffLoop, Tool, ToolContext, ToolResult, refusal
 from holdfast.tools.mcp_connection import McpConnection, McpOffer
 from holdfast.tools.mcp_requests import ActiveCall, Complete, McpRequests
 from holdfast.tools.mcp_results import as_result, prompt_result, resource_result
+from holdfast.tools.mcp_schemas import usable_tools
+from holdfast.tools.mcp_sign_in import SignIns
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -35,7 +38,6 @@ MAX_DESCRIPTION_LENGTH = 4000
 MAX_LISTED = 200
 RESOURCES, PROMPTS = "resources", "prompts"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class McpServers:
@@ -47,9 +49,10 @@ class McpServers:
         folder: Path,
         complete: Complete | None = None,
         bound: Callable[[Tool], Tool] = lambda tool: tool,
+        sign_ins: SignIns | None = None,
     ) -> None:
         """`complete` asks the model for a server that samples; `bound` limits what a tool gives."""
-        self._servers = [McpServer(each, folder, complete, bound) for each in servers]
+        self._servers = [McpServer(each, folder, complete, bound, sign_ins) for each in servers]
 
     async def open(self, off_loop: OffLoop) -> list[str]:
         """Start all servers at the same time. Returns the problems of servers that failed."""
@@ -66,11 +69,12 @@ class McpServers:
                 raise outcome
         taken: set[str] = set()
         for server in self._servers:
+            left_out = [*server.left_out]
             for each in server.tools:
                 if each.name in taken:
-                    left_out = f"{each.name} is there already"
-                    problems.append(f"a tool of the MCP server {server.name} is left out: {left_out}")
+                    left_out.append(f"{each.name} is there already")
                 taken.add(each.name)
+            problems += [f"a tool of the MCP server {server.name} is left out: {each}" for each in left_out]
         return problems
 
     @property
@@ -87,6 +91,22 @@ class McpServers:
         await asyncio.gather(*(each.close() for each in self._servers))
 
 
+async def tools_of(
+    server: McpServerSettings, sign_ins: SignIns | None = None
+) -> tuple[tuple[Tool, ...], list[str]]:
+    """Start one server; its tools, and what is left out and why. `InvalidInput` when it can't be used."""
+    pool = DaemonPool("mcp", workers=1, backlog=10)
+    servers = McpServers([server], Path.cwd(), sign_ins=sign_ins)
+    try:
+        problems = await servers.open(lambda fn, *args: off_loop(pool, fn, *args))
+        if problems and not servers.tools:
+            raise InvalidInput("; ".join(problems))
+        return servers.tools, problems
+    finally:
+        await servers.close()
+        pool.close(0)
+
+
 class McpServer:
     """One server. A lost connection is replaced by a new one."""
 
@@ -96,10 +116,14 @@ class McpServer:
         folder: Path,
         complete: Complete | None,
         bound: Callable[[Tool], Tool],
+        sign_ins: SignIns | None,
     ) -> None:
         self.name = settings.name
+        self._sign_ins = sign_ins
         self.tools: tuple[Tool, ...] = ()
         """What it offers now, as tools."""
+        self.left_out: tuple[str, ...] = ()
+        """What it offers and no model can be given, each with the reason."""
         self._settings = settings
         self._folder = folder
         self._bound = bound
@@ -199,7 +223,9 @@ class McpServer:
         if self._closed:
             raise ToolFailed(f"the MCP server {self.name} is being closed")
         if self._connection is None:
-            self._connection = McpConnection(self._settings, self._folder, self._requests, self._offered)
+            self._connection = McpConnection(
+                self._settings, self._folder, self._requests, self._offered, self._sign_ins
+            )
         return self._connection
 
     def _drop(self, connection: McpConnection) -> None:
@@ -212,7 +238,11 @@ class McpServer:
 
     def _offered(self, offer: McpOffer) -> None:
         """Take down what the server offers now."""
-        tools = [self._tool(each) for each in offer.tools]
+        usable, left_out = usable_tools(offer.tools)
+        self.left_out = tuple(left_out)
+        if left_out:
+            logger.warning("mcp.tools_left_out", extra={"server": self.name, "tools": left_out})
+        tools = [self._tool(each, parameters) for each, parameters in usable]
         taken = {each.name for each in tools}
         if offer.resources:
             tools.append(self._own_tool(RESOURCES, READ_RESOURCE, RESOURCE_PARAMETERS, self._read))
@@ -226,16 +256,15 @@ class McpServer:
         self.tools = tuple(
             self._bound(each)
             for place, each in enumerate(tools)
-            if place < len(offer.tools) or each.name not in taken
+            if place < len(usable) or each.name not in taken
         )
 
-    def _tool(self, found: "McpTool") -> Tool:
+    def _tool(self, found: "McpTool", parameters: dict[str, Any]) -> Tool:
         async def run(arguments: dict[str, Any], context: ToolContext) -> ToolResult:
             return await self._call(found.name, arguments, context)
 
         reads = found.annotations is not None and found.annotations.read_only_hint is True
         description = storable(found.description or found.title or found.name)
-        parameters = found.input_schema or NO_PARAMETERS
         return self._own_tool(found.name, description, parameters, run, changes=not reads)
 
     def _own_tool(

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from holdfast.core.errors import ToolInvalid
 from holdfast.core.settings import McpServerSettings
 from holdfast.tools.mcp_requests import McpRequests
+from holdfast.tools.mcp_sign_in import SIGN_IN_SECONDS, SignIns, sign_in_hint
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
     from mcp.client.session import IncomingMessage
     from mcp_types import Prompt
@@ -31,6 +33,7 @@ CLOSE_SECONDS = 10.0
 STDERR_KEPT = 2000
 MAX_PAGES = 20
 MAX_TOOLS = 200
+UNAUTHORISED = 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,13 @@ class McpConnection:
         folder: Path,
         requests: McpRequests,
         on_offer: Callable[[McpOffer], None],
+        sign_ins: SignIns | None = None,
     ) -> None:
         self._server = server
+        self._sign_ins = sign_ins
+        self._unauthorised = False
+        asks = sign_ins is not None and sign_ins.browser is not None
+        self._start_seconds = SIGN_IN_SECONDS if asks else START_SECONDS
         self._folder = folder
         self._requests = requests
         self._on_offer = on_offer
@@ -70,11 +78,11 @@ class McpConnection:
     async def client(self) -> "Client":
         """The client; raises `ToolInvalid` when the server can't be used."""
         try:
-            async with asyncio.timeout(START_SECONDS):
+            async with asyncio.timeout(self._start_seconds):
                 return await asyncio.shield(self._ready)
         except TimeoutError:
             self._task.cancel()
-            problem = f"it did not answer within {START_SECONDS:g} s"
+            problem = f"it did not answer within {self._start_seconds:g} s"
             raise ToolInvalid(self._server.name, problem + self._stderr_tail()) from None
 
     async def close(self) -> None:
@@ -100,6 +108,8 @@ class McpConnection:
                     logger.warning("mcp.ended_badly", extra={"server": self._server.name}, exc_info=cause)
             else:
                 problem = "; ".join(dict.fromkeys(_failure_lines(cause)))
+                if self._unauthorised and self._start_seconds == START_SECONDS:
+                    problem = sign_in_hint(self._server.name)
                 self._ready.set_exception(ToolInvalid(self._server.name, problem + self._stderr_tail()))
             if isinstance(cause, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
                 raise
@@ -187,9 +197,18 @@ class McpConnection:
 
         timeout = httpx2.Timeout(START_SECONDS, read=self._server.seconds)
         headers = dict(self._server.headers)
-        http = httpx2.AsyncClient(headers=headers, timeout=timeout, transport=direct_transport())
+        http = httpx2.AsyncClient(
+            headers=headers,
+            timeout=timeout,
+            transport=direct_transport(),
+            auth=None if self._sign_ins is None else self._sign_ins.provider(self._server),
+            event_hooks={"response": [self._note_refusal]},
+        )
         await stack.enter_async_context(http)
         return streamable_http_client(self._server.url, http_client=http)
+
+    async def _note_refusal(self, response: "httpx2.Response") -> None:
+        self._unauthorised = self._unauthorised or response.status_code == UNAUTHORISED
 
     def _stderr_tail(self) -> str:
         tail = self._stderr.decode("utf-8", "replace").strip()

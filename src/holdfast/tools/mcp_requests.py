@@ -31,6 +31,12 @@ DECLINE, SKIP = "decline", "skip"
 TRIES = 3
 """How often a field is asked for when its answers don't fit."""
 MAX_FIELDS = 20
+MAX_WORDS = 2_000
+"""Characters of a server's words that are shown in one question."""
+MAX_CHOICES = 50
+"""How many choices are shown; others may be typed."""
+MAX_SAMPLED = 100_000
+"""Characters that a server may have the model read: a person sees all of it before."""
 
 Complete = Callable[[str, str], Awaitable[tuple[str, str]]]
 """`await complete(system, text)` gives the model's answer and the model's name."""
@@ -101,7 +107,7 @@ class McpRequests:
             return ElicitResult(action="cancel")
         with call.paused():
             if isinstance(params, ElicitRequestURLParams):
-                asked = f"{self._server} asks you to open {params.url}\n{params.message}"
+                asked = f"{self._server} asks you to open {_short(params.url)}\n{_short(params.message)}"
                 said = await self._said(call.context, asked, ("done", DECLINE))
                 return ElicitResult(action=_action(said))
             action, content = await self._form(call.context, params.message, params.requested_schema)
@@ -111,7 +117,7 @@ class McpRequests:
         self, context: ToolContext, message: str, schema: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         fields: Mapping[str, Any] = schema.get("properties") or {}
-        asked = f"{self._server} asks: {message}"
+        asked = f"{self._server} asks: {_short(message)}"
         if not fields:
             return _action(await self._said(context, asked, ("accept", DECLINE))), {}
         content: dict[str, Any] = {}
@@ -128,12 +134,13 @@ class McpRequests:
         self, context: ToolContext, asked: str, name: str, field: Mapping[str, Any], *, optional: bool
     ) -> str | None:
         """An answer that fits the field, or `decline` or `skip`; None when there is none."""
-        what = field.get("description") or field.get("title") or name
+        name = _short(name)
+        what = _short(str(field.get("description") or field.get("title") or name))
         words = f"{asked}\n{name}: {what}" if what != name else f"{asked}\n{name}"
         words += f"\n(or {DECLINE}{f', or {SKIP}' if optional else ''})"
         problem = ""
         for _ in range(TRIES):
-            said = await self._said(context, f"{problem}{words}", tuple(_choices(field)))
+            said = await self._said(context, f"{problem}{words}", tuple(_choices(field)[:MAX_CHOICES]))
             if said is None or said == DECLINE or (said == SKIP and optional):
                 return said
             try:
@@ -171,18 +178,25 @@ class McpRequests:
         ]
         if params.tools or any(part.get("type") != "text" for _, part in blocks):
             return refuse("only text can be given to the model here")
-        text = storable("\n\n".join(_spoken(blocks)))
+        text, system = storable("\n\n".join(_spoken(blocks))), storable(params.system_prompt or "")
+        whole = f"{text}\n\n(with the instructions: {system})" if system else text
+        if len(whole) > MAX_SAMPLED:
+            return refuse(f"the model is given {MAX_SAMPLED:,} characters at most; it was not asked")
         with call.paused():
-            wanted = ApprovalRequest(text, f"{self._server}__sampling", f"{self._server} asks the model")
+            wanted = ApprovalRequest(whole, f"{self._server}__sampling", f"{self._server} asks the model")
             if not await call.context.person.approve(wanted):
                 return refuse(f"the model was not asked: {refusal(call.context.person)}")
             try:
-                answer, model = await complete(storable(params.system_prompt or ""), text)
+                answer, model = await complete(system, text)
             except HoldfastError as cause:
                 return refuse(str(cause))
         return CreateMessageResult(
             role="assistant", content=TextContent(text=answer), model=model, stop_reason="endTurn"
         )
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS]}…"
 
 
 def _spoken(blocks: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:

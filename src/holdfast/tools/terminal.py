@@ -22,6 +22,7 @@ from holdfast.tools.contract import (
     refusal,
 )
 from holdfast.tools.decorator import tool
+from holdfast.tools.editor_terminal import EditorTerminals
 from holdfast.tools.file_history import FileHistory
 from holdfast.tools.output import ResultBudget, readable
 from holdfast.tools.sandbox_choice import CommandSandbox
@@ -87,10 +88,12 @@ def terminal_tool(
     budget: ResultBudget,
     sandbox: CommandSandbox,
     history: FileHistory | None = None,
+    in_editor: EditorTerminals | None = None,
 ) -> Tool:
     """The tool `run_command`. `environment` comes from `child_environment`.
 
-    With a `history`, what a command does to the files that it names can be taken back.
+    With a `history`, what a command does to the files that it names can be taken back. `in_editor` runs what
+    an editor offers to run.
     """
 
     @tool(timeout=None)
@@ -122,9 +125,13 @@ def terminal_tool(
             watched = await context.off_loop(history.before_command, context, command, directory, environment)
         with budget.of(context.scope).spool(context.session_id) as spool:
             launch, hint = await sandbox.launch(command, context, directory, environment)
-            running = await start_command(launch, spool, live.take)
+            shown_there = None if in_editor is None else await in_editor.start(context, launch, spool)
             try:
-                outcome, ok = await _outcome(running, seconds)
+                if shown_there is not None:
+                    outcome, ok = await shown_there.outcome(seconds)
+                else:
+                    running = await start_command(launch, spool, live.take)
+                    outcome, ok = await _outcome(running, seconds)
             finally:
                 live.close()
                 if history is not None and watched is not None:

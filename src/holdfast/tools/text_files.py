@@ -95,6 +95,14 @@ def replace_file(target: ResolvedPath, data: bytes, *, unchanged_since: os.stat_
         return before is None
 
 
+def check_replaceable(target: ResolvedPath, unchanged_since: os.stat_result | None) -> bool:
+    """Refuse what `replace_file` refuses, and create the folders; True when the file is new."""
+    with translate_os_errors(target), folder_of(target.path, create=True) as folder:
+        before = _state(target.path.name, folder)
+        _check(target, before, unchanged_since)
+        return before is None
+
+
 def _state(name: str, folder: int) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -110,13 +118,14 @@ def _check(target: ResolvedPath, found: os.stat_result | None, expected: os.stat
             raise ToolFailed(f"{target.shown} is not a regular file; it was left as it is")
         if not found.st_mode & 0o222:
             raise ToolFailed(f"{target.shown} is marked read-only; it was left as it is")
-    if expected is not None and (found is None or _identity(found) != _identity(expected)):
+    if expected is not None and (found is None or file_identity(found) != file_identity(expected)):
         raise ToolFailed(
             f"{target.shown} was changed by somebody else meanwhile; read it again. Nothing was written"
         )
 
 
-def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
+def file_identity(found: os.stat_result) -> tuple[int, int, int, int]:
+    """What tells whether a file is still the one that was read."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 

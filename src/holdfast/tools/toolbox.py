@@ -15,7 +15,9 @@ from holdfast.core.settings import ToolSettings
 from holdfast.sessions import SessionDB
 from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.ask_user import ask_user
-from holdfast.tools.contract import OffLoop, Tool
+from holdfast.tools.contract import OffLoop, Tool, ToolContext
+from holdfast.tools.editor import Editor, EditorFor, EditorOf, no_editor
+from holdfast.tools.editor_terminal import EditorTerminals
 from holdfast.tools.environment import child_environment
 from holdfast.tools.file_history import FileHistory
 from holdfast.tools.file_search import search_tools
@@ -23,6 +25,8 @@ from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import FILE_HISTORY, MEGABYTE, KeptContents
 from holdfast.tools.mcp import McpServers
 from holdfast.tools.mcp_requests import Complete
+from holdfast.tools.mcp_sign_in import SIGN_INS, SignIns
+from holdfast.tools.opened_file import OpenedFiles
 from holdfast.tools.output import OUTPUTS, ResultBudget, bounded, output_tool
 from holdfast.tools.past_sessions import PastSessions
 from holdfast.tools.processes import Deliver, Processes, process_tools
@@ -61,6 +65,8 @@ class ToolDependencies:
     """The time zone of schedules that name none; empty means the machine's."""
     complete: Complete | None = None
     """Asks the model for MCP servers; None means that none may."""
+    editor: EditorFor | None = None
+    """The editor that shows a conversation; None where people use no editor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,8 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
     skills = Skills(folder)
     listing = await deps.off_loop(skills.scan)
     bound = partial(bounded, budget=budget)
-    servers = McpServers(settings.mcp_servers, deps.workspace, deps.complete, bound)
+    sign_ins = SignIns(deps.data_folder / SIGN_INS)
+    servers = McpServers(settings.mcp_servers, deps.workspace, deps.complete, bound, sign_ins)
     try:
         problems = await servers.open(deps.off_loop)
     except BaseException:
@@ -128,10 +135,12 @@ async def toolbox(settings: ToolSettings, deps: ToolDependencies) -> Toolbox:
         raise
     of_skills = skills.tools()
     history = file_history(settings, deps)
+    editor_of = _editors(deps)
+    in_editor = EditorTerminals(editor_of, deps.environment.keys() - environment.keys())
     own = [
-        terminal_tool(environment, budget, sandbox, history),
+        terminal_tool(environment, budget, sandbox, history, in_editor),
         *process_tools(processes, budget),
-        *Files(budget.characters, history).tools(),
+        *Files(budget.characters, OpenedFiles(history, editor_of)).tools(),
         *search_tools(),
         output_tool(budget),
         PageFetcher().tool(),
@@ -162,6 +171,19 @@ def file_history(settings: ToolSettings, deps: ToolDependencies) -> FileHistory 
         return None
     kept = KeptContents(deps.data_folder / FILE_HISTORY, settings.undo_mb * MEGABYTE)
     return FileHistory(deps.db, kept)
+
+
+def _editors(deps: ToolDependencies) -> EditorOf:
+    """Finds the editor that shows the conversation of a call."""
+    db, editor = deps.db, deps.editor
+    if db is None or editor is None:
+        return no_editor
+
+    async def editor_of(context: ToolContext) -> Editor | None:
+        conversation = await deps.off_loop(db.file_changes.conversation, context.outer_turn)
+        return None if conversation is None else editor(conversation)
+
+    return editor_of
 
 
 def _own(deps: ToolDependencies) -> SandboxOptions:

@@ -1,4 +1,4 @@
-"""Builds the concrete objects from the settings. Only this room reads the environment and knows every class.
+"""Builds the concrete objects from the settings. It alone reads the environment and knows every class.
 
 Read `contract.py` first: it lists what each file builds. Each name here is loaded when it is first used: a
 prompt that needs the settings does not wait for the store and the memory providers.

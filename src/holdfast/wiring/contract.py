@@ -13,7 +13,7 @@ them:
 - `library_agent.py`: `Agent` for programs; `library_models.py` and `library_memory.py` open what it names
 - `graceful_stop.py`: `open_host`, a host for one command, which closes within a time limit
 
-Only wiring reads the environment. No other room imports a concrete class of another one just to build it.
+Only wiring reads the environment. No other package imports a concrete class of another one just to build it.
 """
 
 from dataclasses import dataclass

@@ -32,6 +32,7 @@ from holdfast.tools.ask_user import ask_user
 from holdfast.tools.chat_files import ChatFiles, room_of
 from holdfast.tools.contract import Person, Tool
 from holdfast.tools.decorator import AnyTool
+from holdfast.tools.editor import EditorFor
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
 from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
@@ -77,6 +78,8 @@ class HostKeywords(TypedDict, total=False):
     """
     started_in: Path
     """The folder that a person works in; by default the current one. It is the workspace (S1)."""
+    editor: EditorFor
+    """The editor that shows a conversation; its files and its terminal are used where it offers them."""
 
 
 class Host(SessionHost):
@@ -116,7 +119,7 @@ class Host(SessionHost):
         named = load_settings() if settings is None else settings
         chosen = _host_options(named.host, how)
         opener = open_model if how.get("model_required", True) else open_model_or_explain
-        ways = _Ways(chosen, self._deliver, opener, policy, how.get("started_in"))
+        ways = _Ways(chosen, self._deliver, opener, policy, how.get("started_in"), how.get("editor"))
         super().__init__(lambda: _host_parts(named, ways, given))
 
     async def _deliver(self, session_id: str, text: str) -> None:
@@ -156,6 +159,7 @@ class _Ways:
     open_model: ModelOpener
     scope_policy: PolicyFor | None
     started_in: Path | None
+    editor: EditorFor | None
 
 
 def _chat_lookup(db: SessionDB, settings: Settings) -> Callable[[str], bool]:
@@ -221,6 +225,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             workspace_label=workspace.label,
             time_zone=settings.host.time_zone,
             complete=answer_with(model, partial(db.usage.record, None), pools.store),
+            editor=ways.editor,
         ),
     )
     limits = Limits(settings.limits.max_steps, settings.limits.max_seconds, settings.limits.max_cost)

@@ -20,6 +20,7 @@ Live = Callable[..., Life]
 
 @pytest.mark.slow
 @pytest.mark.clause("D1", "D2", "D5", "D6")
+@pytest.mark.soak_cases("hindsight-(error|plain|handled signal|terminate)")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_process_that_ends_at_a_random_moment_ends_quietly_and_loses_nothing(
     backend: Backend, ending: str, tmp_path: Path
@@ -33,6 +34,7 @@ def test_a_process_that_ends_at_a_random_moment_ends_quietly_and_loses_nothing(
 
 @pytest.mark.slow
 @pytest.mark.clause("D5", "D6", "M5")
+@pytest.mark.soak_cases("hindsight-(handled signal|signal)|openviking-sys.exit")
 @pytest.mark.parametrize("ending", ["sys.exit", "handled signal", "signal"])
 def test_a_server_that_never_answers_holds_up_no_exit(backend: Backend, ending: str, tmp_path: Path) -> None:
     stuck = backend.server.plan(Fault(backend.writes, "wait", times=1000))

@@ -1,6 +1,7 @@
 """Clients of `/v1` with tools of their own, formats for the answer, and wishes for the model."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import KeyRejected
 from holdfast.host.retention import Retention
 from holdfast.memory import MemoryManager
-from holdfast.models.contract import ModelRequest
+from holdfast.models.contract import ModelRequest, ModelTraits
 from holdfast.providers.local import LocalMemory
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
@@ -121,6 +122,59 @@ def test_calls_of_the_clients_tools_are_handed_over_and_their_results_taken_also
                 model="x", messages=history, tools=[WEATHER]
             )
             assert again.headers["x-holdfast-session"] != session
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I8")
+@pytest.mark.parametrize("by", ["chat", "responses"])
+def test_what_no_model_takes_is_refused_beside_results_too_and_they_can_be_sent_again(
+    db: SessionDB, wait: Wait, by: str
+) -> None:
+    seen = Seen()
+    beside: list[Any] = [
+        [{"type": "zzz"}],
+        [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}],
+        [{"type": "file", "file": {"filename": "a.pdf", "file_data": "?"}}],
+    ]
+
+    async def scenario() -> None:
+        script = [seen.then(BOTH), seen.then("Both are warm.")]
+        async with served(db, script) as server, client(server) as sdk:
+            first = await sdk.chat.completions.create(model="x", messages=ASKED, tools=[WEATHER])
+            results = results_of(first.choices[0].message)
+
+            async def bring(more: list[Any], content: str = "") -> Any:  # noqa: ANN401 - an answer
+                sent: list[Any] = [
+                    {**each, "content": content} if content and "tool_call_id" in each else each
+                    for each in results
+                ]
+                if by == "chat":
+                    return await sdk.chat.completions.create(
+                        model="x", messages=[*ASKED, *sent, *more], tools=[WEATHER]
+                    )
+                outputs: Any = [
+                    {
+                        "type": "function_call_output",
+                        "call_id": each["tool_call_id"],
+                        "output": each["content"],
+                    }
+                    for each in sent[1:]
+                ]
+                return await sdk.responses.create(model="x", input=[*outputs, *more], tools=[FLAT])
+
+            for content in beside:
+                with pytest.raises(openai.BadRequestError) as refused:
+                    await bring([{"role": "user", "content": content}])
+                assert refused.value.code == "invalid_value"
+            server.host.model = ModelTraits("small", 10_000)
+            with pytest.raises(openai.BadRequestError) as refused:
+                await bring([], "word " * 40_000)
+            assert refused.value.code == "context_length_exceeded"
+            file = {"filename": "note.txt", "file_data": base64.b64encode(b"a note").decode()}
+            await bring([{"role": "user", "content": [{"type": "file", "file": file}]}])
+        assert "a note" in str(seen.last.messages[-1]["content"])
+        assert len(seen.requests) == 2
 
     wait(scenario())
 

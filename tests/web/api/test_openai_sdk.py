@@ -1,8 +1,10 @@
 """The `openai` SDK as a client: completions and responses, streamed and whole, with tools and without."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -37,6 +39,20 @@ def test_a_chat_completion_is_answered_whole_with_its_usage(db: SessionDB, wait:
             assert answer.usage is not None
             assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (9, 2)
             assert answer.model == "holdfast"
+
+    wait(scenario())
+
+
+def test_the_program_of_the_page_about_the_api_is_answered(db: SessionDB, wait: Wait) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "http-api.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+
+    async def scenario() -> None:
+        async with served(db, ["hello there"]) as server:
+            names: dict[str, Any] = {"TOKEN": TOKEN}
+            await asyncio.to_thread(exec, program.replace("http://127.0.0.1:8484", server.url), names)
+            assert names["answer"].choices[0].message.content == "hello there"
+            await asyncio.to_thread(names["client"].close)
 
     wait(scenario())
 

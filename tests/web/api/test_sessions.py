@@ -338,7 +338,9 @@ def test_a_message_is_taken_back_usage_is_told_and_a_file_is_sent_as_text(db: Se
             content = [{"type": "text", "text": "read it"}, {"type": "file", "file": file}]
             sent = await server.http.post(f"/api/sessions/{fresh}/send", json={"content": content})
             assert sent.status_code == 202, sent.text
-            [_, text] = (await server.said(fresh))[0]
+            while not (said := await server.said(fresh)):  # until its turn has opened
+                pass
+            [_, text] = said[0]
             assert text == {"type": "text", "text": "The file a.txt:\n<file>\nharbour\n</file>"}
             file["file_data"] = "data:text/plain;base64,%%%"
             refused = await server.http.post(f"/api/sessions/{fresh}/send", json={"content": content})

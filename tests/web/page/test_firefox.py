@@ -74,7 +74,7 @@ async def story(program: str, profile: Path, server: WebServer, model: GatedMode
         await firefox.click("document.querySelector('.hits .hit-group li a')")
         await firefox.until("document.querySelector('.cell.found')")
         await firefox.chord("k")
-        await firefox.until("document.querySelector('dialog[open] input')")
+        await firefox.until("document.activeElement?.matches('dialog[open] input')")
         await firefox.keys("settings" + ENTER)
         await firefox.until("document.querySelector('#look-theme')")
         theme = "document.querySelector('#look-theme')"

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.syntax import Syntax
 
-FENCE = re.compile(r"^\s*(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
-HEADING = re.compile(r"^(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+# Where it can be, no repetition gives back what it took: a line of many blanks would take minutes otherwise.
+FENCE = re.compile(r"^\s*+(`{3,}|~{3,})\s*+([\w+#.-]*+)[^`]*$")
+HEADING = re.compile(r"^(#{1,6})\s++((?:\S++(?:\s++(?!#*+\s*+$))?)*+)")
 ITEM = re.compile(r"^(\s*)[-*+]\s+(.*)$")
 TASK = re.compile(r"\[([ xX])\]\s+")
 QUOTE = re.compile(r"^\s*>\s?(.*)$")
 RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 ROW = re.compile(r"^\s*\|.*\S")
-BETWEEN_ROWS = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+BETWEEN_ROWS = re.compile(r"^\s*+\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*\|?\s*+$")
 CELLS = re.compile(r"(?<!\\)\|")
 FORMULA_ENDS = {"$$": "$$", "\\[": "\\]"}
 CODE_INDENT = "  "

@@ -26,7 +26,6 @@ TODO_SIGNS = {"[ ]": ("☐", ""), "[>]": ("▸", "strong"), "[x]": ("☑", "quie
 LIVE_LINES = 6
 """Lines of a running command that are shown below its name."""
 NAME_WIDTH = 30
-OUTCOME = re.compile(r"\n?\[([^\n]*)\]\s*\Z")
 FAILED_LINE = re.compile(r"^(?:E  |\w*(?:Error|Exception)\b|FAILED |error(?:\[|:))")
 READ_BYTES = 1_000_000
 INDENT = "  "
@@ -110,9 +109,8 @@ class ToolCards:
         return [finished_line(event, summary, width)]
 
     def _command(self, event: ev.ToolFinished, summary: str, output: str, width: int) -> list[Text]:
-        outcome = OUTCOME.search(output)
-        shown = output[: outcome.start()] if outcome else output
-        head = _head(event, summary, outcome[1] if outcome else "", width)
+        shown, outcome = _with_outcome(output)
+        head = _head(event, summary, outcome, width)
         lines = [] if shown.strip() == "(no output)" else shown.strip("\n").split("\n")
         if not any(line.strip() for line in lines):
             return [head]
@@ -155,6 +153,15 @@ def live_lines(call: RunningTool, now: float, width: int, *, alone: bool) -> lis
     # The last line of output matters more than all the arguments.
     line = f"{one_line(head, width // 2)} │ {call.last}" if call.last else head
     return [one_line(line, width - 7) + f" {spent} s"]
+
+
+def _with_outcome(output: str) -> tuple[str, str]:
+    """What a command printed, and how it ended: the last line, in brackets; empty when there is none."""
+    text = output.rstrip()
+    start = text.find("[", text.rfind("\n") + 1)
+    if start < 0 or not text.endswith("]"):
+        return output, ""
+    return text[:start].removesuffix("\n"), text[start + 1 : -1]
 
 
 def _head(event: ev.ToolFinished, summary: str, output: str, width: int) -> Text:

@@ -14,9 +14,10 @@ NONCE_CHARACTERS = 25
 
 _FENCE = re.compile(r"(\s*)(`{3,}|~{3,})")
 _CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+# No repetition gives back what it took: on a line of many blanks that would take hours.
+_TABLE_RULE = re.compile(r"\s*+\|?\s*+:?-++:?\s*+(\|\s*+:?-++:?\s*+)*\|?\s*+")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
-_DEEP_HEADING = re.compile(r"^\s{0,3}#{4,6}\s+(.+?)\s*#*\s*$")
+_DEEP_HEADING = re.compile(r"\s{0,3}#{4,6}\s++(.+)")
 _RULE = re.compile(r"^\s{0,3}([-*_])(\s*\1){2,}\s*$")
 _PICTURE = re.compile(r"!(\[[^\]\n]*\]\([^)\s]+\))")
 _BOLD_UNDERSCORES = re.compile(r"(?<![\w\\])__(?=\S)(.+?)(?<=\S)__(?!\w)")
@@ -152,7 +153,15 @@ def _prose(text: str) -> str:
 def _line(line: str) -> str:
     if _RULE.match(line):
         return _RULE_LINE
-    return _DEEP_HEADING.sub(lambda heading: f"**{heading[1].replace('**', '')}**", line)
+    heading = _DEEP_HEADING.match(line)
+    return line if heading is None else f"**{_without_closing_marks(heading[1]).replace('**', '')}**"
+
+
+def _without_closing_marks(heading: str) -> str:
+    """`Title` of `Title ##`; the `#` of `C#` stays."""
+    text = heading.rstrip()
+    words = text.rstrip("#")
+    return words.rstrip() if words[-1:].isspace() else text
 
 
 def _outside_code(text: str) -> str:

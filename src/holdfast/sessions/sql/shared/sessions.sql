@@ -71,14 +71,14 @@ with recursive line (id, depth) as (
 select id from line order by depth desc limit 1
 
 -- name: live_session(id)^
--- The same, with its scope and the conversation's tool profile.
-with recursive line (id, scope, root, depth) as (
-    select id, scope, root, 0 from sessions where id = :id
+-- The same, with its start, its scope and the conversation's tool profile.
+with recursive line (id, started, scope, root, depth) as (
+    select id, started, scope, root, 0 from sessions where id = :id
     union all
-    select s.id, s.scope, s.root, line.depth + 1
+    select s.id, s.started, s.scope, s.root, line.depth + 1
       from line join sessions s on s.parent = line.id and s.relation = 'continuation'
 )
-select line.id, line.scope, c.tool_profile
+select line.id, line.started, line.scope, c.tool_profile
   from line left join conversation_settings c on c.root = line.root
  order by line.depth desc limit 1
 
