@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from bench.texts import Texts
@@ -38,7 +39,7 @@ def fill(engine: SqliteEngine, messages: int) -> None:
     sessions = range(messages // PER_SESSION)
     for start in range(0, len(sessions), BATCH_SESSIONS):
         part = sessions[start : start + BATCH_SESSIONS]
-        engine.write(lambda tx, part=part: _add(tx, part, texts))
+        engine.write(partial(_add, sessions=part, texts=texts))
 
 
 def _add(tx: Transaction, sessions: range, texts: list[str]) -> None:
@@ -68,18 +69,20 @@ def _messages(turns: list[tuple[int, int]], texts: list[str]) -> Iterator[tuple[
 
 
 def timed(what: str, source: SessionDB, target: SessionDB) -> str:
-    began, stages = time.monotonic(), {"copying": 0.0, "checking": 0.0, "search index": 0.0}
-    last = ["copying", began]
+    stages = {"copying": 0.0, "checking": 0.0, "search index": 0.0}
+    stage = "copying"
+    began = since = time.monotonic()
 
     def tell(now: str, *_: int) -> None:
-        stage = next((each for each in ("checking", "search index") if now.startswith(each)), "copying")
+        nonlocal stage, since
         moment = time.monotonic()
-        stages[str(last[0])] += moment - float(last[1])
-        last[:] = [stage, moment]
+        stages[stage] += moment - since
+        stage = next((each for each in ("checking", "search index") if now.startswith(each)), "copying")
+        since = moment
 
     moved = source.move_to(target, tell)
     ended = time.monotonic()
-    stages[str(last[0])] += ended - float(last[1])
+    stages[stage] += ended - since
     rows, messages = sum(each.count for each in moved.values()), moved["messages"]
     problems = target.check()
     parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in stages.items())

@@ -36,9 +36,11 @@ def test_a_turn_in_mid_answer_moves_from_server_to_server_as_often_as_they_are_r
     store_url: str, wait: Wait
 ) -> None:
     async def scenario() -> None:
+        turn_id = ""
         for number in range(RESTARTS):
             hold, db = Hold(), SessionDB.open(store_url)
-            async with a_host(db, lambda _, hold=hold: Halfway(hold), options=RESUMES) as host:
+            model = Halfway(hold)
+            async with a_host(db, lambda _, model=model: model, options=RESUMES) as host:  # type: ignore[misc]
                 if number == 0:
                     await host.send("s", "go")
                 await hold.reached.wait()
@@ -46,11 +48,12 @@ def test_a_turn_in_mid_answer_moves_from_server_to_server_as_often_as_they_are_r
             with SessionDB.open(store_url) as db:
                 (turn,) = db.turns.unfinished()
                 assert db.session_holder("s") is None, "it is free at once"
-                assert db.turns.resume_count(turn.id) == 0
+                turn_id = turn.id
+                assert db.turns.resume_count(turn_id) == 0
         db = SessionDB.open(store_url)
         async with a_host(db, ["the whole answer"], options=RESUMES):
             await until(lambda: not db.turns.unfinished())
-            ended = db.turns.get(turn.id)
+            ended = db.turns.get(turn_id)
             assert ended is not None
             assert ended.state == "completed"
             assert said(db, "s")[-1] == ("assistant", "the whole answer")

@@ -1,6 +1,7 @@
 """A store moves to another database whole, in steps that can be gone on with, while the old one is read."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,8 @@ def fill(db: SessionDB, messages: int = 3) -> None:
 def same(one: Engine, other: Engine) -> None:
     """Both stores have the same rows, read from each."""
     for table in TABLES:
-        found = [
-            engine.read(lambda tx, table=table: table.rows_after(tx, (), 10 * MANY))
-            for engine in (one, other)
-        ]
+        read = partial(table.rows_after, place=(), most=10 * MANY)
+        found = [engine.read(read) for engine in (one, other)]
         assert sorted(map(repr, found[0])) == sorted(map(repr, found[1])), table.name
 
 

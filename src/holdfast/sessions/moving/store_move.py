@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.core.errors import InvalidInput, StoreFault
@@ -151,14 +152,13 @@ class StoreMove:
         done = moved.get(table.name, MovedRows())
         while True:
             self._tell(table.name, done.count, total)
-            at = place
-            found = self._source.read(lambda tx, at=at: table.rows_after(tx, at, BATCH))
+            found = self._source.read(partial(table.rows_after, place=place, most=BATCH))
             rows = [each[table.place_size :] for each in found]
             place = list(found[-1][: table.place_size]) if found else []
             done = done.plus(rows)
             known = moved | {table.name: done}
             self._target.write(
-                lambda tx, rows=rows, known=known, at=place: self._add(tx, table, columns, rows, known, at)
+                partial(self._add, table=table, columns=columns, rows=rows, known=known, place=place)
             )
             if len(found) < BATCH:
                 return done
@@ -166,6 +166,7 @@ class StoreMove:
     def _add(
         self,
         tx: Transaction,
+        *,
         table: MovedTable,
         columns: Sequence[str],
         rows: Sequence[Sequence[object]],
@@ -197,8 +198,7 @@ class StoreMove:
                 )
             while True:
                 self._tell(f"checking {table.name}", found.count, expected.count)
-                at = place
-                part = self._target.read(lambda tx, at=at, table=table: table.rows_after(tx, at, BATCH))
+                part = self._target.read(partial(table.rows_after, place=place, most=BATCH))
                 found = found.plus([each[table.place_size :] for each in part])
                 if len(part) < BATCH:
                     break
