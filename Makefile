@@ -11,7 +11,7 @@ WORKERS := -n 6 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-growth bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-soak bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -53,8 +53,14 @@ bench: sync ## Measure the store beside a bare sqlite3 control
 bench-recall: sync ## Measure what memory finds on annotated conversations, and how fast at 100,000 turns
 	$(RUN) -m bench.recall --write docs/recall.md
 
+bench-chats: sync ## Measure 200 chats at once on each chat platform
+	$(RUN) -m bench.gateway --write docs/chat-benchmarks.md
+
 bench-growth: sync ## Measure memory from 1,000 to 1,000,000 passages and draw docs/memory-growth.md
 	$(RUN) -m bench.memory_growth --write docs
+
+bench-soak: sync ## Lead a server through 10,000 turns, with memory and without, and draw docs/soak.md
+	$(RUN) -m bench.growth 10000 --write docs
 
 peers: sync ## Try MCP servers, the MCP inspector and an ACP client of others (installs 450 MB)
 	$(RUN) -m tools.mcp_peers --write

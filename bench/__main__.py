@@ -17,7 +17,6 @@ from statistics import median
 from bench.appending import Bout, full_rows, level_rows, single_rows, thread_rows, worst_rows
 from bench.commands import command_rows
 from bench.events import event_rows
-from bench.gateway import gateway_rows
 from bench.growth import growth_rows
 from bench.holographic import holographic_rows
 from bench.memory import memory_rows
@@ -77,8 +76,6 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     say("the web surface")
     os.sync()  # what the parts before left to be written is not paid for here
     yield from web_rows(folder, scale)
-    say("chat platforms")
-    yield from gateway_rows(folder, scale)
     say("a server after thousands of chats")
     yield from growth_rows(folder, scale)
     say("sizes")

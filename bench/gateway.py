@@ -3,14 +3,20 @@
 The model streams 100 tokens in 2 s. The platform has the limits that each adapter states, and refuses what
 comes faster; its people and its chats live in the gateway's own process, so their cost is counted too. One
 more way is Telegram's client library against a small server. The settings are the defaults, so a message
-waits 0.6 s for others of the same burst. `python -m bench.gateway` measures this alone.
+waits 0.6 s for others of the same burst.
+
+python -m bench.gateway                                   about ten minutes
+python -m bench.gateway --write docs/chat-benchmarks.md   the same, kept as a page
+python -m bench.gateway --quick                           whether it runs, not how fast
 """
 
+import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
@@ -27,6 +33,19 @@ CHATS, FEW = 200, 3
 LATE_SECONDS = 1.0
 REFUSED_SHARE = 0.01
 PATIENCE = 400.0
+PAGE = """# Chat platforms under load
+
+200 people write to one account at the same moment, on a platform with the limits that its adapter states.
+The model streams 100 tokens in 2 s. Each row stands twice: with memory, which is the default, and without it.
+The control is the same host without a gateway or, where the row says so, the time that the platform's limit
+allows at best. The people and their platform are in the measured process too, except "by its client library",
+where Telegram's library speaks with a server in a process of its own. `make bench-chats` measures anew and
+writes this page; don't edit it.
+
+{facts}
+
+{table}
+"""
 
 
 def gateway_rows(folder: Path, scale: Scale) -> Iterator[Row]:
@@ -143,10 +162,34 @@ def _named(row: Row, before: str, after: str) -> Row:
     return replace(row, what=f"{before}{row.what}{after}")
 
 
-if __name__ == "__main__":
+def beside(rows: Sequence[Row]) -> list[Row]:
+    """The rows with memory and without it, each pair together."""
+    last = list(WAYS)[-1]
+    places: dict[str, int] = {}
+    for each in rows:
+        places.setdefault(each.what.removesuffix(last), len(places))
+    return sorted(rows, key=lambda each: places[each.what.removesuffix(last)])
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.gateway", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small numbers, to see that it runs")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the result as a page")
+    chosen = parser.parse_args(arguments)
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as name:
         rows = []
-        for each in gateway_rows(Path(name), QUICK if "--quick" in sys.argv else FULL):
+        for each in gateway_rows(Path(name), QUICK if chosen.quick else FULL):
             print("  ".join(cell for cell in each.cells() if cell), file=sys.stderr, flush=True)
             rows.append(each)
-    print(render(rows))
+    table = render(beside(rows))
+    print(table)
+    if chosen.write is not None:
+        version = sys.version.split()[0]
+        told = f"Machine: {os.cpu_count()} cores, load {load:.1f} at the beginning, Python {version}."
+        chosen.write.write_text(PAGE.format(facts=told, table=table), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -69,9 +69,8 @@ def _messages(turns: list[tuple[int, int]], texts: list[str]) -> Iterator[tuple[
 
 
 def timed(what: str, source: SessionDB, target: SessionDB) -> str:
-    stages = {"copying": 0.0, "checking": 0.0, "search index": 0.0}
-    stage = "copying"
-    began = since = time.monotonic()
+    began, stages = time.monotonic(), {"copying": 0.0, "checking": 0.0, "search index": 0.0}
+    stage, since = "copying", began
 
     def tell(now: str, *_: int) -> None:
         nonlocal stage, since

@@ -75,6 +75,7 @@ NAV: dict[str, list[str]] = {
         "three-surfaces.md",
         "benchmarks.md",
         "memory-growth.md",
+        "chat-benchmarks.md",
     ],
     "Reference": ["reference.md", "api.md", "http-api.md", "openai-clients.md"],
     "Inside": ["architecture.md", "internals/", "by-hand.md"],

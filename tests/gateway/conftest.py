@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast.sessions import SessionDB
 from tests.gateway.synapse_server import synapse
+from tests.gateway.telegram_platform import TelegramPlatform
 from tests.sessions.conftest import live_url, postgres
-
-if TYPE_CHECKING:
-    from tests.gateway.telegram_platform import TelegramPlatform
 
 HEAVY = ("test_telegram_", "test_discord", "test_our_adapters", "test_matrix")
 __all__ = ["live_url", "postgres", "synapse"]
@@ -25,12 +22,10 @@ def db(live_url: str) -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def telegram() -> "TelegramPlatform":
-    """Telegram, not started yet."""
-    # To load the library behind it takes seconds, which the other tests need not wait.
-    from tests.gateway.telegram_platform import TelegramPlatform
-
-    return TelegramPlatform()
+def telegram(request: pytest.FixtureRequest) -> TelegramPlatform:
+    """Telegram, not started yet; a test may name a class of its own."""
+    made: TelegramPlatform = getattr(request, "param", TelegramPlatform)()
+    return made
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.errors import ModelMissing
 from holdfast.core.messages import text_of
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.chat_account import GatewayParts
@@ -14,7 +15,7 @@ from holdfast.gateway.contract import AdapterTraits, Place
 from holdfast.gateway.gateway import Gateway
 from holdfast.host import HostOptions, SessionHost
 from holdfast.host.chat_ledger import ChatAccountStatus
-from holdfast.models.contract import Model, ModelRequest
+from holdfast.models.contract import ListedModel, Model, ModelRequest, ModelTraits
 from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from holdfast.testing.chat_platform import ChatPlatform
@@ -28,6 +29,7 @@ SETTINGS = GatewaySettings(debounce_s=0.0)
 QUICK_TRAITS = replace(TRAITS, chat_seconds=0.0, account_per_second=10_000.0, edit_seconds=0.01)
 OPTIONS = HostOptions(source="gateway", poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
 SECONDS = 30.0
+MODELS = ("large", "small")
 
 
 def traits(**how: Any) -> AdapterTraits:  # noqa: ANN401
@@ -44,6 +46,33 @@ def echo(session_id: str) -> Model:
     return ScriptedModel([answer] * 1000)
 
 
+class TwoModels:
+    """The models that can be chosen."""
+
+    async def names(self) -> tuple[str, list[str]]:
+        return "a shelf", list(MODELS)
+
+    async def details(self) -> tuple[str, list[ListedModel]]:
+        return "a shelf", [ListedModel(name) for name in MODELS]
+
+    async def check(self, name: str) -> ModelTraits:
+        if name not in MODELS:
+            raise ModelMissing(f"there is no {name}")
+        return ModelTraits(name, 1000)
+
+    async def switch(self, name: str) -> ModelTraits:
+        raise AssertionError(f"{name} is chosen for one conversation, not for all")
+
+    async def reload(self) -> ModelTraits:
+        return await self.check(MODELS[0])
+
+    async def prepare(self, name: str) -> None:
+        pass
+
+    async def tidy(self) -> None:
+        pass
+
+
 @asynccontextmanager
 async def a_gateway(
     db: SessionDB,
@@ -57,7 +86,8 @@ async def a_gateway(
     """A gateway that has caught up, until the end of the block."""
     policies = ChatPolicies(db.chat_people)
     parts = host_parts(db, script, tools=tools, options=OPTIONS)
-    async with SessionHost(replace(parts, closes_store=False, scope_policy=policies)) as host:
+    parts = replace(parts, closes_store=False, scope_policy=policies, models=TwoModels())
+    async with SessionHost(parts) as host:
         own = GatewayParts(host, settings, lambda scope: folder / (scope or "owner"))
         gateway = Gateway({ACCOUNT: platform.adapter()}, own)
         async with gateway.running():
@@ -87,6 +117,6 @@ async def until_said(platform: MemoryPlatform, place: Place, *texts: str) -> Non
 async def until_status(host: SessionHost, holds: Callable[[ChatAccountStatus], bool]) -> ChatAccountStatus:
     """Wait until the ledger of the account is as wanted."""
     async with asyncio.timeout(SECONDS):
-        while not holds(status := await host.chats.status(ACCOUNT)):
-            pass
+        while not holds(status := await host.chats.status(ACCOUNT)):  # noqa: ASYNC110 - it is in the store
+            await asyncio.sleep(0.01)  # noqa: TID251 - polls under a deadline
         return status

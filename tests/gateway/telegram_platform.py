@@ -3,17 +3,19 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
-from holdfast.gateway.adapters.telegram import TelegramAdapter
 from holdfast.gateway.adapters.telegram_markup import utf16_size
 from holdfast.gateway.contract import Place
 from holdfast.testing.chat_platform import Fault, SeenMessage
 from tests.gateway.telegram_chats import Chat
 from tests.gateway.telegram_server import TOKEN, TelegramServer
+
+if TYPE_CHECKING:
+    from holdfast.gateway.adapters.telegram import TelegramAdapter
 
 FIRST_PERSON = 1001
 FIRST_GROUP = -1_001_000_000_001
@@ -36,8 +38,11 @@ class TelegramPlatform:
         await asyncio.gather(*(adapter.close() for adapter in self._adapters))
         await self.server.close()
 
-    def adapter(self) -> TelegramAdapter:
-        adapter = TelegramAdapter(Secret(TOKEN), self._clock, api_url=self.server.url)
+    def adapter(self, token: str = TOKEN, api_url: str = "") -> "TelegramAdapter":
+        # To load the library behind it takes seconds, so a test worker does it when a test needs it.
+        from holdfast.gateway.adapters.telegram import TelegramAdapter
+
+        adapter = TelegramAdapter(Secret(token), self._clock, api_url=api_url or self.server.url)
         self._adapters.append(adapter)
         return adapter
 

@@ -29,7 +29,6 @@ class Gap(BrokenPlatform):
 def run_suite(spec: str, folder: Path, *arguments: str) -> tuple[ReportCard | None, str]:
     """The card of an adapter, and what pytest printed."""
     checkout = Path(__file__).resolve().parents[2]
-    (folder / "platforms.py").write_text(PLATFORMS, encoding="utf-8")
     file = folder / "card.json"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGINS, "--adapter", spec, "--report-card", str(file), *arguments],
@@ -48,29 +47,37 @@ def run_suite(spec: str, folder: Path, *arguments: str) -> tuple[ReportCard | No
     return ReportCard.read(file) if file.exists() else None, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-def test_an_adapter_that_keeps_every_promise_has_nothing_but_ticks(tmp_path: Path) -> None:
-    card, printed = run_suite("platforms:MemoryPlatform", tmp_path)
+def run_here(pytester: pytest.Pytester, spec: str, *arguments: str) -> tuple[ReportCard | None, str]:
+    """The same in this process, on an adapter of `PLATFORMS`."""
+    pytester.makepyfile(platforms=PLATFORMS)
+    pytester.syspathinsert()
+    file = pytester.path / "card.json"
+    file.unlink(missing_ok=True)
+    given = (*PLUGINS, "--adapter", spec, "--report-card", str(file), *arguments)
+    done = pytester.runpytest_inprocess(*given)
+    return ReportCard.read(file) if file.exists() else None, f"{done.stdout}\n{done.stderr}"
+
+
+def test_an_adapter_that_keeps_every_promise_has_nothing_but_ticks(pytester: pytest.Pytester) -> None:
+    card, printed = run_here(pytester, "platforms:MemoryPlatform")
     assert card is not None, printed
     assert [each.outcome for each in card.marks] == ["yes"] * len(ADAPTER_CHECKS), printed
     assert f"platforms:MemoryPlatform: {len(ADAPTER_CHECKS)} yes" in printed
 
 
-@pytest.mark.slow
-def test_a_broken_promise_and_a_gap_are_on_the_card_with_their_reasons(tmp_path: Path) -> None:
-    card, printed = run_suite("platforms:deaf", tmp_path, "-k", "flags")
+def test_a_broken_promise_and_a_gap_are_on_the_card_with_their_reasons(pytester: pytest.Pytester) -> None:
+    card, printed = run_here(pytester, "platforms:deaf", "-k", "flags")
     assert card is not None, printed
     assert card.marks[0].outcome == "no"
     assert card.marks[0].reason == "a mention of the bot is not marked"
-    card, printed = run_suite("platforms:Gap", tmp_path, "-k", "adapter and edit")
+    card, printed = run_here(pytester, "platforms:Gap", "-k", "adapter and edit")
     title = next(each.title for each in ADAPTER_CHECKS if each.name == "edit")
     assert card is not None, printed
     assert Mark("edit", title, "gap", "the API has no word for it") in card.marks
 
 
-@pytest.mark.slow
-def test_what_is_no_platform_is_refused_in_one_line(tmp_path: Path) -> None:
-    card, printed = run_suite("no_such:Thing", tmp_path)
+def test_what_is_no_platform_is_refused_in_one_line(pytester: pytest.Pytester) -> None:
+    card, printed = run_here(pytester, "no_such:Thing")
     assert card is None
     assert "--adapter no_such:Thing: ModuleNotFoundError" in printed
     assert "Traceback" not in printed

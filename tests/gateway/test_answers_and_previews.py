@@ -13,6 +13,8 @@ from holdfast.testing import ScriptedModel
 from holdfast.testing.memory_platform import MemoryPlatform
 from tests.gateway.gateway_fixtures import a_gateway, let_in, traits, until_status
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 BEGINNING, REST = "Once upon a time", " there was a ledger."
 REPEATS: tuple[Repeat, ...] = ("key", "look", "placeholder")
 

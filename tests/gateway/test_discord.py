@@ -1,5 +1,7 @@
 """The Discord adapter receives: in order, once, after every kind of break, with the real library."""
 
+import logging
+
 import pytest
 
 from holdfast.gateway.contract import Place
@@ -24,6 +26,23 @@ def test_a_message_says_who_where_and_when() -> None:
         assert reader.channels == {place.chat: own}
         assert platform.sessions.heartbeats > 0
 
+    run(story)
+
+
+def test_an_edit_is_left_out_with_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(platform: DiscordPlatform) -> None:
+        place, ann = await platform.direct("ann"), platform.world.user("ann")
+        async with reading(platform) as reader:
+            own = await platform.say(place, "ann", "helo")
+            edit = {"id": own, "channel_id": place.chat, "content": "hello", "author": ann}
+            await platform.sessions.dispatch("MESSAGE_UPDATE", edit)  # a preview of a link
+            await platform.sessions.dispatch("MESSAGE_UPDATE", {**edit, "edited_timestamp": "2026-11-02"})
+            await platform.say(place, "ann", "bye")
+            assert [each.text for each in await reader.received(2)] == ["helo", "bye"]
+            left_out = [each for each in caplog.records if each.message == "discord.left_out"]
+            assert [each.cause for each in left_out] == [f"an edit of {own}"]  # type: ignore[attr-defined]
+
+    caplog.set_level(logging.INFO, logger="holdfast.gateway")
     run(story)
 
 

@@ -21,6 +21,8 @@ from holdfast.testing.memory_platform import MemoryPlatform
 from holdfast.tools.chat_files import OUTGOING, ChatFiles
 from tests.gateway.gateway_fixtures import ACCOUNT, SETTINGS, a_gateway, let_in, traits, until_status
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )

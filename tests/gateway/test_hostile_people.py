@@ -12,6 +12,8 @@ from tests.gateway.gateway_fixtures import ACCOUNT, SECONDS, a_gateway, let_in, 
 from tests.gateway.hostile_fixtures import listening, said_by_bot, texts_of, until_decided
 from tests.gateway.test_commands_and_approvals import asking, dangerous, the_question
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 WORDINGS = (
     "/approve",
     "/approve always",

@@ -13,6 +13,8 @@ from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, u
 from tests.gateway.hostile_fixtures import listening, put_event, texts_of
 from tests.gateway.test_commands_and_approvals import asking, dangerous, the_question
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 
 @pytest.mark.parametrize(
     "value",

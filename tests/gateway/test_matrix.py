@@ -1,6 +1,7 @@
 """The Matrix adapter against a real Synapse: signing in and receiving."""
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from holdfast.gateway.contract import (
 )
 from tests.gateway.matrix_platform import MatrixPlatform
 from tests.gateway.matrix_story import next_message, on_matrix, received, receiving, started
-from tests.gateway.synapse_server import PASSWORD
+from tests.gateway.synapse_server import PASSWORD, SynapseServer
 
 pytestmark = pytest.mark.slow  # each worker starts a server, and installs it once
 
@@ -177,32 +178,37 @@ async def test_a_room_is_direct_until_a_third_person_is_invited(
         assert not (await next_message(batches)).is_direct
 
 
-@on_matrix
-async def test_only_messages_of_people_are_received_and_notices_are_of_bots(
-    platform: MatrixPlatform, adapter: MatrixAdapter
+def test_only_messages_of_people_are_received_and_notices_are_of_bots(
+    synapse: SynapseServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = await platform.group(["ann", "ben"])
-    async with receiving(adapter) as batches:
-        await started(batches)
-        await adapter.send(Route(place), Outgoing("my own"), "own")
-        first = await platform.say(place, "ann", "first")
-        edit = {
-            "msgtype": "m.text",
-            "body": "* edited",
-            "m.new_content": {"msgtype": "m.text", "body": "edited"},
-            "m.relates_to": {"rel_type": "m.replace", "event_id": first},
-        }
-        await platform.post(place, "ann", edit)
-        reaction = {"m.relates_to": {"rel_type": "m.annotation", "event_id": first, "key": "👍"}}
-        await platform.post(place, "ann", reaction, "m.reaction")
-        await platform.post(place, "ann", {"msgtype": "m.notice", "body": "beep"})
-        secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "...", "session_id": "x"}
-        encrypted = await platform.post(place, "ann", secret, "m.room.encrypted")
-        events = await received(batches, 3)
-    assert [each.sender.is_bot for each in events] == [False, True, False]
-    assert [each.text for each in events][1:] == ["beep", ""]
-    assert events[2].id == encrypted
-    assert events[2].files == ()
+    async def story(platform: MatrixPlatform, adapter: MatrixAdapter) -> None:
+        place = await platform.group(["ann", "ben"])
+        async with receiving(adapter) as batches:
+            await started(batches)
+            await adapter.send(Route(place), Outgoing("my own"), "own")
+            first = await platform.say(place, "ann", "first")
+            edit = {
+                "msgtype": "m.text",
+                "body": "* edited",
+                "m.new_content": {"msgtype": "m.text", "body": "edited"},
+                "m.relates_to": {"rel_type": "m.replace", "event_id": first},
+            }
+            await platform.post(place, "ann", edit)
+            reaction = {"m.relates_to": {"rel_type": "m.annotation", "event_id": first, "key": "👍"}}
+            await platform.post(place, "ann", reaction, "m.reaction")
+            await platform.post(place, "ann", {"msgtype": "m.notice", "body": "beep"})
+            secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "...", "session_id": "x"}
+            encrypted = await platform.post(place, "ann", secret, "m.room.encrypted")
+            events = await received(batches, 3)
+        assert [each.sender.is_bot for each in events] == [False, True, False]
+        assert [each.text for each in events][1:] == ["beep", ""]
+        assert events[2].id == encrypted
+        assert events[2].files == ()
+        left_out = [each for each in caplog.records if each.message == "matrix.left_out"]
+        assert [each.cause for each in left_out] == [f"an edit of {first}"]  # type: ignore[attr-defined]
+
+    caplog.set_level(logging.INFO, logger="holdfast.gateway")
+    on_matrix(story)(synapse)
 
 
 @on_matrix

@@ -6,16 +6,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from nio import AsyncClient, AsyncClientConfig, RoomEncryptedFile, RoomMessageText
-from nio.crypto.attachments import decrypt_attachment
 
 from holdfast.gateway.adapters.matrix import MatrixAdapter
 from holdfast.gateway.contract import FileTooLarge, NotTaken, Outgoing, Place, Route, Unreachable
 from tests.gateway.matrix_platform import MatrixPlatform
 from tests.gateway.matrix_story import next_message, on_matrix, receiving, started
+
+if TYPE_CHECKING:
+    from nio import AsyncClient
 
 pytestmark = pytest.mark.slow  # each worker starts a server, and installs it once
 
@@ -38,8 +39,11 @@ async def encrypted_room(platform: MatrixPlatform, people: list[str]) -> Place:
 
 
 @asynccontextmanager
-async def client(platform: MatrixPlatform, person: str) -> AsyncGenerator[AsyncClient, None]:
+async def client(platform: MatrixPlatform, person: str) -> "AsyncGenerator[AsyncClient, None]":
     """The person's own client, with keys of its own."""
+    # Each worker of a test run reads this file; the library is for the one that runs it.
+    from nio import AsyncClient, AsyncClientConfig
+
     who = platform.person(person)
     config = AsyncClientConfig(encryption_enabled=True, store_sync_tokens=False)
     made = AsyncClient(who.homeserver, who.user_id, who.device_id, str(folder(platform)), config)
@@ -52,7 +56,7 @@ async def client(platform: MatrixPlatform, person: str) -> AsyncGenerator[AsyncC
         made.store.database.close()
 
 
-async def refresh(person: AsyncClient) -> None:
+async def refresh(person: "AsyncClient") -> None:
     await person.sync(timeout=0, full_state=True)
     if person.should_upload_keys:
         await person.keys_upload()
@@ -60,7 +64,7 @@ async def refresh(person: AsyncClient) -> None:
         await person.keys_query()
 
 
-async def say(person: AsyncClient, place: Place, text: str, **content: object) -> str:
+async def say(person: "AsyncClient", place: Place, text: str, **content: object) -> str:
     await refresh(person)
     sent = await person.room_send(
         place.chat,
@@ -71,7 +75,7 @@ async def say(person: AsyncClient, place: Place, text: str, **content: object) -
     return str(sent.event_id)
 
 
-async def read(person: AsyncClient, place: Place) -> list[Any]:
+async def read(person: "AsyncClient", place: Place) -> list[Any]:
     """What the person's client could decrypt of the room, oldest first."""
     await refresh(person)
     answer = await person.room_messages(place.chat, limit=100)
@@ -82,6 +86,8 @@ async def read(person: AsyncClient, place: Place) -> list[Any]:
 async def test_an_encrypted_room_is_read_and_written(
     platform: MatrixPlatform, adapter: MatrixAdapter
 ) -> None:
+    from nio import RoomMessageText
+
     place, keys = await encrypted_room(platform, ["ann"]), folder(platform)
     bot = with_keys(platform, keys)
     await bot.connect()
@@ -149,6 +155,9 @@ def written_with(event: dict[str, Any]) -> tuple[str, str]:
 async def test_files_in_an_encrypted_room_are_encrypted(
     platform: MatrixPlatform, adapter: MatrixAdapter
 ) -> None:
+    from nio import RoomEncryptedFile
+    from nio.crypto.attachments import decrypt_attachment
+
     place, data = await encrypted_room(platform, ["ann"]), bytes(range(256)) * 100
     bot, here = with_keys(platform, folder(platform)), folder(platform)
     (here / "data.bin").write_bytes(data)

@@ -13,6 +13,8 @@ from holdfast.tools.contract import ToolContext
 from tests.agent.agent_fixtures import a_tool
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 
 @pytest.mark.clause("G6", "S5")
 def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_approves_it(db: SessionDB) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from holdfast.gateway.post_text import PLACEHOLDER
 from holdfast.models.contract import Model, ModelRequest
 from holdfast.process import run
@@ -10,6 +12,8 @@ from holdfast.testing import ScriptedModel
 from holdfast.testing.memory_chats import MemoryOptions
 from holdfast.testing.memory_platform import MemoryPlatform
 from tests.gateway.gateway_fixtures import a_gateway, let_in, traits, until_said, until_status
+
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
 
 
 def test_a_placeholder_stands_before_the_first_word_and_becomes_the_answer(db: SessionDB) -> None:

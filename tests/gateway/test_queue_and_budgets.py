@@ -13,6 +13,8 @@ from holdfast.testing.memory_platform import MemoryPlatform
 from holdfast.wiring.chat_policies import ChatPolicies
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, let_in, traits, until_said, until_status
 
+pytestmark = pytest.mark.soak_cases("postgres")  # the store's own suite tries both engines
+
 
 def test_a_message_that_waits_gets_a_sign_once_it_is_stored(db: SessionDB) -> None:
     async def scenario() -> None:

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiogram.types import Update, User
 
-from holdfast.gateway.adapters.telegram_events import incoming
 from holdfast.gateway.contract import (
     ChatFile,
     FileTooLarge,
@@ -30,6 +28,10 @@ RECEIVED = 1_700_000_000_000_000
 
 def events(telegram: TelegramPlatform) -> list[Incoming]:
     """All that waits for the bot, as the adapter reads it."""
+    from aiogram.types import Update, User
+
+    from holdfast.gateway.adapters.telegram_events import incoming
+
     me = User.model_validate(telegram.server.chats.bot)
     updates = [Update.model_validate_json(json.dumps(raw)) for raw in telegram.server.updates.waiting]
     return [event for update in updates if (event := incoming(update, me, RECEIVED)) is not None]

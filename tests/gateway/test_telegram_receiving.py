@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.clock import SystemClock
-from holdfast.core.secret import Secret
-from holdfast.gateway.adapters.telegram import TelegramAdapter
 from holdfast.gateway.contract import (
     ChatPlatformError,
     NotTaken,
@@ -201,7 +198,7 @@ async def test_a_refused_poll_says_why(
 @pytest.mark.parametrize("token", ["not a token", "4242:another", "99:" + TOKEN])
 @played
 async def test_a_wrong_token_is_refused_and_never_shown(telegram: TelegramPlatform, token: str) -> None:
-    adapter = TelegramAdapter(Secret(token), SystemClock(), api_url=telegram.server.url)
+    adapter = telegram.adapter(token)
     try:
         with pytest.raises(SignInRefused) as refused:
             await adapter.connect()
@@ -212,7 +209,7 @@ async def test_a_wrong_token_is_refused_and_never_shown(telegram: TelegramPlatfo
 
 @played
 async def test_an_address_that_is_none_shows_no_token(telegram: TelegramPlatform) -> None:
-    adapter = TelegramAdapter(Secret(TOKEN), SystemClock(), api_url="nowhere")
+    adapter = telegram.adapter(api_url="nowhere")
     try:
         with pytest.raises(NotTaken) as failed:
             await adapter.connect()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.host import HostOptions
+from holdfast.host import HostOptions, SessionHost
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call, ScriptedModel
@@ -31,31 +31,34 @@ class Halfway(ScriptedModel):
             await self._hold()
 
 
+def a_halfway_host(db: SessionDB, hold: Hold) -> SessionHost:
+    return a_host(db, lambda _: Halfway(hold), options=RESUMES)
+
+
 @pytest.mark.clause("I7")
 def test_a_turn_in_mid_answer_moves_from_server_to_server_as_often_as_they_are_restarted(
     store_url: str, wait: Wait
 ) -> None:
+    cut_off: set[str] = set()
+
     async def scenario() -> None:
-        turn_id = ""
         for number in range(RESTARTS):
             hold, db = Hold(), SessionDB.open(store_url)
-            model = Halfway(hold)
-            async with a_host(db, lambda _, model=model: model, options=RESUMES) as host:  # type: ignore[misc]
+            async with a_halfway_host(db, hold) as host:
                 if number == 0:
                     await host.send("s", "go")
                 await hold.reached.wait()
                 assert await host.close() == []
             with SessionDB.open(store_url) as db:
-                (turn,) = db.turns.unfinished()
+                [turn] = db.turns.unfinished()
+                cut_off.add(turn.id)
                 assert db.session_holder("s") is None, "it is free at once"
-                turn_id = turn.id
-                assert db.turns.resume_count(turn_id) == 0
+                assert db.turns.resume_count(turn.id) == 0
         db = SessionDB.open(store_url)
         async with a_host(db, ["the whole answer"], options=RESUMES):
             await until(lambda: not db.turns.unfinished())
-            ended = db.turns.get(turn_id)
-            assert ended is not None
-            assert ended.state == "completed"
+            states = [getattr(db.turns.get(each), "state", None) for each in sorted(cut_off)]
+            assert states == ["completed"], "one turn, cut off each time"
             assert said(db, "s")[-1] == ("assistant", "the whole answer")
 
     wait(scenario())

@@ -60,8 +60,7 @@ def fill(db: SessionDB, messages: int = 3) -> None:
 def same(one: Engine, other: Engine) -> None:
     """Both stores have the same rows, read from each."""
     for table in TABLES:
-        read = partial(table.rows_after, place=(), most=10 * MANY)
-        found = [engine.read(read) for engine in (one, other)]
+        found = [engine.read(partial(table.rows_after, place=(), most=10 * MANY)) for engine in (one, other)]
         assert sorted(map(repr, found[0])) == sorted(map(repr, found[1])), table.name
 
 

@@ -127,7 +127,7 @@ async def install(client: Client) -> None:
         return
     uv = str(TOOLS / f"uv-{UV_VERSION}" / "bin" / "uv")
     sys.stderr.write(f"installing {client.package}\n")
-    await _run(uv, "venv", "--quiet", "--python", "3.12", str(client.python.parent.parent))
+    await _run(uv, "venv", "--quiet", "--python", sys.executable, str(client.python.parent.parent))
     await _run(uv, "pip", "install", "--quiet", "--python", str(client.python), *client.package.split())
 
 

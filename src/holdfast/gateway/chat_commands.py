@@ -10,7 +10,7 @@ from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatEvent, ChatRoom
 from holdfast.sessions.chat_people import Role
-from holdfast.sessions.contract import StoredMessage
+from holdfast.sessions.contract import ConversationChoice, StoredMessage
 from holdfast.tools.open_questions import parse_approval
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("retry", "answer your last message again"),
     Command("undo", "take your last message back; with `files`, also what it did to files"),
     Command("status", "how this conversation stands"),
-    Command("model", "which model answers; for the owner: /model NAME changes it"),
+    Command("model", "which model answers here; /model NAME changes it, /model list names others"),
     Command("compact", "summarise the conversation now"),
     Command("resume", "go on with an earlier conversation of this chat: /resume NUMBER"),
     Command("approve", "allow what I asked for; /approve always"),
@@ -32,8 +32,10 @@ COMMANDS: tuple[Command, ...] = (
 NAMES = frozenset(each.name for each in COMMANDS)
 FOR_GUESTS = ("help", "new", "stop", "status")
 FILES = "files"
+LIST, USUAL = "list", "usual"
 NOTHING_SAID = "Nothing was said here yet."
 SHOWN = 10
+MODELS_SHOWN = 30
 
 
 def command_of(text: str) -> tuple[str, str] | None:
@@ -120,7 +122,8 @@ class ChatCommands:
         return last
 
     async def _status(self, command: ChatCommand) -> str:
-        lines = [f"Model: {self._host.model.name if self._host.model else 'none'}"]
+        chosen = await self._chosen_model(command.room)
+        lines = [f"Model: {chosen or self._usual_model()}"]
         if command.room.session_id is None:
             lines.append(NOTHING_SAID)
         else:
@@ -132,13 +135,44 @@ class ChatCommands:
         return "\n".join(lines)
 
     async def _model(self, command: ChatCommand) -> str:
+        if command.argument == LIST:
+            return await self._list_models()
         if command.argument:
-            if command.role != "owner":
-                return "Only the owner changes the model."
-            chosen = await self._host.switch_model(command.argument)
-            return f"{chosen.name} answers from now on, until the gateway is restarted."
-        model = self._host.model
-        return "There is no model." if model is None else f"{model.name}, {model.context_window:,} tokens"
+            return await self._choose_model(command, command.argument)
+        chosen = await self._chosen_model(command.room)
+        if chosen:
+            return (
+                f"{chosen} answers in this conversation; /model {USUAL} goes back to {self._usual_model()}."
+            )
+        return f"{self._usual_model()} answers here, as everywhere where nothing else was chosen."
+
+    async def _list_models(self) -> str:
+        found = await self._host.models()
+        if not found.names:
+            return "I found no other models."
+        more = len(found.names) - MODELS_SHOWN
+        lines = [f"- `{name}`" for name in found.names[:MODELS_SHOWN]]
+        lines += [f"- and {more} more"] if more > 0 else []
+        return "\n".join([*lines, "", "/model NAME chooses one for this conversation."])
+
+    async def _choose_model(self, command: ChatCommand, wanted: str) -> str:
+        model = "" if wanted == USUAL else wanted
+        await self._host.choices.checked(ConversationChoice(model))
+        session_id = command.room.session_id
+        if session_id is None:
+            session_id = await self._host.new_session(key=command.event.key, scope=command.scope)
+            await self._ledger.under_lease(self._ledger.events.assign, command.room.id, session_id)
+        await self._host.choices.choose(session_id, model=model)
+        return f"{model or self._usual_model()} answers in this conversation, from your next message on."
+
+    async def _chosen_model(self, room: ChatRoom) -> str:
+        """What was chosen for the conversation of a room; empty: the usual model."""
+        if room.session_id is None:
+            return ""
+        return (await self._host.records.session(room.session_id)).choice.model
+
+    def _usual_model(self) -> str:
+        return self._host.model.name if self._host.model else "no model"
 
     async def _compact(self, command: ChatCommand) -> str:
         await self._host.compact(_session(command.room), command.argument)

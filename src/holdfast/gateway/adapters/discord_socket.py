@@ -7,6 +7,7 @@ ends the current `wait`; the library meanwhile resumes the session, and the even
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,12 +21,15 @@ from holdfast.gateway.contract import ChatPlatformError, SignInRefused, Unreacha
 if TYPE_CHECKING:
     import hikari
 
+logger = logging.getLogger(__name__)
+
 CONNECT_SECONDS = 60.0
 # Events of one channel that were sent at nearly the same time may come in another order.
 SETTLE_SECONDS = 0.05
 MOST_HELD = 10_000
 
 WANTED = frozenset({"MESSAGE_CREATE", "INTERACTION_CREATE"})
+EDIT = "MESSAGE_UPDATE"
 GREETINGS = frozenset({"READY", "RESUMED"})
 
 AUTHENTICATION_FAILED = 4004
@@ -163,6 +167,8 @@ class DiscordSocket:
             self._ready_shards.add(event.shard.id)
         elif event.name in WANTED:
             self._hold(event.name, event.payload)
+        elif event.name == EDIT and _is_of_a_person(event.payload):
+            logger.info("discord.left_out", extra={"cause": f"an edit of {event.payload.get('id')}"})
         self._notify()
 
     def _hold(self, name: str, payload: Payload) -> None:
@@ -213,3 +219,8 @@ class DiscordSocket:
             failure = Unreachable(f"the connection to Discord ended: {cause!r}")
         failure.__cause__ = None if failure is cause else cause
         return failure
+
+
+def _is_of_a_person(edit: Payload) -> bool:
+    """Whether a person changed the text. Previews of links are edits for Discord too, without a time."""
+    return bool(edit.get("edited_timestamp")) and not (edit.get("author") or {}).get("bot")

@@ -161,12 +161,16 @@ class MatrixReceiver:
     async def _said(self, answer: Event, since: str) -> list[tuple[str, Event]]:
         """The messages of others, with their rooms."""
         await self._accept(answer)
-        return [
-            (room, event)
-            for room, update in part(part(answer, "rooms"), "join").items()
-            for event in await self._timeline(room, part(update, "timeline"), since)
-            if is_message(event) and text(event, "sender") != self._me
-        ]
+        said = []
+        for room, update in part(part(answer, "rooms"), "join").items():
+            for event in await self._timeline(room, part(update, "timeline"), since):
+                if text(event, "sender") == self._me:
+                    continue
+                if is_message(event):
+                    said.append((room, event))
+                elif replaced := relation(event).replaces:
+                    logger.info("matrix.left_out", extra={"room": room, "cause": f"an edit of {replaced}"})
+        return said
 
     async def _sync(self, since: str, seconds: float, *, newest: int) -> Event:
         nothing = {"not_types": ["*"]}

@@ -166,7 +166,6 @@ class StoreMove:
     def _add(
         self,
         tx: Transaction,
-        *,
         table: MovedTable,
         columns: Sequence[str],
         rows: Sequence[Sequence[object]],
