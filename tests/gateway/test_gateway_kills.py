@@ -21,7 +21,7 @@ from tests.gateway.synapse_server import SynapseServer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 SECONDS = 150.0
-MOMENTS = dict.fromkeys(NAMES, ("at delivery", "after send"))
+MOMENTS: dict[str, tuple[str, ...]] = dict.fromkeys(NAMES, ("at delivery", "after send"))
 MOMENTS["matrix"] = ("at delivery", "model asked", "after send")
 """What is between the gateway and its model is the same for all, so it is tried where a start is cheap."""
 
