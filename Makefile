@@ -11,7 +11,7 @@ WORKERS := -n 6 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-soak bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -43,6 +43,7 @@ soak: sync ## The long runs: long random tests, 20,000 chats, servers and gatewa
 	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
 	$(RUN) -m bench.growth 20000
 	$(RUN) -m bench.soak --kills 200 --pauses 50
+	$(RUN) -m bench.rolling_restart --rounds 20
 	$(RUN) -m bench.gateway_soak --kills 200
 	$(RUN) -m bench.gateway_soak --kills 40 --store postgres
 
@@ -57,6 +58,9 @@ bench-chats: sync ## Measure 200 chats at once on each chat platform
 
 bench-growth: sync ## Measure memory from 1,000 to 1,000,000 passages and draw docs/memory-growth.md
 	$(RUN) -m bench.memory_growth --write docs
+
+bench-soak: sync ## Lead a server through 10,000 turns, with memory and without, and draw docs/soak.md
+	$(RUN) -m bench.growth 10000 --write docs
 
 peers: sync ## Try MCP servers, the MCP inspector and an ACP client of others (installs 450 MB)
 	$(RUN) -m tools.mcp_peers --write

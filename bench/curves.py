@@ -9,10 +9,10 @@ WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 36, 44
 STYLE = """<style>
 text{font:12px system-ui,sans-serif;fill:#24292f}.grid{stroke:#d0d7de}.axis{stroke:#57606a}
-.c0{--c:#0969da}.c1{--c:#bc4c00}.c2{--c:#1a7f37}.c3{--c:#8250df}
+.c0{--c:#0969da}.c1{--c:#bc4c00}.c2{--c:#1a7f37}.c3{--c:#8250df}.c4{--c:#bf3989}
 polyline{fill:none;stroke:var(--c);stroke-width:2}circle{fill:var(--c)}text.name{fill:var(--c)}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.grid{stroke:#30363d}.axis{stroke:#8b949e}
-.c0{--c:#58a6ff}.c1{--c:#ffa657}.c2{--c:#56d364}.c3{--c:#d2a8ff}}
+.c0{--c:#58a6ff}.c1{--c:#ffa657}.c2{--c:#56d364}.c3{--c:#d2a8ff}.c4{--c:#ff80c8}}
 </style>"""
 
 
@@ -67,7 +67,7 @@ def picture(title: str, unit: str, curves: Sequence[Curve], counted: str = "pass
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in points)
         label = f'<text class="name" x="{WIDTH - RIGHT + 8}" y="{name_at + 4:.0f}">{curve.name}</text>'
-        parts.append(f'<g class="c{number % 4}"><polyline points="{path}"/>{dots}{label}</g>')
+        parts.append(f'<g class="c{number % 5}"><polyline points="{path}"/>{dots}{label}</g>')
     return "\n".join([*parts, "</svg>", ""])
 
 

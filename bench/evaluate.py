@@ -1,7 +1,9 @@
 """`make eval MODEL=…`: twenty small tool tasks with the real agent loop, one tool profile against another.
 
 Any model that Holdfast opens by name can be tried: `gguf:/path/to/model.gguf`, `ollama:qwen3`, `openai:…`.
-Each task has a fresh folder, a fresh session and the built-in tools; memory is off.
+Each task has a fresh folder, a fresh session and the built-in tools; memory is off. A task runs under each
+profile before the next begins, so a run that is cut off still compares; `--results FILE` keeps what was
+tried, and the same command goes on from there. `--write` puts the result into docs/small-models.md.
 `--tokens` calls no model: it prints how much each profile takes of a request.
 """
 
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from bench.table import markdown_table
 from bench.tool_tasks import TASKS, Outcome, Task
+from bench.tried_tasks import Results, Tried, summary, write_page
 from holdfast.agent import AgentOptions, Limits, Pools, SessionAgent
 from holdfast.agent.context_use import beside_messages
 from holdfast.agent.delegation import Offer, delegate_tool
@@ -40,20 +43,6 @@ from holdfast.tools.toolbox import Toolbox, ToolDependencies, toolbox
 from holdfast.wiring.library_models import open_model
 
 PROFILES = ("small", "all")
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """How one task went under one profile."""
-
-    task: str
-    profile: str
-    solved: bool
-    steps: int
-    input_tokens: int
-    output_tokens: int
-    seconds: float
-    note: str = ""
 
 
 async def _deliver(session_id: str, text: str) -> None:
@@ -130,39 +119,6 @@ def _ignore(_: Event) -> None:
     pass
 
 
-def summary(tried: Sequence[Tried]) -> str:
-    """One line for each profile, then one for each task."""
-    names = list(dict.fromkeys(each.profile for each in tried))
-    totals = []
-    for name in names:
-        own = [each for each in tried if each.profile == name]
-        count = len(own)
-        totals.append(
-            (
-                name,
-                f"{sum(each.solved for each in own)} of {count}",
-                f"{sum(each.input_tokens for each in own) / count:,.0f}",
-                f"{sum(each.output_tokens for each in own) / count:,.0f}",
-                f"{sum(each.steps for each in own) / count:.1f}",
-                f"{sum(each.seconds for each in own) / count:.1f}",
-            )
-        )
-    heads = ("profile", "solved", "input tokens a task", "output tokens", "steps", "seconds")
-    by_task = [
-        (task, *(_cell(tried, task, name) for name in names))
-        for task in dict.fromkeys(each.task for each in tried)
-    ]
-    return f"{markdown_table(heads, totals)}\n\n{markdown_table(('task', *names), by_task)}"
-
-
-def _cell(tried: Sequence[Tried], task: str, profile: str) -> str:
-    found = next((each for each in tried if (each.task, each.profile) == (task, profile)), None)
-    if found is None:
-        return ""
-    state = "solved" if found.solved else "not solved" if found.steps else "not ended"
-    return f"{state}, {found.seconds:.0f} s"
-
-
 async def measured_tokens() -> str:
     """How many tokens the system text and the tools of each profile take in every request, by their bytes."""
     rows = []
@@ -185,24 +141,21 @@ async def measured_tokens() -> str:
     return markdown_table(("profile", "tools", "tokens of tools", "of the system text", "together"), rows)
 
 
-async def evaluate(name: str, profiles: Sequence[str], tasks: Sequence[Task], limits: Limits) -> list[Tried]:
+async def evaluate(
+    name: str, profiles: Sequence[str], tasks: Sequence[Task], limits: Limits, results: Results
+) -> None:
+    """Try what the results do not have yet."""
+    left = [(task, profile) for task in tasks for profile in profiles if not results.has(task.name, profile)]
+    if not left:
+        return
     model = await open_model(name)
-    tried = []
     try:
-        for task in tasks:
-            for profile in profiles:
-                one = await try_task(model, task, profile, limits)
-                tried.append(one)
-                state = "solved" if one.solved else "not solved"
-                print(
-                    f"{one.task:<14} {one.profile:<9} {state:<11} {one.steps} steps {one.input_tokens:>6} in "
-                    f"{one.output_tokens:>5} out {one.seconds:6.1f} s  {one.note}",
-                    file=sys.stderr,
-                    flush=True,
-                )
+        for task, profile in left:
+            one = await try_task(model, task, profile, limits)
+            results.add(one)
+            print(one, file=sys.stderr, flush=True)
     finally:
         await model.close()
-    return tried
 
 
 def main() -> None:
@@ -214,6 +167,8 @@ def main() -> None:
     options.add_argument("--tasks", type=int, default=len(TASKS), help="how many, the simplest first")
     options.add_argument("--seconds", type=float, default=300.0, help="how long a task may take")
     options.add_argument("--steps", type=int, default=8, help="how many steps a task may take")
+    options.add_argument("--results", type=Path, help="a file that keeps what was tried, to go on later")
+    options.add_argument("--write", action="store_true", help="put the result into docs/small-models.md")
     options.add_argument(
         "--tokens", action="store_true", help="only print what profiles take; needs no model"
     )
@@ -224,8 +179,16 @@ def main() -> None:
     if not given.model:
         options.error("name a model: make eval MODEL=gguf:/path/to/model.gguf, or MODEL=ollama:qwen3")
     limits = Limits(max_steps=given.steps, max_seconds=given.seconds)
-    tried = asyncio.run(evaluate(given.model, given.profiles.split(","), TASKS[: given.tasks], limits))
-    print(f"\n{given.model.rpartition('/')[2]}, {given.tasks} tasks:\n\n{summary(tried)}")
+    profiles, tasks = given.profiles.split(","), TASKS[: given.tasks]
+    results = Results(given.results)
+    try:
+        asyncio.run(evaluate(given.model, profiles, tasks, limits, results))
+    except KeyboardInterrupt:
+        print("cut off; what was tried:", file=sys.stderr)
+    said = f"{given.model.rpartition('/')[2]}:\n\n{summary(results.tried, profiles)}"
+    print(f"\n{said}")
+    if given.write:
+        write_page(said)
 
 
 if __name__ == "__main__":

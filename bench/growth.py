@@ -1,15 +1,17 @@
 """What a server keeps of chats that are over: its memory after thousands of them, beside the first thousand.
 
-`python -m bench.growth [CHATS [FOLDER]]` measures this alone, without memory and with the default one, and
-draws memory, threads, open files and bytes on disk into the folder (`soak.csv`, `soak-0.svg`, `soak-1.svg`).
+python -m bench.growth [CHATS]              without memory, and with the default one
+python -m bench.growth 10000 --write docs   and write docs/soak.md with its curves, as `make bench-soak` does
 """
 
+import argparse
+import os
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.curves import Curve, picture
@@ -25,6 +27,30 @@ WAVE = 50
 FLAT = 1.15
 PATIENCE = 300.0
 MEMORY = {"without memory": "", "with the default memory": "local"}
+DRAWN = {
+    "memory": "memory, MB",
+    "worker": "worker, MB",
+    "threads": "threads",
+    "handles": "open files",
+    "files": "on disk, MB",
+}
+"""The curves, and what they are called."""
+
+PAGE = """# A server through {chats:,} turns
+
+`make bench-soak` measures anew and writes this page; don't edit it. Each chat is new and has one turn; {wave}
+come at once. A look is taken when nothing is owed to memory any more. Bytes on disk grow, since every chat is
+kept; the rest should stay as it is. The worker is the process that recalls and makes vectors; threads and
+open files are those of the serving process.
+
+![With the default memory](soak-local.svg)
+
+![Without memory](soak-none.svg)
+
+{tables}
+
+{facts}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +126,48 @@ def say(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
 
 
-def write_curves(looks: Sequence[Look], folder: Path) -> None:
-    """`soak.csv` with every look, and one picture for each server."""
-    fields = list(asdict(looks[0]))
-    lines = [",".join(fields), *(",".join(f"{value}" for value in asdict(each).values()) for each in looks)]
-    (folder / "soak.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for number, name in enumerate(MEMORY):
+def write_page(looks: Sequence[Look], folder: Path, facts: str) -> None:
+    """`soak.md` with every look, and one picture for each server."""
+    tables = []
+    for name, providers in MEMORY.items():
         mine = [each for each in looks if each.server == name]
         curves = [
-            Curve(field, [(each.chats, getattr(each, field)) for each in mine])
-            for field in ("memory", "threads", "handles", "files")
+            Curve(said, [(each.chats, getattr(each, field)) for each in mine])
+            for field, said in DRAWN.items()
+            if any(getattr(each, field) for each in mine)
         ]
         drawn = picture(f"A server, {name}", "MB or count", curves, "chats")
-        (folder / f"soak-{number}.svg").write_text(drawn, encoding="utf-8")
+        (folder / f"soak-{providers or 'none'}.svg").write_text(drawn, encoding="utf-8")
+        tables += [f"| {name}: turns | {' | '.join(DRAWN.values())} |", "|---" * (1 + len(DRAWN)) + "|"]
+        tables += [
+            f"| {each.chats:,} | {each.memory:.0f} | {each.worker:.0f} | {each.threads} | {each.handles} "
+            f"| {each.files:.1f} |"
+            for each in mine
+        ]
+        tables.append("")
+    page = PAGE.format(
+        chats=max(each.chats for each in looks), wave=WAVE, tables="\n".join(tables).rstrip(), facts=facts
+    )
+    (folder / "soak.md").write_text(page, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser.add_argument("chats", type=int, nargs="?", default=CHATS, help="chats for each server")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the page and its pictures")
+    chosen = parser.parse_args(arguments)
+    looks = list[Look]()
+    begun, rows = time.monotonic(), list[Row]()
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as scratch:
+        for row in growth_rows(Path(scratch), FULL, chosen.chats, looks):
+            print("  ".join(cell for cell in row.cells() if cell), flush=True)
+            rows.append(row)
+    if chosen.write is not None:
+        minutes = (time.monotonic() - begun) / 60
+        load = f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the end"
+        write_page(looks, chosen.write, f"{load}, after {minutes:.0f} minutes.")
+    return 0 if all(row.met for row in rows) else 1
 
 
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else CHATS
-    seen = list[Look]()
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as scratch:
-        for row in growth_rows(Path(scratch), FULL, wanted, seen):
-            print("  ".join(cell for cell in row.cells() if cell), flush=True)
-    if len(sys.argv) > 2:
-        write_curves(seen, Path(sys.argv[2]))
+    sys.exit(main(sys.argv[1:]))

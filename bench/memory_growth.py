@@ -24,6 +24,7 @@ from bench.recall_latency import RandomVectors, Speech, made_turn
 from bench.web import memory_kib
 from holdfast.core.clock import SystemClock
 from holdfast.providers.local import LocalMemory
+from holdfast.providers.local.worker import limit_memory
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 GOALS_MS = {100_000: 20, 1_000_000: 60}
@@ -173,6 +174,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--most", type=int, default=SIZES[-1], help="passages at the end")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the page and its pictures")
     chosen = parser.parse_args(arguments)
+    limit_memory()  # as in the worker
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir="/var/tmp") as folder:
         results = grow(Path(folder) / "memory.db", [size for size in SIZES if size <= chosen.most], say)
     facts = f"Load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the end."

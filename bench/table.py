@@ -26,12 +26,21 @@ between which values the middle 80 % of the rounds lie. Compare ratios: times ar
 Holdfast indexes for search in batches, behind the appends. Unless a row says otherwise, its times and
 CPU include bringing the index up to date before the round ends.
 
-How the local memory grows, up to a million passages, is on [a page of its own](memory-growth.md). Chat
-platforms under load have one too, which `make bench-chats` writes.
+Chat platforms under load have a page of their own, which `make bench-chats` writes.
 
 {facts}
 
 {table}
+
+## How memory grows
+
+From 1,000 to 1,000,000 passages; [memory-growth.md](memory-growth.md) has the numbers.
+
+![One recall](memory-growth-recall.svg)
+
+![Storing one passage](memory-growth-storing.svg)
+
+![Size](memory-growth-bytes.svg)
 """
 
 

@@ -10,8 +10,10 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +38,13 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def a_model() -> AsyncIterator[str]:
-    """The address of the model server."""
-    async with LoopbackServer(_answer) as server:
+async def a_model(words: int = 12) -> AsyncIterator[str]:
+    """The address of the model server, which repeats so many words."""
+    async with LoopbackServer(partial(_answer, words)) as server:
         yield f"{server.url}/v1"
 
 
-async def _answer(request: HttpRequest, answer: HttpAnswer) -> None:
+async def _answer(words: int, request: HttpRequest, answer: HttpAnswer) -> None:
     if request.path == "/v1/models":
         listed = {
             "id": "soak",
@@ -65,7 +67,7 @@ async def _answer(request: HttpRequest, answer: HttpAnswer) -> None:
         await _send(answer, {"tool_calls": [call]})
         await _send(answer, {}, "tool_calls")
     else:
-        for piece in said.split()[:12] or ["(nothing)"]:
+        for piece in said.split()[:words] or ["(nothing)"]:
             await _send(answer, {"content": f"{piece} "})
             await asyncio.sleep(BETWEEN_WORDS)
         await _send(answer, {}, "stop")
@@ -128,6 +130,17 @@ class Server:
         """SIGKILL, and start again."""
         await self.end()
         await self.start()
+
+    async def restart(self) -> float:
+        """SIGTERM, as a service manager does, and start again; returns how long it took to end."""
+        process, began = self._process, time.monotonic()
+        if process is None or process.returncode is not None:
+            raise RuntimeError("a server that does not run can't be restarted")
+        process.send_signal(signal.SIGTERM)
+        await process.wait()
+        ended = time.monotonic() - began
+        await self.start()
+        return ended
 
     async def pause(self, seconds: float) -> None:
         """SIGSTOP, and go on after a while."""

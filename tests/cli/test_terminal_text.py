@@ -1,7 +1,7 @@
 """Markdown, formulas and folds as the terminal shows them, without a terminal."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -67,6 +67,7 @@ def test_the_head_of_a_command_says_how_it_ended(output: str, head: str, body: l
     assert [each.plain.strip()[:73] for each in rest] == body
 
 
+@example("[[[*](a)", 6)
 @given(st.text(alphabet="ab *`[]()_$~\\", max_size=40), st.integers(0, 40))
 def test_what_follows_a_place_in_the_shown_text_is_never_lost(line: str, shown: int) -> None:
     place = source_place(line, shown)

@@ -14,7 +14,8 @@ from holdfast.core.settings import Settings
 from holdfast.models.choice import ADDRESS_NAMES, KEY_NAMES
 
 SETTINGS = {f"HOLDFAST_{section.upper()}_{key.upper()}" for section, part in Settings() for key, _ in part}
-FILES = ("Dockerfile", "compose.yaml", "holdfast.service")
+UNITS = {"holdfast.service": "web", "holdfast-worker@.service": "worker"}
+FILES = ("Dockerfile", "compose.yaml", *UNITS)
 
 
 @pytest.fixture
@@ -29,10 +30,10 @@ def instructions(dockerfile: str) -> list[tuple[str, str]]:
     return [(name, arguments.strip()) for name, _, arguments in found]
 
 
-def unit(deploy: Path) -> dict[str, dict[str, str]]:
+def unit(deploy: Path, name: str) -> dict[str, dict[str, str]]:
     parser = configparser.RawConfigParser(strict=False, interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read(deploy / "holdfast.service", encoding="utf-8")
+    parser.read(deploy / name, encoding="utf-8")
     return {name: dict(parser[name]) for name in parser.sections()}
 
 
@@ -62,10 +63,14 @@ def test_the_image_copies_what_is_there_and_runs_a_command_as_an_ordinary_user(d
     assert given["EXPOSE"] == str(Settings().web.port)
 
 
-def test_the_unit_runs_a_command_and_writes_nothing_but_its_own_folder(deploy: Path) -> None:
-    service = unit(deploy)["Service"]
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_runs_a_command_that_says_when_it_is_ready_and_writes_nothing_but_its_own_folder(
+    name: str, deploy: Path
+) -> None:
+    service = unit(deploy, name)["Service"]
     program, command = service["ExecStart"].split()
-    assert (Path(program).name, command) == ("holdfast", "web")
+    assert (Path(program).name, command) == ("holdfast", UNITS[name])
+    assert service["Type"] == "notify"
     assert command in app
     strict = {"ProtectSystem": "strict", "ProtectHome": "yes", "DynamicUser": "yes", "NoNewPrivileges": "yes"}
     assert {name: service[name] for name in strict} == strict
@@ -74,7 +79,8 @@ def test_the_unit_runs_a_command_and_writes_nothing_but_its_own_folder(deploy: P
 
 def test_who_stops_it_waits_longer_than_the_exit_watchdog(deploy: Path) -> None:
     grace = compose(deploy)["services"]["holdfast"]["stop_grace_period"]
-    for waited in (float(grace.removesuffix("s")), float(unit(deploy)["Service"]["TimeoutStopSec"])):
+    stops = [unit(deploy, name)["Service"]["TimeoutStopSec"] for name in UNITS]
+    for waited in map(float, (grace.removesuffix("s"), *stops)):
         assert waited > Settings().exit.watchdog_s
 
 

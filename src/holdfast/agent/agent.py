@@ -114,6 +114,7 @@ class SessionAgent:
         self._compacting: asyncio.Task[Compacted] | None = None  # between turns
         self._busy = False
         self._pending: list[PendingInterrupt] = []  # interrupts that came while the next turn begins
+        self._hands_over: float | None = None  # for good: the seconds that tool calls have
         self.lease: HeldLease | None = None
         """The session's lease: a host's, or this agent's own for the time of a turn.
 
@@ -270,6 +271,19 @@ class SessionAgent:
             return False
         self._running.suspend()
         return True
+
+    def hand_over(self, seconds: float) -> None:
+        """Leave the running turn open on record for another process; on the agent's loop.
+
+        At once while the model answers: its answer is asked for anew. Tool calls that run may take so many
+        seconds to end, so that nothing is done twice and nothing is left in the dark. A turn that begins now
+        is left as soon as it is on record.
+        """
+        self._hands_over = seconds
+        if self._running is not None and self._session.transcript.unanswered:
+            self._running.suspend_after_calls(seconds)
+        elif self._running is not None:
+            self._running.suspend()
 
     def _put_interrupt(self, message: str, running: RunningTurn | None) -> int:
         self._session.ensure()
@@ -518,6 +532,8 @@ class SessionAgent:
         for stop in pending:
             if stop.inbox_id == 0 or stop.inbox_id != first:  # a message does not stop its own turn
                 running.interrupt(stop.reason)
+        if self._hands_over is not None:
+            self.hand_over(self._hands_over)
         return running
 
     async def _finish(self, running: RunningTurn) -> RunningTurn:

@@ -42,12 +42,17 @@ class RunningTurn:
     def interrupt(self, reason: str) -> None:
         """Stop this turn, from any thread. Does nothing once it has ended."""
         with suppress(RuntimeError):  # the loop is closed: so is the turn
-            self._loop.call_soon_threadsafe(self._cancel, reason)
+            self._loop.call_soon_threadsafe(self._interrupt, reason)
 
     def suspend(self) -> None:
         """Cut the turn off and leave its record open: another process, or a later one, resumes it."""
         self.turn.ending.is_suspended = True
-        self._cancel(LEFT)
+        self._loop.call_soon(self._cancel, LEFT)  # after its first step, which opens the turn
+
+    def suspend_after_calls(self, seconds: float) -> None:
+        """The same, but tool calls that run may take so long: the turn stops when they have results."""
+        self.turn.ending.is_suspended = True
+        self._loop.call_later(seconds, self._cancel, LEFT)
 
     async def finish(self) -> None:
         """Wait for the turn's end; raises what failed before it was opened. Cancelled, it stops the turn."""
@@ -68,6 +73,10 @@ class RunningTurn:
         if not task.cancelled():
             task.exception()  # seen, so asyncio does not warn of it when nobody waits for the turn
         self.store.retry.notify = lambda _: None
+
+    def _interrupt(self, reason: str) -> None:
+        self.turn.ending.is_suspended = False  # who says stop does not want it to go on elsewhere
+        self._cancel(reason)
 
     def _cancel(self, reason: str) -> None:
         if self._task.done():

@@ -9,6 +9,7 @@ An interrupt cancels the task that runs this coroutine: it takes effect at any a
 and can't touch another turn.
 """
 
+import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -176,6 +177,8 @@ class Turn:
         self._tools_run += [f"{each.name}: {'done' if each.ok else 'failed'}" for each in results]
         if self._repeats.count(calls, results):
             self._notice(REPEAT_NOTICE)
+        if self.ending.is_suspended:
+            raise asyncio.CancelledError  # the results are stored: another process goes on from here
 
     async def _join(self, steers: Sequence[InboxMessage]) -> None:
         for steer in steers:

@@ -49,7 +49,7 @@ class TurnEnding:
         self._ended: tuple[str, str] | None = None  # the state and the reason
         self.interrupt_reason = INTERRUPTED
         self.is_suspended = False
-        """Whether the turn is left open on record, to be resumed after a restart."""
+        """Whether the turn is left open on record, for another process to go on with."""
         self.final_response = ""
         self.failure: Exception | None = None
 
@@ -94,7 +94,9 @@ class TurnEnding:
                 # The interrupt came too late for this turn; its message becomes the next one.
                 self.emit_completed()
             elif self._store.state == "running":
-                if not self.is_suspended:
+                if self.is_suspended and self._final is None:
+                    await self._leave_open()
+                else:
                     await self._end("interrupted", self.interrupt_reason)
             else:
                 raise
@@ -113,6 +115,11 @@ class TurnEnding:
                 self._final = None
                 logger.exception("turn.failed", extra={"turn": self._store.turn_id})
             await self._end("failed", str(failure) or repr(failure))
+
+    async def _leave_open(self) -> None:
+        """Another process goes on with the turn. Where that can't be noted, it is as after a crash."""
+        with suppress(HoldfastError, asyncio.CancelledError):
+            await self._store.hand_over()
 
     async def close_record(self, *, untouched: bool) -> None:
         """Close the record of a turn that has ended, when the store failed then or the lease was lost.

@@ -30,6 +30,7 @@ from holdfast.sessions.turn_operations import (
     complete_turn,
     complete_unless_steered,
     end_turn,
+    hand_over_turn,
     join_turn,
     open_turn,
     resume_turn,
@@ -102,6 +103,10 @@ class TurnStore:
     async def resume(self) -> None:
         """Count on record that this turn is gone on with after a crash."""
         await finish_despite_cancel(self._run(resume_turn, self.turn_id, lease=self._lease))
+
+    async def hand_over(self) -> None:
+        """Note on record that this turn is left open for another process."""
+        await finish_despite_cancel(self._run(hand_over_turn, self.turn_id, lease=self._lease))
 
     def moved(self, session_id: str, messages: Sequence[Message]) -> None:
         """The conversation, and this turn with it, goes on in another session, as stored there."""

@@ -12,6 +12,7 @@ app = App(
 app.command("holdfast.cli.chat:chat", name="chat", help="Talk with the agent.")
 app.command("holdfast.cli.ask:ask", name="ask", help="Ask one question; made for pipes.")
 app.command("holdfast.web.command:web", name="web", help="Serve the web page and the HTTP API.")
+app.command("holdfast.cli.worker:worker", name="worker", help="Run what waits in PostgreSQL.", show=False)
 app.command("holdfast.gateway.command:gateway", name="gateway", help="Serve and set up chat platforms.")
 app.command("holdfast.acp.command:acp", name="acp", help="Answer an editor (Agent Client Protocol).")
 app.command("holdfast.cli.sessions:sessions", name="sessions", help="Conversations: list, show, search, …")
@@ -24,6 +25,7 @@ app.command("holdfast.cli.doctor:doctor", name="doctor", help="Check everything;
 app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversations to a new file.")
 app.command("holdfast.cli.import_store:import_store", name="import", help="Import from another agent.")
 app.command("holdfast.cli.mcp:mcp", name="mcp", help="MCP servers, and Holdfast as one.", show=False)
+app.command("holdfast.cli.store:store", name="store", help="Move the store to another database.", show=False)
 app.command("holdfast.cli.check:check", name="check", help="Read the whole store and say if it is sound.")
 # The list fits a screen of 24 lines; this one is used once.
 app.register_install_completion_command(

@@ -103,6 +103,11 @@ class StoreSettings(Slice):
         description="how many connections to PostgreSQL a process has at most; made when needed",
     )
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes on other machines may use it too: it is on PostgreSQL."""
+        return self.url.startswith(("postgresql://", "postgres://"))
+
 
 class ExitSettings(Slice):
     """How the program ends."""

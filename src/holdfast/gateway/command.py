@@ -45,6 +45,7 @@ def serve(*, workspace: Annotated[str, Parameter(name="--workspace")] = "") -> N
 async def _serve(settings: Settings) -> None:
     from holdfast.gateway.gateway_service import GatewayService
     from holdfast.wiring.graceful_stop import open_host
+    from holdfast.wiring.service_manager import READY, tell_service_manager
 
     service = GatewayService(settings)
     opened = open_host(
@@ -59,6 +60,7 @@ async def _serve(settings: Settings) -> None:
         async with service.running(host, _say) as running:
             for problem in host.overview.problems:
                 _say(f"! {problem}")
+            tell_service_manager(READY)
             await leaving.wait_for(running)
             _say("shutting down")
         if running.done() and not running.cancelled() and not leaving.requested.is_set():

@@ -207,12 +207,9 @@ class Conversation:
         self.stream.close()
 
     async def close(self, reason: str) -> None:
-        """Begin nothing more, cut off what runs, and wait for its record.
-
-        A turn that only waits for a person is left open where the next process goes on with it.
-        """
+        """Begin nothing more, hand over what runs or cut it off, and wait for its record."""
         self._signal("close")
-        if self._running is None or not await self.publisher.suspend(self._running):
+        if self._running is None or not await self.publisher.hand_over(self._running):
             self.interrupt(None, reason)
         try:
             while self._task is not None:

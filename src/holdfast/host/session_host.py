@@ -48,7 +48,7 @@ from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.retention import Retention
 from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
-from holdfast.host.shutdown import shut_down
+from holdfast.host.shutdown import ENDING, shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
 from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
@@ -568,6 +568,12 @@ class SessionHost:
             tool_profile=str(await self.tool_profile()),
             troubles={each.session_id: each.trouble for each in opened if each.trouble},
         )
+
+    def hand_over(self) -> None:
+        """Take nothing over any more, and hand over or stop the turns that run; `close` waits for that."""
+        self._background.cancel()
+        for each in list(self._conversations.opened.values()):
+            self._background.spawn(each.close(ENDING))
 
     async def close(self, budget: ShutdownBudget | None = None) -> list[str]:
         """Stop within one budget; returns what is still owed, in plain words. Idempotent."""

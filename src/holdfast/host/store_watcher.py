@@ -108,7 +108,7 @@ class StoreWatcher:
         self._last, self._since = Activity(), None
         self._woken.clear()
         loop = asyncio.get_running_loop()
-        stop = self._db.notifications.subscribe(partial(_wake, loop, self._woken))
+        stop = self._db.notifications.subscribe(partial(wake, loop, self._woken))
         try:
             await self._look_on(loop)
         finally:
@@ -161,7 +161,7 @@ class StoreWatcher:
                 running[answer.turn_id].questions.answer(answer.ask_id, answer.text)
 
 
-def _wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event, note: str) -> None:
+def wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event, note: str) -> None:
     """Look now: another process stored something. On a thread; the loop may have ended."""
     if not note and not woken.is_set():
         with suppress(RuntimeError):

@@ -30,6 +30,9 @@ from holdfast.host.turn_end import end_event_on_record
 from holdfast.process import off_loop
 from holdfast.sessions import Session
 
+CALLS_SECONDS = 1.0
+"""How long tool calls that run may take to end when their turn is handed over."""
+
 
 class TurnPublisher:
     """One conversation's turns. Everything on the host's loop."""
@@ -83,13 +86,19 @@ class TurnPublisher:
         resumed = partial(self.settle_asks, turn_id)
         await self.show(agent, partial(agent.resume_turn, undecided=undecided, resumed=resumed))
 
-    async def suspend(self, agent: SessionAgent) -> bool:
-        """Leave a turn that waits for a person to the next process; False when it does something else."""
-        turn_id = agent.running_turn
-        if turn_id not in self._asks.unsettled or not self._parts.options.recovers:
-            return False
-        self._is_suspended = agent.suspend(undecided_calls(await self._asks.withhold(turn_id)))
-        return self._is_suspended
+    async def hand_over(self, agent: SessionAgent) -> bool:
+        """Leave the running turn to another process, or to the next one; False where it is to be stopped.
+
+        A turn that only waits for a person is left by every host that recovers by itself; one at work is left
+        where turns are resumed.
+        """
+        turn_id, options = agent.running_turn, self._parts.options
+        if turn_id in self._asks.unsettled and options.recovers:
+            self._is_suspended = agent.suspend(undecided_calls(await self._asks.withhold(turn_id)))
+        if self._is_suspended or options.after_crash != "resume":
+            return self._is_suspended
+        agent.hand_over(CALLS_SECONDS)
+        return agent.running_turn is not None
 
     async def drop(self, agent: SessionAgent, why: str = ENDED) -> None:
         """Close a turn that a dead process left open; the transcript says how far it got, and why it ends."""

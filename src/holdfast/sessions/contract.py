@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from holdfast.core.contract import Message
 from holdfast.process import DaemonPool
+from holdfast.sessions.bulk_dialect import BulkDialect
 
 T = TypeVar("T")
 
@@ -37,6 +38,11 @@ def scope_folder(scope: str) -> str:
 
 class Dialect(Protocol):
     """What the engines do in different ways."""
+
+    @property
+    def bulk(self) -> BulkDialect:
+        """For moving a store."""
+        ...
 
     def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
         """All of these phrases, as the engine's word index understands it."""

@@ -49,6 +49,8 @@ from holdfast.sessions.journal import Journal
 from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.live_text import LiveText
+from holdfast.sessions.moving import MovedRows, StoreMove, unlock_store
+from holdfast.sessions.moving.store_move import Tell
 from holdfast.sessions.outbox import Outbox
 from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
@@ -317,6 +319,14 @@ class SessionDB:
     def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy the live database to a new file, consistent as of one moment."""
         self._engine.backup(os.fspath(target))
+
+    def move_to(self, target: "SessionDB", tell: Tell = lambda *_: None) -> dict[str, MovedRows]:
+        """Move everything into an empty store, or go on with that; see `moving/store_move.py`."""
+        return StoreMove(self._engine, target._engine, tell).run()  # noqa: SLF001 - of the same class
+
+    def unlock(self) -> bool:
+        """Let a store that was moved, or was to be, be written again; False when nothing was in the way."""
+        return unlock_store(self._engine)
 
     def check(self) -> list[str]:
         """Every inconsistency found in the database; empty when it is sound."""

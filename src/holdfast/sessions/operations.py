@@ -36,6 +36,7 @@ OPERATIONS = (
     "open_turn",
     "take_next",
     "resume_turn",
+    "hand_over_turn",
     "append_to_turn",
     "join_turn",
     "save_partial",

@@ -92,6 +92,17 @@ def resume_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None]:
 
 
 @operation
+def hand_over_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None]:
+    """Leave an open turn to another process, which goes on with it."""
+
+    def work(tx: Transaction) -> None:
+        lock_running_turn(tx, turn_id)
+        tx.queries.hand_over_turn(id=turn_id)
+
+    return _fenced(lease, work)
+
+
+@operation
 def append_to_turn(
     turn_id: str, messages: Sequence[Message], *, lease: HeldLease | None = None
 ) -> Work[list[int]]:

@@ -35,6 +35,8 @@ class FileDiff:
     """Why it can't be taken back; empty when it can."""
     turn_ids: tuple[str, ...]
     tools: tuple[str, ...]
+    steps: int
+    """How many changes on record this one is made of."""
 
 
 def shown_path(change: RecordedChange) -> str:
@@ -61,6 +63,7 @@ def diff_of(
         problem=problem,
         turn_ids=tuple(dict.fromkeys(each.turn_id for each in changes)),
         tools=tuple(dict.fromkeys(each.tool for each in changes)),
+        steps=len(changes),
     )
 
 

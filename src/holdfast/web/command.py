@@ -60,7 +60,7 @@ def web(  # noqa: PLR0913 - the options of a command
     given = {"host": host or settings.web.host, "port": settings.web.port if port is None else port}
     chosen = WebSettings.model_validate({**dict(settings.web), **given})
     settings = settings.model_copy(update={"web": chosen})
-    require_workers(workers, settings.store.url)
+    require_workers(workers, settings.store)
     if workers == 1:
         run(_serve(settings, ServeOptions(open_browser, gateway, inherited)))
         return
@@ -83,6 +83,7 @@ async def _serve_with_workers(
 ) -> None:
     from holdfast.web.server import bind
     from holdfast.web.workers import Workers, WorkersFailed
+    from holdfast.wiring.service_manager import READY, tell_service_manager
 
     token = token_for(settings.web)
     listening = bind(settings.web.host, settings.web.port)
@@ -93,6 +94,7 @@ async def _serve_with_workers(
         _say(f"{workers} workers serve")
         _announce(link, (), "")
         _announce_names(link, settings.web)
+        tell_service_manager(READY)
         if open_browser:
             _open(link)
 
@@ -113,6 +115,7 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
     from holdfast.web.streams import OpenStreams
     from holdfast.web.workers import end_with_parent, tell_ready
     from holdfast.wiring.graceful_stop import open_host
+    from holdfast.wiring.service_manager import READY, tell_service_manager
 
     token = token_for(settings.web)
     chats = chat_service(settings) if options.gateway else None
@@ -142,10 +145,14 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
                 problems = (*hosted.overview.problems, page_problem(PAGE))
                 _announce(link, problems, hosted.model.notice if hosted.model else "")
                 _announce_names(link, settings.web)
+                tell_service_manager(READY)
             if options.open_browser:
                 _open(link)
             await leaving.wait_for(running)
             _say("shutting down")
+            # At once, beside the requests that are still answered.
+            parts.streams.close()
+            hosted.hand_over()
         if running.done() and not running.cancelled() and not leaving.requested.is_set():
             running.result()
     leaving.raise_signal()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.settings import StoreSettings
 from holdfast.core.stop_signal import StoppedBySignal
 from holdfast.process import StopSignals
 
@@ -29,13 +30,13 @@ END_SECONDS = 10.0
 """How much longer than its own shutdown may take a worker is waited for."""
 
 
-def require_workers(count: int, store_url: str) -> None:
+def require_workers(count: int, store: StoreSettings) -> None:
     """Refuse a number or a store that workers can't share."""
     if not 1 <= count <= MOST_WORKERS:
         raise InvalidInput(
             f"--workers is a number from 1 to {MOST_WORKERS}, not {count}; nothing was started"
         )
-    if count > 1 and not store_url.startswith(("postgresql://", "postgres://")):
+    if count > 1 and not store.is_shared:
         raise InvalidInput(
             f"--workers {count} needs a store on PostgreSQL, and this one is on SQLite; nothing was started. "
             "One process serves a SQLite store faster than several. Set HOLDFAST_STORE_URL to a "

@@ -14,6 +14,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.core.stop_signal import StoppedBySignal
 from holdfast.process import ExitWatchdog, ShutdownBudget, StopSignals
+from holdfast.wiring.service_manager import STOPPING, tell_service_manager
 from holdfast.wiring.settings_host import Host, HostKeywords
 from holdfast.wiring.store_opener import exit_watchdog
 
@@ -66,6 +67,7 @@ class GracefulStop:
 
     async def close(self, host: Host, settings: Settings) -> None:
         """Close the host within one budget, and report the steps that take long."""
+        tell_service_manager(STOPPING)
         budget = self._budget = ShutdownBudget(max(SHUTDOWN_SECONDS, settings.memory.drain_s), SystemClock())
         self._watchdog.arm(lambda: ", ".join(budget.waiting_for) or "the end of the program")
         reporting = asyncio.create_task(self._report_waits(budget), name="leaving")

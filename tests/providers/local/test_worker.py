@@ -150,7 +150,7 @@ def test_questions_that_come_together_are_all_answered(memory: LocalMemory) -> N
 
 def test_what_an_answer_used_is_counted_though_the_worker_recalled_it(memory: LocalMemory) -> None:
     question = "Which puppy swims?"
-    assert not asked(memory, question).note
+    until(lambda: not asked(memory, question).note)  # a busy machine may answer by full text at first
     memory.sync_turns([turn(2, question, "Your dog does; it likes the lake.", session="asking")])
     found = {each.text: (each.shown, each.used) for each in memory.browse("dog lake", 5)}
     assert found["My dog likes the lake"] == (1, 1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.web.page.browser_page import composer, entries, say, see_answer, see_idle, session_id
 from tests.web.page.gated_model import Call, GatedModel
@@ -83,6 +83,27 @@ def test_a_conversation_has_a_model_and_a_place_of_its_own_and_keeps_them(
     assert refused.status == 422
 
 
+def test_a_conversation_has_tools_of_its_own_and_a_branch_keeps_them(page: Page, model: GatedModel) -> None:
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Tools: all").click()
+    dialog.get_by_role("button", name=re.compile("^small five tools")).click()
+    expect(page.get_by_role("button", name="Tools: small")).to_be_visible()
+    model.will_answer("Small.", "As usual.")
+    say(page, "hello")
+    see_answer(page, "Small.")
+    names = {tool["function"]["name"] for tool in model.asked[0]["tools"]}
+    assert names == {"run_command", "read_file", "write_file", "edit_file", "find_tool"}
+    begun = page.url
+    page.get_by_role("button", name="Branch").last.click()
+    expect(page).not_to_have_url(begun)
+    page.get_by_role("button", name="Tools: small").click()
+    dialog.get_by_role("button", name="The usual ones").click()
+    expect(page.get_by_role("button", name="Tools: all")).to_be_visible()
+    say(page, "and now?")
+    see_answer(page, "As usual.")
+    assert len(model.asked[1]["tools"]) > len(names)
+
+
 def test_prompts_of_ones_own_are_kept_used_and_found_by_the_palette(page: Page) -> None:
     expect(composer(page)).to_be_focused()
     composer(page).fill("Review this as a careful reader.")
@@ -95,15 +116,27 @@ def test_prompts_of_ones_own_are_kept_used_and_found_by_the_palette(page: Page) 
     expect(dialog.get_by_role("button", name=re.compile("^Review Review this"))).to_be_visible()
     page.keyboard.press("Escape")
     composer(page).fill("")
-    page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox", name="What to do")).to_be_focused()
-    page.keyboard.type("prompt rev")
-    expect(dialog.get_by_role("option", selected=True)).to_have_text("Prompt: Review")
-    page.keyboard.press("Enter")
+    composer(page).focus()
+    slow: list[Route] = []
+    page.route("**/palette.js", lambda route: slow.append(route))  # noqa: PLW0108 - the driver marks its handlers
+    with page.expect_request("**/palette.js"):
+        # A quick person does not wait for the network.
+        page.keyboard.press("Control+k")
+        page.keyboard.type("prompt rev")
+        page.keyboard.press("Enter")
+    expect(page.get_by_role("combobox", name="What to do")).to_have_value("prompt rev")
+    expect(composer(page)).to_have_value("")
+    slow[0].continue_()
     expect(composer(page)).to_have_value("Review this as a careful reader.")
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox", name="What to do")).to_be_focused()
+    page.keyboard.type("prompt rev")
+    expect(dialog.get_by_role("option", selected=True)).to_have_text("Prompt: Review")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
     page.keyboard.type("settings")
+    expect(dialog.get_by_role("option", selected=True)).to_contain_text("Settings")
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary", name="Settings")).to_be_visible()
 

@@ -21,6 +21,7 @@ def test_an_edit_is_a_diff_a_list_is_a_list_and_a_failing_command_shows_its_end(
     page: Page, model: GatedModel, server: WebServer
 ) -> None:
     (server.project / "sum.py").write_text("def add(a, b):\n    return a - b\n")
+    (server.project / "plan.md").write_text("first\nthen\n")
     todo = [{"text": "read it", "state": "done"}, {"text": "mend it", "state": "in_progress"}]
     failing = "for i in $(seq 40); do echo line $i; done; echo 'AssertionError: 1 != 3' >&2; exit 1"
     model.will_answer(
@@ -29,6 +30,7 @@ def test_an_edit_is_a_diff_a_list_is_a_list_and_a_failing_command_shows_its_end(
         [Call("run_command", {"command": failing})],
         [Call("edit_file", {"path": "sum.py", "old": "    return a - b", "new": "    return a + b"})],
         [Call("write_file", {"path": "note.md", "text": "# Done\n"})],
+        [Call("write_file", {"path": "plan.md", "text": "first\nlast\n"})],
         "It is mended.",
     )
     say(page, "mend it")
@@ -48,7 +50,11 @@ def test_an_edit_is_a_diff_a_list_is_a_list_and_a_failing_command_shows_its_end(
         expect(failed.locator(".output")).not_to_contain_text("line 2\n")
         failed.get_by_role("button", name=re.compile("Show all")).click()
         expect(failed.locator(".output")).to_contain_text("line 2\n")
-        expect(page.locator("details.tool", has_text="write_file").locator(".code")).to_contain_text("# Done")
+        written = page.locator("details.tool", has_text="write_file")
+        expect(written.filter(has_text="note.md").locator(".code")).to_contain_text("# Done")
+        rewritten = page.get_by_role("region", name="Changes to plan.md")
+        expect(rewritten.locator(".removed")).to_have_text("- then\n")
+        expect(rewritten.locator(".added")).to_have_text("+ last\n")
         read = page.locator("details.tool", has_text="read_file")
         read.locator("summary").click()
         expect(read.locator(".code-head")).to_contain_text("sum.py, from line 1")

@@ -110,6 +110,7 @@ def at(page: Page, text: str, name: str) -> None:
 
 VIEWS = (
     ("l", "models", ".choices li:nth-child(2)"),
+    ("o", "tools", ".choices li:nth-child(2)"),
     ("p", "prompts", "dialog .muted"),
     ("z", "undo", "dialog .buttons"),
     ("?", "keys", ".keys"),

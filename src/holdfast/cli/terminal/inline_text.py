@@ -116,8 +116,10 @@ def _link(found: "re.Match[str]") -> Iterator[Piece]:
         return
     yield Piece(label, "", found.start("label"), found.end("label") if target else found.end())
     if target:
-        for shown, style in ((" (", ""), (target, "address"), (")", "")):
-            yield Piece(shown, style, None, found.end())
+        # Only the last one ends the source: a line that goes on after another still needs the address.
+        yield Piece(" (", "", None, found.end("label"))
+        yield Piece(target, "address", None, found.end("label"))
+        yield Piece(")", "", None, found.end())
 
 
 def _styled(piece: Piece, style: str) -> Piece:

@@ -147,14 +147,14 @@ def _number(tokens: list[str]) -> Claim | None:
     verb = _verb_at(tokens)
     if verb is None:
         return None
-    frame, values = [stem_of(token) for token in tokens[: verb + 1]], []
-    rest = tokens[verb + 1 :]
-    for at, token in enumerate(rest):
-        kind, value = _counted(token, rest[at - 1] if at else "", rest[at + 1] if at + 1 < len(rest) else "")
-        frame.append(kind or stem_of(token))
-        if kind:
-            values.append(value)
-    return Claim(f"number|{' '.join(frame)}", " ".join(values)) if values else None
+    rest = ["", *tokens[verb + 1 :], ""]
+    counted = [_counted(*around) for around in zip(rest[1:], rest, rest[2:], strict=False)]
+    values = [value for kind, value in counted if kind]
+    if not values:
+        return None
+    kinds = [*[""] * (verb + 1), *(kind for kind, _ in counted)]
+    frame = [kind or stem_of(token) for kind, token in zip(kinds, tokens, strict=True)]
+    return Claim(f"number|{' '.join(frame)}", " ".join(values))
 
 
 def _verb_at(tokens: list[str]) -> int | None:
@@ -171,8 +171,7 @@ def _counted(token: str, before: str, after: str) -> tuple[str, str]:
     """The kind and the value of a number, time or day; two empty strings for any other word."""
     if token in WEEKDAYS:
         return "#weekday", token
-    named = before in {"in", "of", "last", "next"} or _digits(before + after)
-    if token in MONTHS and (MONTHS[token] != token[:3] or named):
+    if token in MONTHS and (MONTHS[token] != token[:3] or _is_dated(before, after)):
         return "#month", MONTHS[token]
     if TIME.match(token):
         return "#time", token
@@ -188,5 +187,6 @@ def _counted(token: str, before: str, after: str) -> tuple[str, str]:
     return "#year" if is_year else "#number", value
 
 
-def _digits(text: str) -> bool:
-    return any(char.isdigit() for char in text)
+def _is_dated(before: str, after: str) -> bool:
+    """Whether a word between these two is a month, though it may also be a name or a verb."""
+    return before in {"in", "of", "last", "next"} or any(char.isdigit() for char in before + after)

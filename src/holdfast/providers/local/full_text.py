@@ -1,14 +1,17 @@
-"""Full-text search: BM25 for each word of the query, including the neighbours of a passage.
+"""Full-text search: a word of the query counts by how rare it is, in a passage and in its neighbours.
 
 An answer often lacks the words of the question, which are in the passage before or after it. So a word in a
-neighbour counts too, with a lower weight. The scores are computed for each search and not stored: a new turn
-changes no old row, and a deleted passage leaves no copy.
+neighbour counts too, with a lower weight. The index is read once for each word, newest passages first, until
+enough is read: of a common word only the newest passages count. The scores are computed for each search and
+not stored: a new turn changes no old row, and a deleted passage leaves no copy.
 """
 
 import json
+import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.providers.local.words import query_words, quoted
@@ -21,62 +24,135 @@ NEIGHBOURS = ((0, 1.0), (-1, 0.5), (1, 0.5), (-2, 0.3), (2, 0.3))
 SATURATION = 0.6
 FOUND_BY_WORDS = 100
 HITS_IN_ALL = 8_000
+FIRST_HITS = 200
+IDS_AT_ONCE = 200
+# The usual values of BM25.
+K1, B = 1.2, 0.75
+# A word that half of all passages have tells nothing, but is not worth less than none.
+LEAST_RARITY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class WordHits:
+    """The passages with one word: all of them, or the newest."""
+
+    ids: list[int]
+    rarity: float
 
 
 class FullText:
     """Scores passages on one snapshot of the file."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Any) -> None:  # noqa: ANN401 - aiosql's are dynamic
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        queries: Any,  # noqa: ANN401 - aiosql's are dynamic
+        *,
+        first: int = FIRST_HITS,
+        most: int = HITS_IN_ALL,
+    ) -> None:
+        """`first` hits of each word are read in any case, and `most` of all words."""
         self._connection = connection
         self._queries = queries
+        self._first = first
+        self._most = most
         self.hits: frozenset[Position] = frozenset()
         """The passages that have a word of the query themselves; the others only stand beside one."""
 
     def scores(self, query: str, scope: str | None) -> dict[Position, float]:
         """The scores of a scope's passages with words of the query, and of their neighbours; None: of any."""
-        words = self._selective_words(query)
-        if not words:
-            return {}
-        found = self._rows("any_word_hits", words=" OR ".join(words), scope=scope, most=FOUND_BY_WORDS)
-        self.hits = frozenset((session, position) for session, position in found)
-        around = {(session, position + step) for session, position in found for step, _ in NEIGHBOURS}
-        positions = {
-            row[0]: (row[1], row[2]) for row in self._rows("ids_at", places=json.dumps(list(around)))
-        }
-        ids = json.dumps(list(positions))
+        words = self._words(query)
+        found = self._best(words, scope)
+        self.hits = frozenset(found)
+        around = {(session, place + step) for session, place in found for step, _ in NEIGHBOURS}
+        rows = self._rows("ids_at", places=as_places(around))
+        passages = {row[0]: (row[1], row[2]) for row in rows}
+        brevity = _brevity({row[0]: row[3] for row in rows})
         scores: dict[Position, float] = defaultdict(float)
         for word in words:
-            hits = self._rows("word_hits", word=word, ids=ids)
-            _count_in([(positions[row], score) for row, score in hits], scores)
-        known = set(positions.values())
+            hits = passages.keys() & word.ids
+            _count_in([(passages[each], word.rarity * brevity[each]) for each in hits], scores)
+        known = set(passages.values())
         return {position: score for position, score in scores.items() if position in known}
 
-    def _selective_words(self, query: str) -> list[str]:
-        """The words of the query, rarest first, without very common ones, whose scoring would be slow."""
-        words = [quoted(word) for word in query_words(query)]
-        counted = sorted(
-            (int(self._queries.count_hits(self._connection, word=word, most=HITS_IN_ALL + 1)), word)
-            for word in words
+    def _words(self, query: str) -> list[WordHits]:
+        """The words that occur: the newest passages with each, then all with the rarest word, and so on."""
+        read = self._queries.word_hits.sql
+        cursors = [self._connection.execute(read, {"word": quoted(word)}) for word in query_words(query)]
+        hits = [_ids(cursor, self._first) for cursor in cursors]
+        left = self._most - sum(map(len, hits))
+        # The further back its newest passages reach, the rarer a word is.
+        unread = sorted(
+            (word for word, ids in enumerate(hits) if len(ids) == self._first),
+            key=lambda word: hits[word][-1],
         )
-        kept: list[str] = []
-        in_all = 0
-        for hits, word in counted:
-            in_all += hits
-            if hits and (not kept or in_all <= HITS_IN_ALL):
-                kept.append(word)
-        return kept
+        partly = set(unread)
+        for word in unread:
+            further = _ids(cursors[word], left)
+            hits[word] += further
+            if len(further) < left:
+                partly.remove(word)
+            left -= len(further)
+        for cursor in cursors:
+            cursor.close()
+        newest = int(self._queries.newest_passage(self._connection))
+        return [
+            WordHits(ids, _rarity(newest, newest - ids[-1] + 1 if word in partly else newest, len(ids)))
+            for word, ids in enumerate(hits)
+            if ids
+        ]
+
+    def _best(self, words: list[WordHits], scope: str | None) -> list[Position]:
+        """The passages of a scope with the rarest words; of equal ones the newest."""
+        total: dict[int, float] = defaultdict(float)
+        for word in words:
+            for each in word.ids:
+                total[each] += word.rarity
+        ranked = sorted(sorted(total, reverse=True), key=total.__getitem__, reverse=True)
+        found: list[Position] = []
+        for ids in _portions(ranked):
+            rows = self._rows("places_of", ids=json.dumps(ids), scope=scope)
+            places = {row[0]: (row[1], row[2]) for row in rows}
+            found += [places[each] for each in ids if each in places]
+            if len(found) >= FOUND_BY_WORDS:
+                break
+        return found[:FOUND_BY_WORDS]
 
     def _rows(self, name: str, **bound: object) -> list[Any]:
         # One fetchall is faster than the row-by-row iteration of aiosql.
         return self._connection.execute(getattr(self._queries, name).sql, bound).fetchall()
 
 
-def _count_in(hits: Iterable[tuple[Position, float]], scores: dict[Position, float]) -> None:
+def as_places(positions: Iterable[Position]) -> str:
+    """Positions for a query: one number for each, which SQLite reads faster than a pair."""
+    return json.dumps([session << 32 | place for session, place in positions if place >= 0])
+
+
+def _ids(cursor: sqlite3.Cursor, most: int) -> list[int]:
+    return [row[0] for row in cursor.fetchmany(most)] if most > 0 else []
+
+
+def _portions(ids: list[int]) -> Iterator[list[int]]:
+    return (ids[begin : begin + IDS_AT_ONCE] for begin in range(0, len(ids), IDS_AT_ONCE))
+
+
+def _rarity(passages: int, looked_at: int, hits: int) -> float:
+    """The weight of a word as in BM25, from the passages that were looked at."""
+    in_all = hits * passages / looked_at
+    return max(LEAST_RARITY, math.log((passages - in_all + 0.5) / (in_all + 0.5)))
+
+
+def _brevity(lengths: dict[int, int]) -> dict[int, float]:
+    """What a word counts in each passage as in BM25: more in one that is shorter than the others."""
+    usual = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
+    return {each: (K1 + 1) / (1 + K1 * (1 - B + B * length / usual)) for each, length in lengths.items()}
+
+
+def _count_in(hits: Sequence[tuple[Position, float]], scores: dict[Position, float]) -> None:
     """Add the scores of one word."""
-    best = 0.0
+    best = max((score for _, score in hits), default=0.0)
     around: dict[Position, float] = defaultdict(float)
     for (session, position), score in hits:
-        best = max(best, score)
         for step, weight in NEIGHBOURS:
             around[session, position + step] += weight * score
     for where, score in around.items():

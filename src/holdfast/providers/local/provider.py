@@ -52,6 +52,8 @@ RECALL_SECONDS = 0.15
 """A turn waits so long for its recall; what is not found by then is left out."""
 SEARCH_SECONDS = 5.0
 """A person, or the agent by its tool, waits longer for a search."""
+SEARCH_START_SECONDS = 3.0
+"""A search waits so long for a worker that starts; then full text answers, in time for its caller."""
 START_SECONDS = 10.0
 IDLE_SECONDS = 120.0
 """A worker that nobody asked for so long ends."""
@@ -252,7 +254,7 @@ class LocalMemory(BatchProvider):
         recall = self._opened()[1]
         if self._worker is None or mode == "text" or not recall.has_passages():
             return recall.search(query, limit, session_id=session_id, mode=mode, scope=scope)
-        self._worker.await_ready(START_SECONDS)
+        self._worker.await_ready(SEARCH_START_SECONDS)
         request = {
             "query": query[:MAX_QUERY_LENGTH],
             "session": session_id,

@@ -99,10 +99,9 @@ select p.session_no, p.place, v.vector
   join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: vectors_at(places, model)
--- For a JSON list of [session number, place].
+-- `places` is made by `as_places`.
 select p.session_no, p.place, v.vector from json_each(:places) j
-  join passages p on p.session_no = json_extract(j.value, '$[0]')
-                  and p.place = json_extract(j.value, '$[1]')
+  join passages p on p.session_no = j.value >> 32 and p.place = j.value & 0xffffffff
   join vectors v on v.passage_id = p.id and +v.model = :model
 
 -- name: float16_vectors(after, last, most)
@@ -132,43 +131,31 @@ delete from erased
 -- name: keep_code(passage_id)!
 delete from erased where passage_id = :passage_id
 
--- name: count_hits(word, most)$
--- Counts no further than `most`: of a common word it need not be known how common it is.
-select count(*) from (select 1 from passage_index where passage_index match :word limit :most)
+-- name: newest_passage()$
+select coalesce(max(id), 0) from passages
 
--- name: any_word_hits(words, scope, most)
--- null for the scope means any. While everything is the owner's, no row is looked at for its scope.
-select p.session_no, p.place
-  from (select rowid from passage_index
-         where passage_index match :words
-           and (:scope is null
-                or (:scope = '' and not exists (select 1 from scoped_sessions))
-                or :scope = coalesce((select c.scope from passages o
-                                        join scoped_sessions c on c.session_no = o.session_no
-                                       where o.id = passage_index.rowid), ''))
-         order by rank limit :most) h
-  join passages p on p.id = h.rowid
+-- name: word_hits(word)
+select rowid from passage_index where passage_index match :word order by rowid desc
+
+-- name: places_of(ids, scope)
+-- null for the scope means any.
+select p.id, p.session_no, p.place from json_each(:ids) j join passages p on p.id = j.value
+ where :scope is null
+    or coalesce((select c.scope from scoped_sessions c where c.session_no = p.session_no), '') = :scope
 
 -- name: ids_at(places)
--- For a JSON list of [session number, place].
-select p.id, p.session_no, p.place from json_each(:places) j
-  join passages p on p.session_no = json_extract(j.value, '$[0]')
-                  and p.place = json_extract(j.value, '$[1]')
-
--- name: word_hits(word, ids)
--- The plus sign keeps SQLite from asking the index once for each id.
-select rowid, -bm25(passage_index) from passage_index
- where passage_index match :word and +rowid in (select value from json_each(:ids))
+-- `places` is made by `as_places`.
+select p.id, p.session_no, p.place, length(p.text) from json_each(:places) j
+  join passages p on p.session_no = j.value >> 32 and p.place = j.value & 0xffffffff
 
 -- name: known_speakers(names)
 select value from json_each(:names) n where exists (select 1 from passages where speaker = n.value)
 
 -- name: passages_at(places, scope)
--- For a JSON list of [session number, place]. null for the scope means any. Whatever is found comes from here.
+-- `places` is made by `as_places`. null for the scope means any. Whatever is found comes from here.
 select p.id, p.session_no, p.place, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.created, p.day
   from json_each(:places) j
-  join passages p on p.session_no = json_extract(j.value, '$[0]')
-                  and p.place = json_extract(j.value, '$[1]')
+  join passages p on p.session_no = j.value >> 32 and p.place = j.value & 0xffffffff
   join sessions s on s.no = p.session_no
  where :scope is null
     or coalesce((select c.scope from scoped_sessions c where c.session_no = p.session_no), '') = :scope

@@ -65,6 +65,9 @@ class QuestionEmbedder:
         asked: AskedQuestion | None = getattr(self._local, "asked", None)
         if asked is None:
             return self._in_pauses(texts)
+        if asked.deadline <= self._clock.monotonic():
+            asked.is_late = True
+            raise EmbeddingLate  # without a job, which would take the model from those that have time
         jobs = [_Job(text) for text in texts]
         with self._changed:
             self._jobs += jobs

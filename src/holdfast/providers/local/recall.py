@@ -10,12 +10,12 @@ import logging
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.providers.local.embedding import EmbeddingLate
-from holdfast.providers.local.full_text import FullText, Position
+from holdfast.providers.local.full_text import FullText, Position, as_places
 from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.substance import asks_for_time, dates_asked, substance, tells_time
@@ -84,6 +84,41 @@ class Candidates(NamedTuple):
     vectors: dict[Position, float]
 
 
+class PassageRow(NamedTuple):
+    """A row of the query `passages_at`."""
+
+    id: int
+    session_no: int
+    place: int
+    kind: Literal["turn", "note"]
+    session_id: str
+    turn_key: str | None
+    turn_id: str | None
+    speaker: str
+    text: str
+    created: int
+    day: str
+
+    @property
+    def position(self) -> Position:
+        return self.session_no, self.place
+
+    def found(self, score: float, *, is_hit: bool = False) -> FoundPassage:
+        return FoundPassage(
+            self.id,
+            self.kind,
+            self.session_id,
+            self.turn_key,
+            self.turn_id,
+            self.speaker,
+            self.text,
+            self.created / MICRO,
+            score,
+            self.position,
+            is_hit,
+        )
+
+
 class HybridRecall:
     """Searches passages; without an embedder, by full text only."""
 
@@ -123,7 +158,7 @@ class HybridRecall:
             mode,
             scope,
         )
-        return self._store.read(lambda connection: self._search(connection, question))[:limit]
+        return self._store.read(lambda connection: self._search(connection, question, limit))
 
     def has_passages(self) -> bool:
         """Whether there may be something to find. Once there was, the file is not asked again."""
@@ -138,11 +173,12 @@ class HybridRecall:
 
     def at_positions(self, positions: Iterable[Position], scope: str | None) -> list[FoundPassage]:
         """The passages of a scope at these positions."""
-        return self._store.read(
-            lambda connection: list(self._fetch(connection, dict.fromkeys(positions, 0.0), scope))
-        )
+        rows = self._store.read(lambda connection: self._rows_at(connection, positions, scope))
+        return [row.found(0.0) for row in rows]
 
-    def _search(self, connection: sqlite3.Connection, question: RecallQuery) -> list[FoundPassage]:
+    def _search(
+        self, connection: sqlite3.Connection, question: RecallQuery, limit: int
+    ) -> list[FoundPassage]:
         full_text, text = FullText(connection, self._queries), {}
         if question.mode != "vectors":
             text = full_text.scores(question.text, question.scope)
@@ -150,12 +186,13 @@ class HybridRecall:
         near = {position for position, similarity in vectors.items() if similarity >= MIN_SIMILARITY}
         found, hits = merge(Candidates(text, vectors)), full_text.hits | near
         known = self._known_turns(connection, question)
-        memories = [
-            replace(memory, is_hit=memory.position in hits)
-            for memory in self._fetch(connection, found, question.scope, question)
-            if memory.turn_key is None or memory.turn_key not in known
+        scored = [
+            (found[row.position] + bonus(question, row.speaker, row.text, row.day), row)
+            for row in self._rows_at(connection, found, question.scope)
+            if row.turn_key is None or row.turn_key not in known
         ]
-        return sorted(memories, key=lambda memory: (-memory.score, -memory.created, -memory.id))
+        best = nlargest(limit, scored, key=lambda each: (each[0], each[1].created, each[1].id))
+        return [row.found(score, is_hit=row.position in hits) for score, row in best]
 
     def _known_turns(self, connection: sqlite3.Connection, question: RecallQuery) -> set[str]:
         """The turns of the session that would tell it nothing new."""
@@ -199,41 +236,12 @@ class HybridRecall:
         names = json.dumps(names_in(query))
         return frozenset(row[0] for row in self._queries.known_speakers(connection, names=names))
 
-    def _fetch(
-        self,
-        connection: sqlite3.Connection,
-        scores: dict[Position, float],
-        scope: str | None,
-        question: RecallQuery | None = None,
-    ) -> Iterable[FoundPassage]:
-        positions = json.dumps(list(scores))
-        for row in self._queries.passages_at(connection, places=positions, scope=scope):
-            (
-                passage_id,
-                session_no,
-                position,
-                kind,
-                session,
-                turn_key,
-                turn_id,
-                speaker,
-                text,
-                created,
-                day,
-            ) = row
-            where = (session_no, position)
-            yield FoundPassage(
-                passage_id,
-                kind,
-                session,
-                turn_key,
-                turn_id,
-                speaker,
-                text,
-                created / MICRO,
-                scores[where] + (0.0 if question is None else bonus(question, speaker, text, day)),
-                where,
-            )
+    def _rows_at(
+        self, connection: sqlite3.Connection, positions: Iterable[Position], scope: str | None
+    ) -> list[PassageRow]:
+        bound = {"places": as_places(positions), "scope": scope}
+        rows = connection.execute(self._queries.passages_at.sql, bound).fetchall()
+        return [PassageRow._make(row) for row in rows]
 
 
 def found_passage(fields: dict[str, Any]) -> FoundPassage:

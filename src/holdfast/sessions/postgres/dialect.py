@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from holdfast.sessions.contract import Transaction
+from holdfast.sessions.postgres.bulk import PostgresBulk
 
 
 class PostgresDialect:
     """One statement does it all here: each costs a way to the server and back."""
+
+    bulk = PostgresBulk()
 
     def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
         """All of these phrases, for `to_tsquery`: quoted, so nothing is an operator."""

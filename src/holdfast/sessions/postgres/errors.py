@@ -45,6 +45,8 @@ GONE = (
 """The database, its schema or its tables are not there (any more)."""
 DAMAGED = (states.DataCorrupted, states.IndexCorrupted)
 CONNECTION_CLASS = "08"
+MOVED_STATE = "HF001"
+"""The code with which the triggers of a store that is being moved refuse writes."""
 
 RESTORE = "Restore the database and Holdfast goes on; or restart Holdfast, which makes its tables anew."
 WRITE_A_SERVER = "It is a standby or set to read only: use the address of the primary server."
@@ -76,6 +78,8 @@ def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastE
             return DatabaseDamaged(location, words, RECOVER_A_SERVER)
         case states.DiskFull():
             return DiskFull(location)
+        case _ if error.sqlstate == MOVED_STATE:
+            return StoreReadOnly(location, words_of(error))
         case states.ReadOnlySqlTransaction():
             return StoreReadOnly(location, WRITE_A_SERVER)
         case _:

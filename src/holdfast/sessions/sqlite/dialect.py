@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from holdfast.sessions.contract import SECOND, Transaction
+from holdfast.sessions.sqlite.bulk import SqliteBulk
 
 
 class SqliteDialect:
     """Two short statements are cheaper here than a long one; nothing can come between them."""
+
+    bulk = SqliteBulk()
 
     def match_expression(self, phrases: Sequence[Sequence[str]]) -> str:
         """All of these phrases, in the query language of FTS5: quoted, so nothing is an operator."""

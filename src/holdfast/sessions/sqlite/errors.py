@@ -1,4 +1,4 @@
-"""SQLite's error codes as Holdfast's errors. Decided by code, never by message text."""
+"""SQLite's error codes as Holdfast's errors. Decided by code, never by message text but our own triggers'."""
 
 import sqlite3
 from json import JSONDecodeError
@@ -15,6 +15,7 @@ from holdfast.core.errors import (
     StoreReadOnly,
     StoreUnopenable,
 )
+from holdfast.sessions.bulk_dialect import MOVED
 from holdfast.sessions.codec import Unreadable
 
 PRIMARY_CODE = 0xFF
@@ -27,6 +28,12 @@ UNREADABLE = (JSONDecodeError, Unreadable)
 def error_code(error: Exception) -> int:
     """The primary result code, or 0 when the error didn't come from SQLite itself."""
     return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+
+
+def _constraint(location: str, words: str) -> HoldfastError:
+    if words.startswith(MOVED):
+        return StoreReadOnly(location, words.removeprefix(MOVED))
+    return ConstraintBroken(location, words)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -53,6 +60,6 @@ def translate(error: Exception, location: str, patience: float) -> HoldfastError
         case sqlite3.SQLITE_CANTOPEN:
             return StoreUnopenable(location, str(error))
         case sqlite3.SQLITE_CONSTRAINT:
-            return ConstraintBroken(location, str(error))
+            return _constraint(location, str(error))
         case _:
             return StoreFault(location, f"{error} ({getattr(error, 'sqlite_errorname', 'no code')})")

@@ -44,6 +44,7 @@ export function rowsOf(state) {
           kind: "tool",
           key: `${item.key}/${call.id}`,
           item,
+          sessionId: item.session_id ?? state.sessionId,
           call: { ...call, at: item.at },
           result: resultOf(items, place, call.id),
           live,

@@ -305,6 +305,7 @@ const statusOf = (state, detail, at, begun) => ({
   chats: detail.chats ?? [],
   model: detail.model ?? "",
   workspace: detail.workspace ?? "",
+  toolProfile: detail.tool_profile ?? null,
   folder: detail.folder ?? "",
   pinned: detail.pinned,
   archived: detail.archived,

@@ -3,7 +3,7 @@
 
 export const KEYS = [
   { keys: ["?"], label: "Show this list of keys", run: (page) => page.open("help") },
-  { keys: ["Ctrl+k"], label: "Do something: find an action, a conversation, a prompt", run: (page) => page.open("palette"), hidden: true },
+  { keys: ["Ctrl+k"], label: "Do something: find an action, a conversation, a prompt", run: (page) => page.find(), hidden: true },
   { keys: ["n"], label: "New chat", run: (page) => page.newChat() },
   { keys: ["/"], label: "Search all conversations", run: (page) => search(page) },
   { keys: ["i"], label: "Write a message", run: (page) => page.focusComposer() },
@@ -18,6 +18,7 @@ export const KEYS = [
   { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
   { keys: ["g"], label: "Chats: accounts on chat platforms", run: (page) => page.show("chats") },
   { keys: ["l"], label: "Choose a model", run: (page) => page.open("models") },
+  { keys: ["o"], label: "Tools: which ones the model is told of", run: (page) => page.open("tools") },
   { keys: ["p"], label: "Prompts of your own", run: (page) => page.open("prompts") },
   { keys: ["f"], label: "Workspace and folder of this conversation", run: (page) => page.open("place") },
   { keys: ["s"], label: "Settings", run: (page) => page.show("settings") },

@@ -4,7 +4,7 @@ import { html, render } from "./lib/base.js";
 import { drafts } from "./composer.js";
 import { onKey } from "./keys.js";
 import { SessionList, nameOf } from "./list.js";
-import { NEW, Shell } from "./shell.js";
+import { Finder, NEW, Shell } from "./shell.js";
 import { api, begin, messageBody } from "./wire.js";
 
 const STATUS_MS = 30_000;
@@ -23,7 +23,8 @@ class Page {
     this.toast = null;
     this.model = null; // the usual one
     this.workspace = "";
-    this.fresh = { model: "", workspace: "", folder: "" }; // what is chosen for the next conversation
+    this.usualTools = ""; // the tool profile where nothing else is chosen, and why: "NAME (REASON)"
+    this.fresh = { model: "", workspace: "", folder: "", tool_profile: "" }; // what is chosen for the next conversation
     this.welcome = null; // the view of a first start
     this.chatsWaiting = 0; // strangers and undelivered posts on chat platforms that wait for a person
     this.view = null; // what shows a conversation, loaded with the first one
@@ -71,6 +72,7 @@ class Page {
     const status = await api("GET", "/status");
     this.model = status.model;
     this.workspace = status.workspace;
+    this.usualTools = status.tool_profile;
     this.list.folders = status.folders ?? [];
     this.chatsWaiting = status.chats_waiting ?? 0;
     if (this.model?.name === "no model") this.welcome ??= (await import("./welcome.js")).default;
@@ -346,14 +348,21 @@ class Page {
     this.draw();
   };
 
-  /** Open a dialog: `help`, `models`, `place`, `prompts`, `undo` or `palette`. */
+  /** Open a dialog: `help`, `models`, `place`, `prompts`, `tools` or `undo`. */
   open = async (name) => {
     const opener = document.activeElement;
     const { default: view } = await import(`./${name}.js`);
+    this._openDialog(view, opener);
+  };
+
+  /** Open the palette. Letters may follow at once, so nothing is waited for. */
+  find = () => this._openDialog(Finder, document.activeElement);
+
+  _openDialog(view, opener) {
     this.sideOpen = false;
     this.dialog = this.dialog ? null : { view, opener };
     this.draw();
-  };
+  }
 
   closeDialog = () => {
     this.dialog?.opener?.focus?.();

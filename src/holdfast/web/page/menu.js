@@ -25,7 +25,7 @@ export function Menu({ page, session, rename, top, left }) {
   const item = (label, work, extra = "") =>
     html`<button type="button" role="menuitem" class=${extra} onClick=${work}>${label}</button>`;
   const place = {
-    top: `${Math.min(top + 4, innerHeight - 400)}px`,
+    top: `${Math.max(8, Math.min(top + 4, innerHeight - 440))}px`,
     left: `${Math.max(8, Math.min(left - 210, innerWidth - 230))}px`,
   };
   return html`<button type="button" class="under" tabindex="-1" aria-label="Close the menu" onClick=${page.closeMenu}></button>
@@ -72,6 +72,7 @@ export function Menu({ page, session, rename, top, left }) {
         run(() => page.share("exportLines", session)),
       )}
       ${own && item("Workspace and folder…", () => (page.closeMenu(), page.open("place")))}
+      ${own && item("Tools…", () => (page.closeMenu(), page.open("tools")))}
       ${
         sure
           ? html`<button type="button" role="menuitemcheckbox" aria-checked=${forgetting} onClick=${() => setForgetting(!forgetting)}>${forgetting ? "☑" : "☐"} Memory forgets it too</button>

@@ -1,6 +1,6 @@
-// Owns the command palette (Ctrl+K): every action, conversation and prompt of one's own by a few letters.
-import { html, useEffect, useRef, useState } from "./lib/base.js";
-import { Dialog } from "./dialog.js";
+// Owns what the command palette (Ctrl+K) finds: every action, conversation and prompt of one's own by a few
+// letters. `shell.js` has its field, which is there before this module is.
+import { html, useEffect, useState } from "./lib/base.js";
 import { KEYS } from "./keys.js";
 import { nameOf } from "./list.js";
 import { useLoaded } from "./panel.js";
@@ -28,43 +28,35 @@ export function ranked(entries, words) {
   return [...whole, ...loose].slice(0, MOST);
 }
 
-export default function Palette({ page, close }) {
-  const [words, setWords] = useState("");
+/** `keys` is told what the keys of the field do; `early`: Enter was pressed before this was there. */
+export default function Palette({ page, words, early, keys, close }) {
   const [place, setPlace] = useState(0);
-  const field = useRef(null);
   const prompts = useLoaded(() => api("GET", "/prompts"), []);
-  useEffect(() => field.current.focus(), []);
+  useEffect(() => setPlace(0), [words]);
   const entries = [
     ...KEYS.filter((each) => each.run && !each.hidden).map((each) => ({ label: each.label, hint: each.keys[0], run: () => each.run(page) })),
     ...(prompts.value?.items ?? []).map((each) => ({ label: `Prompt: ${each.name}`, hint: "", run: () => page.insert(each.text) })),
     ...page.list.items.slice(0, 300).map((each) => ({ label: nameOf(each), hint: "conversation", run: () => page.go(each.id) })),
   ];
   const found = ranked(entries, words);
+  const at = Math.min(place, found.length - 1);
   const run = (entry) => {
     close();
     // The dialog gives the focus back first.
     if (entry) setTimeout(entry.run, 0);
   };
-  const onKeyDown = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) {
-      event.preventDefault();
-      setPlace((found.length + place + step) % Math.max(1, found.length));
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      run(found[place]);
-    }
+  keys.current = {
+    move: (step) => setPlace((found.length + at + step) % Math.max(1, found.length)),
+    enter: () => run(found[at]),
   };
-  return html`<${Dialog} title="Do something" close=${close} className="palette">
-    <input ref=${field} class="wide" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant=${found.length ? `palette-${place}` : null} aria-label="What to do" placeholder="An action, a conversation, a prompt" value=${words}
-      onInput=${(event) => {
-        setWords(event.target.value);
-        setPlace(0);
-      }} onKeyDown=${onKeyDown} />
-    <ul class="choices" id="palette-list" role="listbox" aria-label="Actions">
-      ${found.map((each, at) => html`<li key=${`${each.label}/${each.hint}`} id=${`palette-${at}`} role="option" aria-selected=${at === place} class=${at === place ? "at" : ""} onClick=${() => run(each)}>
+  const loaded = Boolean(prompts.value || prompts.problem);
+  useEffect(() => {
+    // Nobody has seen what is chosen, and a prompt may be meant: all of them are waited for.
+    if (early && loaded && found.length) run(found[at]);
+  }, [early, loaded]);
+  return html`<ul class="choices" id="palette-list" role="listbox" aria-label="Actions">
+      ${found.map((each, number) => html`<li key=${`${each.label}/${each.hint}`} id=${number === at ? "palette-at" : null} role="option" aria-selected=${number === at} class=${number === at ? "at" : ""} onClick=${() => run(each)}>
         <span class="clip">${each.label}</span>${each.hint && html`<kbd>${each.hint}</kbd>`}</li>`)}
     </ul>
-    ${!found.length && html`<p class="muted" role="status">Nothing fits.</p>`}
-  <//>`;
+    ${!found.length && html`<p class="muted" role="status">Nothing fits.</p>`}`;
 }

@@ -1,6 +1,6 @@
 // Owns the layout of the page: the list at the left, the conversation with its header and composer, the panel at
 // the right, and menus and dialogs above. `main.js` has the actions.
-import { html } from "./lib/base.js";
+import { html, useLayoutEffect, useRef, useState } from "./lib/base.js";
 import { Composer } from "./composer.js";
 import { whereLives } from "./list.js";
 import { Sidebar } from "./sidebar.js";
@@ -75,14 +75,25 @@ function Head({ page }) {
   </header>`;
 }
 
-/** Which model answers and where tools work, for the open conversation or the next one. */
+/** The tool profile of the open conversation, or of the next one: `{name, reason, chosen}`. */
+export function toolsInUse({ session, fresh, usualTools }) {
+  const known = session?.state.toolProfile;
+  if (known) return { ...known, chosen: known.reason === "chosen for this conversation" };
+  if (!session && fresh.tool_profile) return { name: fresh.tool_profile, reason: "chosen", chosen: true };
+  const [, name, reason] = /^(\S+) \((.*)\)$/.exec(usualTools) ?? ["", usualTools, ""];
+  return { name, reason, chosen: false };
+}
+
+/** Which model answers, where tools work and of which ones the model is told, for the open conversation or the next one. */
 function InUse({ page }) {
   const { model, workspace, folder } = page.chosen;
+  const tools = toolsInUse(page);
   const place = workspace || page.workspace;
   if (!page.model) return null;
   return html`<div class="in-use">
     <button type="button" class="where clip" title="Change the model" aria-label=${`Model: ${model || page.model.name}`} onClick=${() => page.open("models")}>${model || page.model.name}</button>
     ${place && html`<button type="button" class="where clip" title=${`Works in ${place}${folder ? `, folder ${folder}` : ""}`} aria-label=${`Workspace: ${place}`} onClick=${() => page.open("place")}>${shortPath(place)}${folder ? ` · ${folder}` : ""}</button>`}
+    <button type="button" class="where clip" title=${`The model is told of these tools: ${tools.reason}`} aria-label=${`Tools: ${tools.name}`} onClick=${() => page.open("tools")}>${tools.name} tools</button>
   </div>`;
 }
 
@@ -140,4 +151,33 @@ function Empty({ page }) {
     ${page.welcome && html`<${page.welcome} page=${page} />`}
     <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
   </div>`;
+}
+
+/** The field of the palette: there, and in focus, before the next key; what it finds comes with `palette.js`. */
+export function Finder({ page, close }) {
+  const [words, setWords] = useState("");
+  const [early, setEarly] = useState(false);
+  const [view, setView] = useState(null);
+  const box = useRef(null);
+  const field = useRef(null);
+  const keys = useRef(null);
+  useLayoutEffect(() => {
+    box.current.showModal();
+    field.current.focus();
+    page.trying(async () => setView({ Palette: (await import("./palette.js")).default }));
+  }, []);
+  const onKeyDown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step && event.key !== "Enter") return;
+    event.preventDefault();
+    if (step) keys.current?.move(step);
+    else if (keys.current) keys.current.enter();
+    else setEarly(true);
+  };
+  return html`<dialog ref=${box} class="palette" aria-label="Do something" onClose=${close} onClick=${(event) => event.target === box.current && box.current.close()}>
+    <div class="dialog-head"><h2>Do something</h2><button type="button" class="icon" aria-label="Close" onClick=${() => box.current.close()}>×</button></div>
+    <input ref=${field} class="wide" role="combobox" aria-expanded=${Boolean(view)} aria-controls="palette-list" aria-activedescendant=${view ? "palette-at" : null} aria-label="What to do" placeholder="An action, a conversation, a prompt" value=${words}
+      onInput=${(event) => setWords(event.target.value)} onKeyDown=${onKeyDown} />
+    ${view && html`<${view.Palette} page=${page} words=${words} early=${early} keys=${keys} close=${close} />`}
+  </dialog>`;
 }

@@ -3,6 +3,7 @@
 import { html, useEffect, useState } from "./lib/base.js";
 import { Code, Copy } from "./markdown.js";
 import { Elapsed, plain, seconds, textOf } from "./message.js";
+import { api, query } from "./wire.js";
 
 const SHOWN_LINES = 12;
 const LANGUAGES = { py: "python", js: "javascript", ts: "typescript", rs: "rust", sh: "bash", md: "markdown", yml: "yaml", toml: "ini", h: "c", htm: "html" };
@@ -105,12 +106,32 @@ export function ChangeOf({ call }) {
   return null;
 }
 
+const samePath = (given, shown) => given === shown || given.endsWith(`/${shown}`);
+
+/** What a call of `write_file` did to a file that was there before; its text until that is known, and otherwise. */
+function Written({ call, given, turnId, sessionId, ended }) {
+  const [change, setChange] = useState(null);
+  useEffect(() => {
+    let wanted = ended && turnId;
+    if (!wanted) return undefined;
+    api("GET", `/sessions/${encodeURIComponent(sessionId)}/changes${query({ turn_id: turnId })}`).then(
+      // One that other calls of the turn changed too is shown whole: what is on record is what all of them did.
+      ({ items }) => wanted && setChange(items.find((each) => samePath(given.path, each.path) && each.steps === 1 && each.kind === "changed")),
+      () => {},
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [ended, turnId]);
+  return change?.diff ? html`<${Diff} patch=${change.diff} path=${change.path} />` : html`<${ChangeOf} call=${call} />`;
+}
+
 function cardOf(parts) {
   const { call, given, output, result, failed } = parts;
   const { name } = call.function;
   const note = output && html`<p class=${failed ? "problem" : "muted"}>${output}</p>`;
   if (name === "edit_file" && edits(given)) return html`<${ChangeOf} call=${call} />${failed && note}`;
-  if (name === "write_file" && typeof given.text === "string") return html`<${ChangeOf} call=${call} />${note}`;
+  if (name === "write_file" && typeof given.text === "string") return html`<${Written} ...${parts} ended=${Boolean(result) && !failed} />${note}`;
   if (name === "todo" && Array.isArray(given.items)) return html`<${Todo} items=${given.items} />${failed && note}`;
   if (name === "run_command" && typeof given.command === "string")
     return html`<${Command} given=${given} output=${output} ended=${result} />`;
@@ -143,7 +164,7 @@ export function tookOf({ result, live, began }) {
 }
 
 /** A tool call: `live` has its streamed output, `result` its stored result, `running` whether its turn runs. */
-export function ToolRow({ call, result, live, running, asking }) {
+export function ToolRow({ item, sessionId, call, result, live, running, asking }) {
   const failed = Boolean(result?.message.holdfast?.failed);
   const state = result ? (failed ? "failed" : "done") : asking ? "asking" : running ? "running" : "unknown";
   const output = plain(result ? textOf(result.message.content) : (live?.output ?? ""));
@@ -170,7 +191,7 @@ export function ToolRow({ call, result, live, running, asking }) {
       <span class="sr">${word}</span>
     </summary>
     <div class="tool-body">
-      ${cardOf({ call, given, output, result, failed })}
+      ${cardOf({ turnId: item.turn_id, sessionId, call, given, output, result, failed })}
       ${live?.tasks?.map((each) => html`<div class="task"><a href=${`#/s/${each.id}`}>Subagent</a>: ${each.task} ${each.ok === null ? "(running)" : each.ok ? "(done)" : "(failed)"}</div>`)}
     </div>
   </details>`;

@@ -58,7 +58,8 @@ export const messageBody = (content, mode, key) =>
  * Begin a conversation with a message. Answers how it stands, and the stream that its events come in, which
  * `follow` goes on with. Raises `Problem`.
  */
-export async function begin(body) {
+export async function begin({ tool_profile: tools, ...body }) {
+  if (tools) return beginWithTools(tools, body);
   const headers = { accept: "text/event-stream", "content-type": "application/json" };
   const response = await answered(`${ROOT}api/sessions`, { method: "POST", headers, body: JSON.stringify(body) });
   // With too many open streams the answer is the conversation alone; it is then followed like any other.
@@ -68,6 +69,15 @@ export async function begin(body) {
   const first = await stream.next().catch(() => null);
   if (!first) throw new Problem(0, UNREACHABLE);
   return { view: JSON.parse(first.data), stream };
+}
+
+/** A conversation whose tools are chosen is there before its first message, so that its first turn has them. */
+async function beginWithTools(tools, { message, ...body }) {
+  const view = await api("POST", "/sessions", { ...body, key: `${message.key}-session` });
+  const path = `/sessions/${encodeURIComponent(view.id)}`;
+  await api("PATCH", path, { tool_profile: tools });
+  await api("POST", `${path}/send`, message);
+  return { view, stream: null };
 }
 
 /** The events of an answer, one after another. */

@@ -45,7 +45,12 @@ update turns set state = :state, ended = store_now(), reason = :reason, generati
  where id = :id and state = 'running'
 
 -- name: resume_turn(id, holder)!
-update turns set resume_count = resume_count + 1, holder = :holder where id = :id and state = 'running'
+-- Going on with a turn that was handed over is no resumption after a crash.
+update turns set resume_count = resume_count + case when holder = '' then 0 else 1 end, holder = :holder
+ where id = :id and state = 'running'
+
+-- name: hand_over_turn(id)!
+update turns set holder = '' where id = :id and state = 'running'
 
 -- name: turn_holder(id)$
 select holder from turns where id = :id

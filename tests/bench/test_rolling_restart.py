@@ -1,0 +1,32 @@
+"""Three servers that are restarted one after another under load, once: what `make soak` does twenty times."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.rolling_restart import is_sound, restart_rolling
+from tests.postgres_server import server_url
+from tests.sessions.databases import PostgresPlace
+
+DEADLINE = 300.0
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with server_url() as server:
+        place = PostgresPlace(server)
+        yield place.url
+        place.drop()
+
+
+@pytest.mark.slow
+@pytest.mark.clause("I7", "N1", "X4")
+@pytest.mark.timeout(DEADLINE + 60)
+def test_readers_miss_nothing_and_see_nothing_twice_while_servers_are_restarted(
+    url: str, tmp_path: Path
+) -> None:
+    work = restart_rolling(url, tmp_path, rounds=1, readers=2)
+    found = asyncio.run(asyncio.wait_for(work, DEADLINE))
+    assert is_sound(found), found
