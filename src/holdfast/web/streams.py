@@ -63,7 +63,9 @@ class OpenStreams:
         return self.closing and not task.uncancel()
 
     def close(self) -> None:
-        """End every stream now."""
+        """End every stream now. May be called again: a second cancellation would break a stream off."""
+        if self.closing:
+            return
         self.closing = True
         for each in self._waiting:
             each.cancel()
