@@ -1,7 +1,7 @@
 """`BulkDialect`: what moving a whole store needs of a database, and what each engine does in its own way."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -37,10 +37,15 @@ class BulkDialect(Protocol):
         """The end of that."""
         ...
 
-    def writing(self, tx: "Transaction") -> AbstractContextManager[None]:
-        """While inside, this transaction may write; all others are refused still."""
-        ...
-
     def continue_numbers(self, tx: "Transaction", tables: Sequence[str]) -> None:
         """The next rows of these tables get numbers after the highest that is there."""
         ...
+
+
+@contextmanager
+def allowed_writes(tx: "Transaction") -> Iterator[None]:
+    """While inside, this transaction may write to a store that refuses writes; all others may not."""
+    reason = tx.queries.meta_value(key=WRITES_REFUSED)
+    tx.queries.forget_meta(key=WRITES_REFUSED)
+    yield
+    tx.queries.set_meta(key=WRITES_REFUSED, value=reason)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.core.errors import InvalidInput, StoreFault
+from holdfast.sessions.bulk_dialect import allowed_writes
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.moving.moved_tables import TABLES, MovedTable
 
@@ -174,7 +175,7 @@ class StoreMove:
     ) -> None:
         """One step: the rows, and how far the move has come."""
         bulk = tx.dialect.bulk
-        with bulk.writing(tx):
+        with allowed_writes(tx):
             bulk.add_rows(tx, table.name, columns, rows)
             if table.set_by_triggers:
                 sets = ", ".join(f"{each} = {bulk.mark}" for each in table.set_by_triggers)

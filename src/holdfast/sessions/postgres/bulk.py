@@ -1,7 +1,6 @@
 """Many rows at once into PostgreSQL, and a database that refuses writes: see `bulk_dialect.py`."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from psycopg import sql
 
@@ -55,13 +54,6 @@ class PostgresBulk:
             tx.connection.execute(f"drop trigger if exists {WRITES_REFUSED} on {table}".encode())
         tx.connection.execute(f"drop function if exists {WRITES_REFUSED}()".encode())
         tx.queries.forget_meta(key=WRITES_REFUSED)
-
-    @contextmanager
-    def writing(self, tx: Transaction) -> Iterator[None]:
-        reason = tx.queries.meta_value(key=WRITES_REFUSED)
-        tx.queries.forget_meta(key=WRITES_REFUSED)
-        yield
-        tx.queries.set_meta(key=WRITES_REFUSED, value=reason)
 
     def continue_numbers(self, tx: Transaction, tables: Sequence[str]) -> None:
         for table in tables:

@@ -1,7 +1,6 @@
 """Many rows at once into SQLite, and a database that refuses writes: see `bulk_dialect.py`."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from holdfast.sessions.bulk_dialect import MOVED, WRITES_REFUSED
 from holdfast.sessions.contract import Transaction
@@ -39,13 +38,6 @@ class SqliteBulk:
             for change in CHANGES:
                 tx.connection.execute(f"drop trigger if exists {WRITES_REFUSED}_{change}_{table}")
         tx.queries.forget_meta(key=WRITES_REFUSED)
-
-    @contextmanager
-    def writing(self, tx: Transaction) -> Iterator[None]:
-        reason = tx.queries.meta_value(key=WRITES_REFUSED)
-        tx.queries.forget_meta(key=WRITES_REFUSED)
-        yield
-        tx.queries.set_meta(key=WRITES_REFUSED, value=reason)
 
     def continue_numbers(self, tx: Transaction, tables: Sequence[str]) -> None:
         """SQLite keeps the highest number by itself."""
