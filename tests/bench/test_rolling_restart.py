@@ -21,7 +21,7 @@ def url() -> Iterator[str]:
         place.drop()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.clause("I7", "N1", "X4")
 @pytest.mark.timeout(DEADLINE + 60)
 def test_readers_miss_nothing_and_see_nothing_twice_while_servers_are_restarted(
