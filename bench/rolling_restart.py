@@ -150,7 +150,7 @@ class Reader:
             turn = items[-1]["turn_id"]
             said = items[-1]["message"]
             is_whole = turn != running and not said.get("holdfast")
-            if is_whole and turn not in self.notes.ends:
+            if is_whole and turn not in self.notes.ends and turn not in self.notes.read:
                 self.notes.read.add(turn)
                 self._answered.set()
 

@@ -1,4 +1,4 @@
-"""Three servers that are restarted one after another under load, once: what `make soak` does twenty times."""
+"""Three servers that are restarted one after another under load, once: what `make soak` does more often."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def url() -> Iterator[str]:
         place.drop()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.clause("I7", "N1", "X4")
 @pytest.mark.timeout(DEADLINE + 60)
 def test_readers_miss_nothing_and_see_nothing_twice_while_servers_are_restarted(

@@ -170,7 +170,7 @@ def test_no_more_than_three_strangers_wait_however_many_come(db: SessionDB) -> N
         async with a_gateway(db, platform) as (_, host):
             for number in range(20):
                 await platform.say(await platform.direct(f"eve{number}"), f"eve{number}", "let me in")
-            await until_status(host, lambda now: now.events == {"refused": 20})
+            await until_status(host, lambda now: now.events == {"refused": 20} and now.posts == {"sent": 3})
         assert len(db.chat_people.pairings(ACCOUNT)) == 3
         assert sum(1 for each in platform.calls() if each.kind == "send") == 3
 

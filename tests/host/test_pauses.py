@@ -133,7 +133,8 @@ def test_what_another_process_took_while_one_slept_stays_with_it_and_is_said_in_
         (failed,) = await a.shows("s", "TurnFailed")
         assert "another process" in failed["error"]
         await a.do("send", session_id="s", text="and you?")
-        await a.shows("s", "TurnCompleted")
+        completed = await a.shows("s", "TurnCompleted", 2)
+        assert [each["final_response"] for each in completed] == ["echo are you there?", "echo and you?"]
         assert db.get_messages("s")[: len(taken)] == taken, "who lost it wrote nothing more"
         assert said(db, "s", "assistant")[-1] == "echo and you?"
         nothing_tells_of(lost.holder, db, a, b)

@@ -24,9 +24,12 @@ class Watcher:
         self._remote_turns = RemoteTurns(host_parts(db), self._stream)
         self._seen = 0
 
+    async def _show(self) -> None:
+        self._remote_turns.show(self._remote_turns.read("s"))
+
     def look(self) -> list[str]:
         """What one look shows, in short."""
-        asyncio.run(self._remote_turns.look("s"))
+        asyncio.run(self._show())
         events = [numbered.event for numbered in self._stream._kept if numbered.number > self._seen]  # noqa: SLF001
         self._seen = self._stream.number
         return [short(event) for event in events]

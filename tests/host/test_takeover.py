@@ -10,20 +10,23 @@ import pytest
 
 from holdfast.agent import AgentOptions, SessionAgent
 from holdfast.core.clock import SystemClock
-from holdfast.core.events import SessionMoved, TurnUnfinished
+from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.core.events import SessionMoved, TurnCompleted, TurnFailed, TurnInterrupted, TurnUnfinished
 from holdfast.host import HostOptions, SessionHost
 from holdfast.host.holders import ExpiredLeases
 from holdfast.process import holder_name
 from holdfast.sessions import SessionDB
+from holdfast.sessions.contract import Lease
+from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import FakeClock, ScriptedModel
 from tests.agent.agent_fixtures import HoldingEngine, until
-from tests.host.host_fixtures import a_host
+from tests.host.host_fixtures import ENDS, a_host
 from tests.host.host_processes import Start, host_processes
 from tests.host.test_pauses import locked_by_another_program
 from tests.host.test_two_processes import sound
 from tests.host.transcripts import said
-from tests.sessions.store_fixtures import hold_lease
+from tests.sessions.store_fixtures import assistant, hold_lease, user
 
 Wait = Callable[[Awaitable[Any]], Any]
 RESUMES = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
@@ -231,6 +234,103 @@ def test_a_turn_that_another_process_completed_is_not_shown_to_end_twice(
                 await scenario(start, db)
 
     wait(played())
+
+
+def taken_by_another(db: SessionDB) -> HeldLease:
+    """The lease of the conversation, as if its holder had stood still until another machine took it."""
+    lease = db.leases.current("session:s")
+    assert lease is not None
+    db.leases.release(lease)
+    return hold_lease(db, "session:s", "another machine:1:2:3:4", ttl_seconds=60)
+
+
+@pytest.mark.clause("D11")
+def test_turns_of_the_process_that_took_a_conversation_over_are_shown_where_it_was_lost(
+    db: SessionDB, wait: Wait
+) -> None:
+    gate = asyncio.Event()
+
+    async def answer(_: object) -> str:
+        await gate.wait()
+        return "too late"
+
+    async def scenario() -> None:
+        db.create_session("s", source="test")
+        async with a_host(db, [answer]) as host, aclosing(host.events("s", after=0)) as events:
+            await host.send("s", "first")
+            await until(lambda: bool(db.turns.unfinished()))
+            (own,) = db.turns.unfinished()
+            lease = taken_by_another(db)
+            turns = db.turns.under(lease)
+            turns.interrupt(own.id, "taken over", [assistant("")])
+            other = turns.open("s", {"role": "user", "content": "second"}).id
+            turns.complete(other, assistant("answered elsewhere"))
+            db.leases.let_go(lease)
+            gate.set()
+            ends: list[TurnCompleted | TurnFailed | TurnInterrupted] = []
+            while len(ends) < 2:
+                event = (await anext(events)).event
+                ends += [event] if isinstance(event, ENDS) else []
+            assert [(each.turn_id, type(each)) for each in ends] == [
+                (own.id, TurnFailed),
+                (other, TurnCompleted),
+            ]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("D11", "I7")
+def test_a_process_whose_lease_was_taken_before_it_acts_leaves_the_turn_that_runs_elsewhere(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        db.create_session("s", source="test")
+        lease = hold_lease(db, "session:s", "this machine:1:2:3:4", ttl_seconds=60)
+        agent = SessionAgent(ScriptedModel([]), db, "s")
+        agent.lease = lease
+        other = taken_by_another(db)
+        turn = db.turns.under(other).open("s", {"role": "user", "content": "second"})
+        with pytest.raises(LeaseLost):
+            await agent.drop()
+        db.turns.under(other).complete(turn.id, assistant("answered elsewhere"))
+        db.leases.let_go(other)
+        with pytest.raises(LeaseLost):
+            await agent.drop()
+        agent.lease = None
+        with pytest.raises(InvalidInput, match="no turn is unfinished"):
+            await agent.drop()
+        await agent.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I7", "L14")
+def test_a_look_for_what_is_not_committed_holds_no_conversation_so_its_turn_can_be_continued(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by(db, "another machine:1:2:3:4")
+    db.create_session("t", source="test")
+    gone = hold_lease(db, "session:t", "another machine:1:2:3:4", ttl_seconds=60)
+    turns = db.turns.under(gone)
+    turns.complete(turns.open("t", user("hello")).id, assistant("hi"))
+    db.leases.let_go(gone)
+    assert db.sessions.uncommitted() == ["t"]
+    held: list[str] = []
+    acquire = db.leases.acquire
+
+    def noting(name: str, holder: str, *, ttl_seconds: float) -> Lease | None:
+        held.append(name)
+        return acquire(name, holder, ttl_seconds=ttl_seconds)
+
+    monkeypatch.setattr(db.leases, "acquire", noting)
+
+    async def scenario() -> None:
+        async with a_host(db) as host:
+            while (await host.status()).recovering:
+                await until(lambda: True)
+            assert not [name for name in held if name.startswith("session:")]
+
+    wait(scenario())
 
 
 @pytest.mark.clause("I7")

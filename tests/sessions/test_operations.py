@@ -17,6 +17,7 @@ from holdfast.sessions.contract import Session, SessionStart, Transaction
 from holdfast.sessions.conversation_operations import (
     begin_conversation,
     claim_conversation,
+    release_conversation,
     release_if_idle,
     send_message,
 )
@@ -132,6 +133,7 @@ def test_a_conversation_begins_with_its_message_and_its_lease(db: SessionDB, poo
 def test_a_lease_goes_only_when_nothing_waits(db: SessionDB, pool: DaemonPool) -> None:
     db.create_session("s", source="cli")
     lease = db.hold_session("s", "me")
+    assert lease is not None
 
     async def scenario() -> None:
         sent = await db.run(pool, send_message, "s", user("one"), "queue")
@@ -154,6 +156,7 @@ def test_an_open_turn_is_a_reason_to_hold_on_for_a_process_that_recovers(
 ) -> None:
     db.create_session("s", source="cli")
     lease = db.hold_session("s", "me")
+    assert lease is not None
     db.turns.open("s", user("cut off"))
 
     async def scenario() -> None:
@@ -277,7 +280,7 @@ def test_an_operation_whose_failure_nobody_awaits_is_logged(
     gate = Gate(engine)
 
     async def scenario() -> None:
-        lost = asyncio.create_task(db.run(pool, release_if_idle, "nowhere", None, parked=0, recovers=True))
+        lost = asyncio.create_task(db.run(pool, release_conversation, "nowhere", None))
         await asyncio.sleep(0)  # noqa: TID251 - it is submitted
         lost.cancel()
         after = asyncio.create_task(db.run(pool, begin, "s"))

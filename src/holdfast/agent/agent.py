@@ -367,6 +367,9 @@ class SessionAgent:
 
     async def _adopt(self) -> TurnStore:
         await self._acquire_lease(new_turn=False)
+        if self.lease is not None:
+            # A turn that another process has taken over runs there.
+            await off_loop(self._pools.store, self._db.leases.keep, self.lease)
         await self._session.refresh(self.lease)
         turn = await off_loop(self._pools.store, self._db.turns.running, self._session.id)
         if turn is None:

@@ -387,7 +387,7 @@ class Conversation:
         try:
             if self._remote_turns.is_following and lease.token != self._last_token + 1:
                 # Readers see what another process stored before they see what this one does.
-                await self._remote_turns.look(self.root_id)
+                await self._remote_turns.catch_up(self.root_id)
             self._remote_turns.show_elsewhere(elsewhere=False)
             self._asks.lease = lease
             await self._prepare()
@@ -398,8 +398,19 @@ class Conversation:
             self._agents.give_back(self.root_id, agent)
             if self.is_deleted:
                 await self._store.abandon(lease)
+            elif end is not None:
+                self._remote_turns.skip(end.live, end.messages)
             else:
-                self._remote_turns.skip(end or await self._store.release())
+                await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Release the lease; what another process stored after it was lost is still to be shown."""
+        found = await self._store.release()
+        if found.released:
+            self._remote_turns.skip(found.state.live, found.state.messages)
+        else:
+            own = self.publisher.unclosed or self.publisher.last_ended
+            await off_loop(self._parts.pools.store, self._remote_turns.skip_turn, self.root_id, own)
 
     async def _agent(self, lease: HeldLease) -> SessionAgent:
         """The agent that works here now; another one when what it may do for this scope has changed."""

@@ -19,7 +19,6 @@ from holdfast.host.holders import ExpiredLeases, is_used, living_holder
 from holdfast.host.subagents import close_subagent, open_subagents
 from holdfast.host.takeover import Takeover
 from holdfast.process import off_loop
-from holdfast.sessions.leases import session_lease
 
 logger = logging.getLogger(__name__)
 
@@ -126,29 +125,13 @@ class Recovery:
             # A conversation that goes on here is committed as a whole at its own next boundary.
             if self._is_ours(root_id) or (only is not None and root_id not in only):
                 continue
-            if not await self._call(self._is_abandoned, root_id):
+            if await self._call(is_used, self._parts.db, root_id, by_others_than=self._holder):
                 left.add(root_id)  # its own process commits it, if it lives
                 continue
             await self._commit(await self._open(root_id))
             if root_id in await self._dirty():
                 left.add(root_id)  # a provider could not take it yet
         return left
-
-    def _is_abandoned(self, root_id: str) -> bool:
-        """Whether no living process uses the conversation; looked at under its lease, so nobody begins to.
-
-        The lease is let go before the commit, which takes as long as a provider does: no turn waits for that.
-        """
-        db = self._parts.db
-        if is_used(db, root_id, by_others_than=self._holder):
-            return False
-        lease = db.leases.acquire(session_lease(root_id), self._holder, ttl_seconds=db.lease_seconds)
-        if lease is None:
-            return False
-        try:
-            return not is_used(db, root_id, by_others_than=self._holder)
-        finally:
-            db.leases.release(lease)
 
     async def _dirty(self) -> list[str]:
         return [await self._root(each) for each in await self._call(self._parts.lifecycle.recover)]

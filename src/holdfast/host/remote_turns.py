@@ -32,7 +32,7 @@ from holdfast.host.event_stream import EventStream
 from holdfast.host.turn_end import end_event
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Ask, ConversationState, StoredMessage, TurnRecord
+from holdfast.sessions.contract import Ask, StoredMessage, TurnRecord
 from holdfast.sessions.live_text import LivePiece
 
 
@@ -74,11 +74,21 @@ class RemoteTurns:
         """Whether it knows up to where this process has shown the conversation."""
         return self._seen >= 0
 
-    def skip(self, end: ConversationState) -> None:
-        """Everything up to this end of the conversation has been shown by this process itself."""
-        self._session_id, self._seen = end.live, end.messages
+    def skip(self, session_id: str, messages: int) -> None:
+        """So many messages of this session, and all before it, have been shown by this process itself."""
+        self._session_id, self._seen = session_id, messages
         self._forget_open()
         self._shown_in = self._session_id
+
+    def skip_turn(self, root_id: str, turn_id: str) -> None:
+        """Everything up to the last message of this turn was shown by this process itself. On a thread."""
+        db = self._parts.db
+        lineage = db.sessions.lineage(root_id)
+        for session_id in reversed(_from(lineage, self._session_id) if self._session_id else lineage):
+            own = [each.seq for each in db.sessions.read(session_id) if each.turn_id == turn_id]
+            if own:
+                self.skip(session_id, own[-1] + 1)
+                return
 
     def show_elsewhere(self, *, elsewhere: bool) -> None:
         """Tell readers whether another process runs the conversation, when that has changed."""
@@ -86,9 +96,12 @@ class RemoteTurns:
             self.elsewhere = elsewhere
             self._stream.publish(SessionMoved(session_id=self._stream.session_id, elsewhere=elsewhere))
 
-    async def look(self, root_id: str) -> None:
-        """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
+    async def catch_up(self, root_id: str) -> None:
+        """Publish what was stored since the last look, under the lease: nobody stores more meanwhile."""
         self.show(await off_loop(self._parts.pools.store, self.read, root_id))
+        if self._open is not None:
+            # One read leaves its last turn open: it can't know that no more comes.
+            self.show(await off_loop(self._parts.pools.store, self.read, root_id))
 
     def show(self, news: "RemoteProgress") -> None:
         """Publish what a read has found."""

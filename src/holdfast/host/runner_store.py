@@ -68,20 +68,30 @@ class RunnerStore:
         return keep_claim(self._db, claim)
 
     async def release_if_idle(self, parked: int) -> ReleasedConversation:
-        """See how the conversation stands; when there is nothing to do, the lease is let go."""
+        """See how the conversation stands; when there is nothing to do, the lease is let go.
+
+        Raises `LeaseLost` when another process has taken it.
+        """
+        lease = self._db.keeper.require(self._lease_name, self._holder)
         completed = self._publisher.unmarked
         return await self._release(
-            release_if_idle, parked=parked, recovers=self._recovers, completed=completed
+            lease, release_if_idle, lease, parked=parked, recovers=self._recovers, completed=completed
         )
 
-    async def release(self) -> ConversationState:
-        """Let the lease go; returns up to where this process has shown the conversation."""
+    async def release(self) -> ReleasedConversation:
+        """Let the lease go; it says whether it was still held, so that nobody else has stored anything."""
+        lease = self._db.keeper.held(self._lease_name, self._holder)
         try:
-            return (await self._release(release_conversation, completed=self._publisher.unmarked)).state
+            found = await self._release(
+                lease, release_conversation, lease, completed=self._publisher.unmarked
+            )
         except Exception:
             # Whatever kept the store from saying how it stands: a lease that is kept is renewed for ever.
             await off_loop(self._pool, self._db.let_go_of_session, self._root_id, self._holder)
             raise
+        if lease is not None:
+            self._db.keeper.forget(lease)
+        return found
 
     async def abandon(self, lease: HeldLease) -> None:
         """Let this very lease go; after a deletion it is gone, and another one may be held under its name."""
@@ -104,18 +114,17 @@ class RunnerStore:
 
     async def _release(
         self,
-        operation: Callable[Concatenate[str, HeldLease | None, P], Operation[ReleasedConversation]],
+        lease: HeldLease | None,
+        operation: Callable[Concatenate[str, P], Operation[ReleasedConversation]],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> ReleasedConversation:
-        keeper = self._db.keeper
-        lease = keeper.held(self._lease_name, self._holder)
         if lease is not None:
             lease.is_leaving = True
         try:
-            release = await self._db.run(self._pool, operation, self._root_id, lease, *args, **kwargs)
+            release = await self._db.run(self._pool, operation, self._root_id, *args, **kwargs)
             if lease is not None and release.released:
-                keeper.forget(lease)
+                self._db.keeper.forget(lease)
         finally:
             if lease is not None:
                 lease.is_leaving = False

@@ -95,7 +95,7 @@ def claim_conversation(
 @operation
 def release_if_idle(
     root_id: str,
-    lease: HeldLease | None,
+    lease: HeldLease,
     *,
     parked: int,
     recovers: bool,
@@ -103,10 +103,11 @@ def release_if_idle(
 ) -> Callable[[Transaction], ReleasedConversation]:
     """See how the conversation stands and, when it is idle (`ConversationState.is_idle`), let its lease go.
 
-    The sessions of `completed` are returned as they are now.
+    The sessions of `completed` are returned as they are now. Raises `LeaseLost` when another has taken it.
     """
 
     def work(tx: Transaction) -> ReleasedConversation:
+        lease.require(tx)
         state = conversation_state(tx, root_id)
         idle = state.is_idle(parked=parked, recovers=recovers)
         return _release(tx, state, lease if idle else None, completed)
@@ -118,7 +119,7 @@ def release_if_idle(
 def release_conversation(
     root_id: str, lease: HeldLease | None, *, completed: Sequence[str] = ()
 ) -> Callable[[Transaction], ReleasedConversation]:
-    """See how the conversation stands, and let its lease go in any case."""
+    """See how the conversation stands, and let its lease go in any case; None is one that was lost."""
     return lambda tx: _release(tx, conversation_state(tx, root_id), lease, completed)
 
 
@@ -144,6 +145,5 @@ def _release(
     tx: Transaction, state: ConversationState, lease: HeldLease | None, completed: Sequence[str]
 ) -> ReleasedConversation:
     found = [find_session(tx, session_id) for session_id in completed]
-    if lease is not None:
-        lease.release(tx)
-    return ReleasedConversation(state, lease is not None, tuple(each for each in found if each is not None))
+    released = lease is not None and lease.release(tx)
+    return ReleasedConversation(state, released, tuple(each for each in found if each is not None))

@@ -30,7 +30,8 @@ from holdfast.core.clock import SystemClock
 from holdfast.providers.local import LocalMemory
 memory = LocalMemory(sys.argv[1], clock=SystemClock())
 memory.initialize("")
-memory.search("hound")
+while not (memory.search("hound"), memory.describe().worker.split()[-1])[1].isdigit():
+    pass  # the worker is starting
 print(memory.describe().worker.rpartition(" ")[2], "numpy" in sys.modules, flush=True)
 sys.stdin.read()
 """
