@@ -1,4 +1,4 @@
-"""The private parts of uvicorn that `web/connection.py` and `web/server.py` build on are as they were."""
+"""The private parts of uvicorn on which our connection and server are built are as they were."""
 
 import hashlib
 import importlib.metadata
@@ -22,7 +22,7 @@ def test_what_is_built_on_has_not_changed(module: ModuleType) -> None:
     assert module.__file__ is not None
     found = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
     assert found == READ[module], (
-        f"{module.__name__} of uvicorn {uvicorn.__version__} is not what web/connection.py was written for: "
+        f"{module.__name__} of uvicorn {uvicorn.__version__} is not what our connection was written for: "
         "read what changed, run tests/web/api, then write the new hash here and the cap in pyproject.toml"
     )
 

@@ -106,10 +106,10 @@ async def _serve_with_workers(
 
 
 async def _serve(settings: Settings, options: ServeOptions) -> None:
+    from holdfast.process.listen_socket import room_for_streams
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
-    from holdfast.web.listener import room_for_streams
     from holdfast.web.page_files import page_problem
     from holdfast.web.server import bind, inherit, run_server
     from holdfast.web.streams import OpenStreams

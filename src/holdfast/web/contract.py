@@ -5,7 +5,7 @@ on one host. `command.py` is `holdfast web`; a program that has a host calls `bu
 
 A request passes these files, from the outside to the inside:
 
-1. `listener.py` and `connection.py` accept the connection and read HTTP, `server.py` runs both on uvicorn;
+1. `process/listen_socket.py` and `process/server_connection.py` accept a connection and read HTTP;
 2. `proxies.py` takes the client's address from a trusted proxy, `request_log.py` gives the request an id, a
    line in the log and the security headers;
 3. `origin_guard.py` checks Host and Origin, `limits.py` the rate and the size, `auth.py` the token;

@@ -1,6 +1,6 @@
 """Runs the application on uvicorn until it is asked to stop, and then ends at once.
 
-`command.py` handles signals, `connection.py` reads from the sockets.
+`command.py` handles signals, `process/server_connection.py` reads from the sockets.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from contextlib import AbstractAsyncContextManager
 
 from holdfast.core.clock import SystemClock
 from holdfast.process.http_server import family_of, listen, serving
+from holdfast.process.listen_socket import FullLog, ListenSocket
+from holdfast.process.server_connection import http_protocol
 from holdfast.web.app import build_app
-from holdfast.web.connection import http_protocol
 from holdfast.web.contract import WebParts
-from holdfast.web.listener import FullLog, ListenSocket
 
 KEEP_ALIVE_SECONDS = 75
 

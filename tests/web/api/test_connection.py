@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from holdfast.core.settings import WebSettings
+from holdfast.process.server_connection import MOST_HEAD
 from holdfast.sessions import SessionDB
 from holdfast.web import streams
-from holdfast.web.connection import MOST_HEAD
 from tests.agent.agent_fixtures import until
 from tests.web.api.api_server import TOKEN, Served, served
 

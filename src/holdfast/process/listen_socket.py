@@ -3,7 +3,7 @@
 Without it, asyncio accepts every connection, and when descriptors run out it stops for a second and logs
 each attempt. Some descriptors are a reserve for the store and for tools. A connection that would use the
 second half of the reserve is answered with 503 here; when no descriptor is left, a spare one is closed to
-accept and answer it. `connection.py` refuses those that use the first half.
+accept and answer it. `server_connection.py` refuses those that use the first half.
 """
 
 import errno
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from holdfast.core.contract import Clock
-from holdfast.process import is_scarce, open_files_limit, reserve
+from holdfast.process.open_files import is_scarce, open_files_limit, reserve
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from holdfast.process import is_scarce
-from holdfast.web.listener import full_answer, full_text
+from holdfast.process.listen_socket import full_answer, full_text
+from holdfast.process.open_files import is_scarce
 
 logger = logging.getLogger(__name__)
 
