@@ -140,7 +140,7 @@ class Reader:
             self.notes.failed.append(json.dumps(event))
         elif event["turn_id"] == self._turn and self._text != event["final_response"]:
             self.notes.differing += 1
-        self._answered.set()
+        self._note_answer()
 
     async def _read_on(self, running: str) -> None:
         """The events between two servers are not told again: the transcript has what they said."""
@@ -150,9 +150,14 @@ class Reader:
             turn = items[-1]["turn_id"]
             said = items[-1]["message"]
             is_whole = turn != running and not said.get("holdfast")
-            if is_whole and turn not in self.notes.ends and turn not in self.notes.read:
+            if is_whole and turn not in self.notes.ends:
                 self.notes.read.add(turn)
-                self._answered.set()
+                self._note_answer()
+
+    def _note_answer(self) -> None:
+        """An end that was read in the transcript may be told later as well: each turn answers one message."""
+        if len(self.notes.ends.keys() | self.notes.read) >= self.notes.sent:
+            self._answered.set()
 
     async def _ask(self, method: str, path: str, body: Any) -> httpx2.Response:  # noqa: ANN401
         """Until some server answers for good."""

@@ -105,8 +105,9 @@ def test_another_agent_reads_remembers_and_asks_over_pipes(home: Path) -> None:
 
 
 @contextmanager
-def served(home: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-c", MAIN, "mcp", "serve", "--http", "--port", "0"]
+def served(home: Path, open_files: int = 1024) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    limited = ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"]
+    command = [*limited, sys.executable, "-c", MAIN, "mcp", "serve", "--http", "--port", "0"]
     with subprocess.Popen(
         command, env=environment(home), cwd=home / "project", stderr=subprocess.PIPE, text=True
     ) as process:
@@ -144,6 +145,25 @@ def test_over_http_nothing_is_open_without_the_token_and_only_reading_is_offered
         asyncio.run(main(address, file.read_text()))
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 128 + signal.SIGTERM
+
+
+@pytest.mark.clause("X5")
+def test_connections_that_say_nothing_are_told_and_leave_the_server_its_files(home: Path) -> None:
+    async def main(address: str, token: str) -> None:
+        where = httpx2.URL(address)
+        silent = [await asyncio.open_connection(where.host, where.port) for _ in range(400)]
+        assert b"503" in await silent[-1][0].readuntil(b"\r\n")
+        for _, writer in silent:
+            writer.close()
+        answer = httpx2.Response(503)
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20) as client:
+            while answer.status_code == 503:  # until the server has seen that they are closed
+                answer = await client.post(address, json={})
+        assert answer.status_code < 500
+
+    with served(home, 256) as (_, address):
+        (file,) = home.rglob("mcp-token")
+        asyncio.run(asyncio.wait_for(main(address, file.read_text()), 60))
 
 
 def test_a_signal_ends_the_server_though_its_client_is_silent(home: Path) -> None:

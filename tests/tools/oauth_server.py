@@ -1,7 +1,6 @@
 """An MCP server that wants a sign-in, with its own authorization server, from the SDK's own parts."""
 
 import secrets
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -100,7 +99,7 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 @asynccontextmanager
 async def protected_server(accounts: Accounts) -> AsyncIterator[str]:
     """The address of a server that offers one tool to those who are signed in."""
-    with listen(socket.socket(), "127.0.0.1", 0) as listening:
+    with listen("127.0.0.1", 0) as listening:
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
         server = MCPServer(
             "notes",

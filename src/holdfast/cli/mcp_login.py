@@ -1,7 +1,6 @@
 """Signs a person in to a remote MCP server: shows an address, and takes what the browser brings back."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ async def sign_in(server: McpServerSettings, folder: Path, show: Callable[[str],
     async def tell(address: str) -> None:
         show(f"Open this address in a browser and sign in:\n{address}")
 
-    with listen(socket.socket(socket.AF_INET), LOOPBACK, 0) as listening:
+    with listen(LOOPBACK, 0) as listening:
         uri = f"http://{LOOPBACK}:{listening.getsockname()[1]}/callback"
         app = Starlette(routes=[Route("/callback", back.take)])
         async with serving(app, listening, name="sign-in", lifespan="off"):

@@ -78,11 +78,11 @@ async def _serve(settings: Settings, http: bool) -> None:
             _say(f"! {problem}")
         server = build_server(host, settings.mcp.offer, __version__)
         serving = _over_http if http else _over_pipes
-        await serving(server, settings.mcp, leaving)
+        await serving(server, settings, leaving)
     leaving.raise_signal()
 
 
-async def _over_pipes(server: "MCPServer", _: McpSettings, leaving: "GracefulStop") -> None:
+async def _over_pipes(server: "MCPServer", _: Settings, leaving: "GracefulStop") -> None:
     ours, theirs = socket.socketpair()
     sys.stdin = theirs.makefile("r", encoding="utf-8")
     threading.Thread(target=_relay_input, args=(ours,), name="mcp-input", daemon=True).start()
@@ -104,16 +104,18 @@ def _relay_input(into: socket.socket) -> None:
         into.shutdown(socket.SHUT_WR)
 
 
-async def _over_http(server: "MCPServer", settings: McpSettings, leaving: "GracefulStop") -> None:
-    from holdfast.mcp_server.http_server import listening_socket, run_http
+async def _over_http(server: "MCPServer", given: Settings, leaving: "GracefulStop") -> None:
+    from holdfast.mcp_server.http_server import run_http
+    from holdfast.process.http_server import listen
     from holdfast.wiring import data_folder
     from holdfast.wiring.token_file import stored_token
 
+    settings, patience = given.mcp, given.web.client_timeout_s
     token = settings.token or stored_token(data_folder() / TOKEN_FILE)
     if not token:
         raise InvalidInput("there is no token, so nothing was started")
-    with listening_socket(settings.host, settings.port) as listening:
-        async with run_http(server, settings.host, listening, token) as running:
+    with listen(settings.host, settings.port) as listening:
+        async with run_http(server, settings.host, listening, token, patience) as running:
             name = f"[{settings.host}]" if ":" in settings.host else settings.host
             _say(f"Holdfast is an MCP server on http://{name}:{listening.getsockname()[1]}/mcp")
             where = "the setting mcp.token" if settings.token else str(data_folder() / TOKEN_FILE)

@@ -2,14 +2,14 @@
 
 import asyncio
 import hmac
-import socket
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
 from holdfast.core.secret import Secret
-from holdfast.process.http_server import family_of, listen, serving
+from holdfast.process.http_server import serving
+from holdfast.process.listen_socket import ListenSocket
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -38,14 +38,9 @@ class TokenRequired:
         await self._app(scope, receive, send)
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens on this address; `InvalidInput` says why it can't."""
-    return listen(socket.socket(family_of(host)), host, port)
-
-
 def run_http(
-    server: "MCPServer", host: str, listening: socket.socket, token: Secret
+    server: "MCPServer", host: str, listening: ListenSocket, token: Secret, client_timeout_s: float
 ) -> AbstractAsyncContextManager["asyncio.Task[None]"]:
     """The server, while inside; its task ends early only when it fails."""
     app = TokenRequired(server.streamable_http_app(host=host), token)
-    return serving(app, listening, name="mcp server", lifespan="on")
+    return serving(app, listening, name="mcp server", client_timeout_s=client_timeout_s, lifespan="on")

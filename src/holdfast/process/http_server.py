@@ -1,5 +1,8 @@
 """Runs an application on uvicorn until its program is done with it. Signals stay with the program.
 
+Every server gets `ListenSocket`, which refuses connections before descriptors run out, and
+`ServerConnection`, which gives up on clients that are too slow.
+
 It is imported only where a server starts: uvicorn takes a while to load.
 """
 
@@ -7,16 +10,19 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import uvicorn
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput
+from holdfast.process.listen_socket import FullLog, ListenSocket
+from holdfast.process.server_connection import http_protocol
 
 GRACE_SECONDS = 2
 """How long open responses may take at the end."""
 BACKLOG = 2048
-S = TypeVar("S", bound=socket.socket)
+CLIENT_TIMEOUT_S = 20.0
 
 
 class HttpServer(uvicorn.Server):
@@ -35,13 +41,9 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def family_of(host: str) -> socket.AddressFamily:
-    """The kind of socket for an address."""
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def listen(listening: S, host: str, port: int) -> S:
-    """Let a socket listen on this address; `InvalidInput` says why it can't."""
+def listen(host: str, port: int) -> ListenSocket:
+    """A socket that listens on this address; `InvalidInput` says why it can't."""
+    listening = ListenSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -58,15 +60,21 @@ def listen(listening: S, host: str, port: int) -> S:
 @asynccontextmanager
 async def serving(
     app: Callable[..., Any],
-    listening: socket.socket,
+    listening: ListenSocket,
     *,
     name: str,
+    client_timeout_s: float = CLIENT_TIMEOUT_S,
     before_stop: Callable[[], None] = lambda: None,
     **options: Any,  # noqa: ANN401 - options of uvicorn
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """The server, while inside; its task ends early only when it fails."""
+    """The server, while inside; its task ends early only when it fails.
+
+    A client that sends its request or reads its answer more slowly than `client_timeout_s` is disconnected.
+    """
+    listening.on_full = FullLog(SystemClock()).note
     config = uvicorn.Config(
         app,
+        http=http_protocol(client_timeout_s, listening.on_full),
         loop="asyncio",
         ws="none",
         log_config=None,

@@ -2,7 +2,7 @@
 
 The head of a request has a limit. A request that another server could read as two requests is refused. A
 client that sends its request too slowly, or does not read its answer, is disconnected after
-`web.client_timeout_s`.
+the time that the server allows.
 """
 
 import asyncio

@@ -81,12 +81,12 @@ class ServeOptions:
 async def _serve_with_workers(
     settings: Settings, workers: int, options: list[str], open_browser: bool
 ) -> None:
-    from holdfast.web.server import bind
+    from holdfast.process.http_server import listen
     from holdfast.web.workers import Workers, WorkersFailed
     from holdfast.wiring.service_manager import READY, tell_service_manager
 
     token = token_for(settings.web)
-    listening = bind(settings.web.host, settings.web.port)
+    listening = listen(settings.web.host, settings.web.port)
     listening.set_inheritable(True)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
 
@@ -106,12 +106,13 @@ async def _serve_with_workers(
 
 
 async def _serve(settings: Settings, options: ServeOptions) -> None:
+    from holdfast.process.http_server import listen
     from holdfast.process.listen_socket import room_for_streams
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
     from holdfast.web.contract import WebParts
     from holdfast.web.page_files import page_problem
-    from holdfast.web.server import bind, inherit, run_server
+    from holdfast.web.server import inherit, run_server
     from holdfast.web.streams import OpenStreams
     from holdfast.web.workers import end_with_parent, tell_ready
     from holdfast.wiring.graceful_stop import open_host
@@ -123,7 +124,7 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
     if options.inherited is not None:
         listening = inherit(options.inherited)
     else:
-        listening = bind(settings.web.host, settings.web.port)
+        listening = listen(settings.web.host, settings.web.port)
     link = Link(settings.web.host, listening.getsockname()[1], token, settings.web.root_path)
     # Without a model the page is where a person learns what is missing.
     opened = open_host(

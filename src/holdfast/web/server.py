@@ -8,19 +8,12 @@ import os
 import socket
 from contextlib import AbstractAsyncContextManager
 
-from holdfast.core.clock import SystemClock
-from holdfast.process.http_server import family_of, listen, serving
-from holdfast.process.listen_socket import FullLog, ListenSocket
-from holdfast.process.server_connection import http_protocol
+from holdfast.process.http_server import serving
+from holdfast.process.listen_socket import ListenSocket
 from holdfast.web.app import build_app
 from holdfast.web.contract import WebParts
 
 KEEP_ALIVE_SECONDS = 75
-
-
-def bind(host: str, port: int) -> ListenSocket:
-    """A socket that listens on this address; `InvalidInput` says why it can't."""
-    return listen(ListenSocket(family_of(host)), host, port)
 
 
 def inherit(file: int) -> ListenSocket:
@@ -32,13 +25,12 @@ def inherit(file: int) -> ListenSocket:
 
 def run_server(web: WebParts, listening: ListenSocket) -> AbstractAsyncContextManager["asyncio.Task[None]"]:
     """The server, while inside; its task ends early only when it fails."""
-    listening.on_full = FullLog(SystemClock()).note
     return serving(
         build_app(web),
         listening,
         name="web server",
+        client_timeout_s=web.settings.client_timeout_s,
         before_stop=web.streams.close,
-        http=http_protocol(web.settings.client_timeout_s, listening.on_full),
         lifespan="off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )

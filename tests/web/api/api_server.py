@@ -12,10 +12,11 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
 from holdfast.memory import MemoryManager
+from holdfast.process.http_server import listen
 from holdfast.sessions import SessionDB
 from holdfast.tools.contract import Tool
 from holdfast.web import WebParts
-from holdfast.web.server import bind, run_server
+from holdfast.web.server import run_server
 from holdfast.web.streams import OpenStreams
 from tests.agent.agent_fixtures import DEADLINE
 from tests.host.host_fixtures import a_host
@@ -109,7 +110,7 @@ async def served(
     chosen = settings or WebSettings()
     async with host:
         web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams))
-        listening = bind("127.0.0.1", 0)
+        listening = listen("127.0.0.1", 0)
         port = listening.getsockname()[1]
         limits = httpx2.Limits(max_connections=None)
         async with (
