@@ -252,9 +252,9 @@ FAULTS = (
 )
 
 
-def is_sound(found: dict[str, Any]) -> bool:
-    """Whether nobody missed or lost anything, or saw it twice."""
-    return not any(found[each] for each in FAULTS)
+def faults(found: dict[str, Any]) -> dict[str, Any]:
+    """What somebody missed or lost, or saw twice; empty when nobody did."""
+    return {each: found[each] for each in FAULTS if found[each]}
 
 
 def main() -> int:
@@ -276,8 +276,8 @@ def main() -> int:
             ["| what | found |", "|---|---|", *(f"| {what} | {each} |" for what, each in found.items())]
         )
     )
-    print("\nsound" if is_sound(found) else "\nNOT SOUND")
-    return 0 if is_sound(found) else 1
+    print("\nNOT SOUND" if faults(found) else "\nsound")
+    return 1 if faults(found) else 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import json
 import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Message
@@ -14,6 +13,7 @@ from holdfast.sessions.contract import Engine, Operation, Transaction
 from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
+from tests.polling import pauses
 
 T = TypeVar("T")
 
@@ -180,8 +180,7 @@ async def a_step() -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for an observable condition without holding up the loop, under the test's deadline."""
-    never = asyncio.Event()
-    while not condition():
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.005):
-                await never.wait()
+    for pause in pauses():
+        if condition():
+            return
+        await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline

@@ -23,6 +23,7 @@ from holdfast.testing.memory_platform import TRAITS, MemoryPlatform
 from holdfast.tools.contract import Tool
 from holdfast.wiring.chat_policies import ChatPolicies
 from tests.host.host_fixtures import host_parts
+from tests.polling import pauses
 
 ACCOUNT = "test"
 SETTINGS = GatewaySettings(debounce_s=0.0)
@@ -117,6 +118,8 @@ async def until_said(platform: MemoryPlatform, place: Place, *texts: str) -> Non
 async def until_status(host: SessionHost, holds: Callable[[ChatAccountStatus], bool]) -> ChatAccountStatus:
     """Wait until the ledger of the account is as wanted."""
     async with asyncio.timeout(SECONDS):
-        while not holds(status := await host.chats.status(ACCOUNT)):  # noqa: ASYNC110 - it is in the store
-            await asyncio.sleep(0.01)  # noqa: TID251 - polls under a deadline
-        return status
+        for pause in pauses():
+            if holds(status := await host.chats.status(ACCOUNT)):
+                return status
+            await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline
+    raise AssertionError("pauses have no end")

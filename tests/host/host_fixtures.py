@@ -1,5 +1,6 @@
 """A host built by hand for tests: scripted models, quick polls, and readers of its events."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -9,6 +10,7 @@ from holdfast.agent import AgentOptions, Pools, SessionAgent
 from holdfast.agent.scope_policy import AgentScope
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.host import HostOptions, HostParts, SessionHost
+from holdfast.host.contract import HostStatus
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -16,6 +18,7 @@ from holdfast.testing import ScriptedModel
 from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.contract import Person, Tool
 from holdfast.tools.open_questions import CallIds, OpenQuestions, PersonBehindPolicy
+from tests.polling import pauses
 
 P = ParamSpec("P")
 QUICK = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0)
@@ -62,6 +65,15 @@ def a_host_of(parts: Callable[P, HostParts]) -> Callable[P, SessionHost]:
 
 
 a_host = a_host_of(host_parts)
+
+
+async def until_recovered(host: SessionHost) -> HostStatus:
+    """How the host stands once it has looked after what was left to it."""
+    for pause in pauses():
+        if not (status := await host.status()).recovering:
+            return status
+        await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline
+    raise AssertionError("pauses have no end")
 
 
 async def until_turns_end(host: SessionHost, session_id: str, turns: int = 1, after: int = 0) -> list[Event]:

@@ -21,7 +21,7 @@ from holdfast.testing import ScriptedModel
 from holdfast.testing.providers import RecordingProvider
 from tests.agent.agent_fixtures import DEADLINE, Hold, until
 from tests.host.hanging_provider import HangingProvider, memory_with, run_turns
-from tests.host.host_fixtures import QUICK, a_host, until_turns_end
+from tests.host.host_fixtures import QUICK, a_host, until_recovered, until_turns_end
 
 Wait = Callable[[Awaitable[Any]], Any]
 QUICK_RECALL = AgentOptions(recall_seconds=0.05)
@@ -183,8 +183,7 @@ def test_what_is_completed_while_a_start_looks_around_waits_for_its_own_boundary
             await until(lambda: db.session_holder("s") is None)
             completed.set()
             await until(looked.is_set)
-            while (await host.status()).recovering:
-                pass
+            await until_recovered(host)
             assert db.sessions.uncommitted() == ["s"]
 
     wait(scenario())

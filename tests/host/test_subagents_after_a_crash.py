@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.core.events import Event, TurnUnfinished
 from holdfast.sessions import SessionDB
 from tests.agent.agent_fixtures import until
-from tests.host.host_fixtures import a_host
+from tests.host.host_fixtures import a_host, until_recovered
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -43,8 +43,7 @@ def test_a_subagent_of_a_living_process_is_left_alone(db: SessionDB, wait: Wait)
         async with a_host(db) as host:
             shown: list[Event] = []
             host.watch(shown.append)
-            while (status := await host.status()).recovering:
-                await until(lambda: True)
+            status = await until_recovered(host)
             assert db.turns.running("child") is not None
             assert not [event for event in shown if isinstance(event, TurnUnfinished)]
             assert status.unfinished == []

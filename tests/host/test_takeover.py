@@ -1,7 +1,7 @@
 """A server takes over what a dead process left, and leaves what a living one goes on with."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,16 @@ import pytest
 from holdfast.agent import AgentOptions, SessionAgent
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput, LeaseLost
-from holdfast.core.events import SessionMoved, TurnCompleted, TurnFailed, TurnInterrupted, TurnUnfinished
+from holdfast.core.events import (
+    SessionMoved,
+    SessionSnapshot,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnUnfinished,
+)
 from holdfast.host import HostOptions, SessionHost
+from holdfast.host.contract import Numbered
 from holdfast.host.holders import ExpiredLeases
 from holdfast.process import holder_name
 from holdfast.sessions import SessionDB
@@ -21,7 +29,7 @@ from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import FakeClock, ScriptedModel
 from tests.agent.agent_fixtures import HoldingEngine, until
-from tests.host.host_fixtures import ENDS, a_host
+from tests.host.host_fixtures import ENDS, a_host, until_recovered, until_turns_end
 from tests.host.host_processes import Start, host_processes
 from tests.host.test_pauses import locked_by_another_program
 from tests.host.test_two_processes import sound
@@ -159,8 +167,7 @@ def test_a_start_offers_no_turn_and_ends_no_subagent_of_a_process_that_lives(
         shown: list[object] = []
         async with a_host(db, agent_options=AgentOptions(clock=FakeClock())) as host:
             host.watch(shown.append)
-            while (status := await host.status()).recovering:
-                await until(lambda: True)
+            status = await until_recovered(host)
             assert not [event for event in shown if isinstance(event, TurnUnfinished)]
             assert status.unfinished == []
             assert await host.unfinished("s") is None
@@ -267,16 +274,58 @@ def test_turns_of_the_process_that_took_a_conversation_over_are_shown_where_it_w
             turns.complete(other, assistant("answered elsewhere"))
             db.leases.let_go(lease)
             gate.set()
-            ends: list[TurnCompleted | TurnFailed | TurnInterrupted] = []
-            while len(ends) < 2:
-                event = (await anext(events)).event
-                ends += [event] if isinstance(event, ENDS) else []
+            ends = [await next_end(events), await next_end(events)]
             assert [(each.turn_id, type(each)) for each in ends] == [
                 (own.id, TurnFailed),
                 (other, TurnCompleted),
             ]
 
     wait(scenario())
+
+
+def answer_elsewhere(db: SessionDB, text: str) -> str:
+    """A turn that another machine runs to its end; its id."""
+    lease = hold_lease(db, "session:s", "another machine:1:2:3:4", ttl_seconds=60)
+    turns = db.turns.under(lease)
+    turn = turns.open("s", user(text)).id
+    turns.complete(turn, assistant(f"answer to {text}"))
+    db.leases.let_go(lease)
+    return turn
+
+
+@pytest.mark.clause("I7", "N1")
+@pytest.mark.parametrize("returns", [False, True], ids=["a new reader", "one that was here before"])
+def test_a_reader_begins_with_a_snapshot_and_is_told_no_turn_of_before_that_another_process_ran(
+    db: SessionDB, wait: Wait, returns: bool
+) -> None:
+    async def scenario() -> None:
+        db.create_session("s", source="test")
+        async with a_host(db, ["one"]) as host:
+            await host.send("s", "first")
+            await until_turns_end(host, "s")
+            seen = [each.number async for each in first_of(host.events("s"))]
+            await until(lambda: not host._conversations.opened["s"].is_served)  # noqa: SLF001
+            answer_elsewhere(db, "while nobody reads")
+            async with aclosing(host.events("s", after=seen[0] if returns else None)) as events:
+                assert isinstance((await anext(events)).event, SessionSnapshot)
+                following = asyncio.create_task(next_end(events))
+                await until(lambda: host._conversations.opened["s"].state == "following")  # noqa: SLF001
+                turn = answer_elsewhere(db, "while somebody reads")
+                assert (await following).turn_id == turn
+
+    wait(scenario())
+
+
+async def first_of(events: AsyncGenerator[Numbered, None]) -> AsyncIterator[Numbered]:
+    async with aclosing(events):
+        yield await anext(events)
+
+
+async def next_end(events: AsyncIterator[Numbered]) -> TurnCompleted | TurnFailed | TurnInterrupted:
+    async for numbered in events:
+        if isinstance(numbered.event, ENDS):
+            return numbered.event
+    raise AssertionError("the stream ended first")
 
 
 @pytest.mark.clause("D11", "I7")
@@ -326,8 +375,7 @@ def test_a_look_for_what_is_not_committed_holds_no_conversation_so_its_turn_can_
 
     async def scenario() -> None:
         async with a_host(db) as host:
-            while (await host.status()).recovering:
-                await until(lambda: True)
+            await until_recovered(host)
             assert not [name for name in held if name.startswith("session:")]
 
     wait(scenario())

@@ -12,7 +12,8 @@ import pytest
 from holdfast.agent.transcript import Transcript
 from holdfast.sessions import SessionDB
 from tests.agent.agent_fixtures import require_valid, until
-from tests.host.host_processes import Start, host_processes
+from tests.host.host_processes import HostProcess, Start, host_processes
+from tests.polling import until_seen
 
 # Each test is several processes.
 pytestmark = pytest.mark.slow
@@ -36,6 +37,10 @@ def play(store_url: str, tmp_path: Path, wait: Callable[[Awaitable[Any]], Any]) 
 
 def said(db: SessionDB, session: str, role: str = "user") -> list[Any]:
     return [m["content"] for m in db.get_messages(db.sessions.live_end(session)) if m["role"] == role]
+
+
+async def recovered(process: HostProcess) -> bool:
+    return "recovering=True" not in await process.do("status")
 
 
 def sound(db: SessionDB, session: str) -> None:
@@ -260,8 +265,7 @@ def test_a_second_process_leaves_a_conversation_to_the_living_one_that_uses_it(
         await a.do("send", session_id="s", text="remember me")
         await until(lambda: db.sessions.uncommitted() == ["s"] and db.session_holder("s") is None)
         b = await start(lease=LEASE, memory=True)
-        while "recovering=True" in await b.do("status"):
-            pass
+        await until_seen(lambda: recovered(b))
         assert not (tmp_path / "commits").exists()
         # Its own boundary commits it, and whoever comes later finds nothing to do.
         await a.do("new_session", prev_session_id="s")
@@ -282,8 +286,7 @@ def test_what_a_process_used_is_committed_by_a_living_one_once_it_is_killed(
         await a.do("send", session_id="s", text="remember me")
         await until(lambda: db.sessions.uncommitted() == ["s"])
         b = await start(lease=LEASE, memory=True)
-        while "recovering=True" in await b.do("status"):
-            pass
+        await until_seen(lambda: recovered(b))
         await a.kill()
         await until(lambda: db.sessions.uncommitted() == [])
         await b.close()

@@ -1,7 +1,10 @@
 """Gates that hold a provider until the test lets it go, and deadlines that fail instead of hanging."""
 
 import threading
+import time
 from collections.abc import Callable
+
+from tests.polling import pauses
 
 DEADLINE = 120.0
 
@@ -27,9 +30,7 @@ class Gate:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for an observable condition, looked at often, under a deadline."""
-    tick = threading.Event()
-    for _ in range(int(DEADLINE / 0.005)):
-        if condition():
-            return
-        tick.wait(0.005)
-    raise AssertionError("the condition never came true")
+    deadline, tick, looks = time.monotonic() + DEADLINE, threading.Event(), pauses()
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        tick.wait(next(looks))

@@ -11,6 +11,7 @@ from holdfast.core.contract import Message
 from holdfast.sessions import Delivery, SessionDB, TurnRecord
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.testing import CrashingEngine, FakeClock
+from tests.polling import pauses
 
 T = TypeVar("T")
 
@@ -141,10 +142,10 @@ def hold_lease(db: SessionDB, name: str, holder: str, *, ttl_seconds: float) -> 
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for something that another thread brings about."""
-    deadline, pause = time.monotonic() + LONG, threading.Event()
+    deadline, pause, looks = time.monotonic() + LONG, threading.Event(), pauses()
     while not condition():
         assert time.monotonic() < deadline
-        pause.wait(0.002)
+        pause.wait(next(looks))
 
 
 LEASE = 60.0

@@ -13,6 +13,7 @@ from holdfast.tools.arguments import parse_arguments
 from holdfast.tools.contract import ApprovalRequest, Person, Tool, ToolContext, ToolResult
 from holdfast.tools.sandbox import SandboxOptions
 from holdfast.tools.sandbox_choice import OWN_NOTHING, CommandSandbox
+from tests.polling import pauses
 
 T = TypeVar("T")
 LONG = 20.0  # a deadline, never reached
@@ -96,5 +97,7 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
 async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
     """Let the loop run until `holds`, under a deadline."""
     async with asyncio.timeout(LONG):
-        while not holds():  # noqa: ASYNC110 - what is awaited happens in another thread or process
-            await asyncio.sleep(0.005)  # noqa: TID251 - polls under a deadline
+        for pause in pauses():
+            if holds():
+                return
+            await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline

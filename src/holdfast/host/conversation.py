@@ -153,6 +153,23 @@ class Conversation:
         """Whether nothing runs, nothing is asked and nobody reads here."""
         return self._task is None and not self._commands and not self.stream.readers
 
+    async def prepare_reader(self) -> None:
+        """Somebody is about to read here. What other processes did while nobody did is in the transcript."""
+        remote = self._remote_turns
+        if self._is_unread():
+            beginning, state = await off_loop(self._parts.pools.store, remote.beginning, self.root_id)
+            if not self._is_unread() or remote.is_at(state):
+                return
+            if remote.is_following:
+                self.stream.restart()
+                remote.skip(*beginning)
+            elif state.open_turn is None:
+                remote.skip(*beginning)  # an open turn may be cut off: the first look finds out
+
+    def _is_unread(self) -> bool:
+        """Whether nobody looks at what other processes do here."""
+        return not self.is_wanted and not self.stream.readers
+
     def wake(self) -> None:
         """There may be something to see: look, unless something is to be done anyway."""
         self._signal("look" if self.state == "idle" else None)

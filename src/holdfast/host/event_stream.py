@@ -80,6 +80,12 @@ class EventStream:
         if self._on_event is not None:
             self._on_event(event)
 
+    def restart(self) -> None:
+        """Something happened that was not shown here: readers begin with a snapshot, whatever they know."""
+        self.number += 1
+        self._kept.clear()
+        self._forget_turn()
+
     def close(self) -> None:
         """Nothing more will come; readers end once they have read what is there."""
         self._closed = True

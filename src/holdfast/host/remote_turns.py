@@ -32,7 +32,7 @@ from holdfast.host.event_stream import EventStream
 from holdfast.host.turn_end import end_event
 from holdfast.process import off_loop
 from holdfast.sessions import SessionDB
-from holdfast.sessions.contract import Ask, StoredMessage, TurnRecord
+from holdfast.sessions.contract import Ask, ConversationState, StoredMessage, TurnRecord
 from holdfast.sessions.live_text import LivePiece
 
 
@@ -74,6 +74,19 @@ class RemoteTurns:
         """Whether it knows up to where this process has shown the conversation."""
         return self._seen >= 0
 
+    def is_at(self, state: ConversationState) -> bool:
+        """Whether everything that the store has up to this state was shown here."""
+        return (self._session_id, self._seen, self._open) == (state.live, state.messages, state.open_turn)
+
+    def beginning(self, root_id: str) -> tuple[tuple[str, int], ConversationState]:
+        """Where a new reader begins: at the running turn's first message, or at the end. On a thread.
+
+        With it comes the state after which that was read, so that nothing is missed in between.
+        """
+        db = self._parts.db
+        state = db.conversations.state(root_id)
+        return (state.live, state.messages if state.open_turn is None else _beginning(db, state.live)), state
+
     def skip(self, session_id: str, messages: int) -> None:
         """So many messages of this session, and all before it, have been shown by this process itself."""
         self._session_id, self._seen = session_id, messages
@@ -97,11 +110,8 @@ class RemoteTurns:
             self._stream.publish(SessionMoved(session_id=self._stream.session_id, elsewhere=elsewhere))
 
     async def catch_up(self, root_id: str) -> None:
-        """Publish what was stored since the last look, under the lease: nobody stores more meanwhile."""
+        """Publish what was stored since the last look; at first, the turn that runs, from its beginning."""
         self.show(await off_loop(self._parts.pools.store, self.read, root_id))
-        if self._open is not None:
-            # One read leaves its last turn open: it can't know that no more comes.
-            self.show(await off_loop(self._parts.pools.store, self.read, root_id))
 
     def show(self, news: "RemoteProgress") -> None:
         """Publish what a read has found."""
@@ -147,7 +157,20 @@ class RemoteTurns:
         asks = db.asks.open(live)
         partial = "" if self._open is None else db.turns.partial(self._open)
         over = self._asks.keys() - {ask.id for ask in asks}
-        fresh: list[StoredMessage] = []
+        fresh = self._read_on(root_id)
+        if fresh:
+            last = fresh[-1].turn_id or ""
+            seen = {self._open, *(each.turn_id for each in fresh)}
+            turns |= _turns(db, {each for each in seen if each is not None})
+            if turns[last].state != "running":
+                # What it stored between the two reads; it has ended, so this is all.
+                fresh += self._read_on(root_id)
+        settled = {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over}
+        return RemoteProgress(fresh, turns, asks, settled, "" if fresh else partial)
+
+    def _read_on(self, root_id: str) -> list[StoredMessage]:
+        """The messages of turns since the last that was read."""
+        db, fresh = self._parts.db, list[StoredMessage]()
         for session_id in _from(db.sessions.lineage(root_id), self._session_id):
             if session_id != self._session_id:
                 # A child begins with a summary and copies; what is new in it comes after them.
@@ -155,12 +178,7 @@ class RemoteTurns:
             part = db.sessions.read(session_id, start=self._seen)
             self._seen += len(part)
             fresh += [each for each in part if each.turn_id is not None and not each.carried]
-        if fresh:
-            # All but the last have ended by now; that one may have stored more since it was read.
-            seen = {self._open, *(each.turn_id for each in fresh)} - {fresh[-1].turn_id}
-            turns |= _turns(db, {each for each in seen if each is not None})
-        settled = {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over}
-        return RemoteProgress(fresh, turns, asks, settled, "" if fresh else partial)
+        return fresh
 
     def _events(self, stored: StoredMessage, turns: dict[str, TurnRecord]) -> Iterator[Event]:
         turn_id, message = stored.turn_id or "", stored.message

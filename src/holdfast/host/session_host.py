@@ -260,11 +260,16 @@ class SessionHost:
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
-        with reading(await self._conversations.readable(session_id)) as stream:
+        with reading(await self._readable(session_id)) as stream:
             while batch := await stream.next_batch(after):
                 after = batch[-1].number
                 for numbered in batch:
                     yield numbered
+
+    async def _readable(self, session_id: str) -> Conversation:
+        conversation = await self._conversations.readable(session_id)
+        await conversation.prepare_reader()
+        return conversation
 
     async def event_batches(
         self, session_id: str, *, after: int | None = None, from_now: bool = False
@@ -278,7 +283,7 @@ class SessionHost:
             conversation = await self._conversations.opened_or_open(session_id)
             after = conversation.stream.number
         else:
-            conversation = await self._conversations.readable(session_id)
+            conversation = await self._readable(session_id)
         return read_event_batches(conversation, after)
 
     async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:

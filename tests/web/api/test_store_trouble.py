@@ -8,9 +8,11 @@ import pytest
 
 from holdfast.agent import AgentOptions
 from holdfast.core.events import TurnCompleted
+from holdfast.host import SessionHost
 from holdfast.sessions import SessionDB, Transaction
 from tests.agent.agent_fixtures import Hold
 from tests.host.host_fixtures import a_host, until_turns_end
+from tests.polling import until_seen
 from tests.web.api.api_server import Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -35,10 +37,23 @@ async def detail(server: Served, session: str) -> dict[str, Any]:
     return answer
 
 
+async def trouble(host: SessionHost) -> bool:
+    return "is full" in (await host.overview.session_status("s")).trouble
+
+
+async def no_trouble(host: SessionHost) -> bool:
+    return not (await host.overview.session_status("s")).trouble
+
+
 async def standing_in_trouble(server: Served, session: str) -> dict[str, Any]:
     """The conversation, once its status tells of trouble; the list and the whole tell the same."""
-    while not (found := await detail(server, session))["trouble"]:
-        pass
+    found: dict[str, Any] = {}
+
+    async def look() -> object:
+        found.update(await detail(server, session))
+        return found["trouble"]
+
+    await until_seen(look)
     assert "is full" in found["trouble"]
     (listed,) = (await server.http.get("/api/sessions")).json()["items"]
     assert "is full" in listed["trouble"]
@@ -49,8 +64,10 @@ async def standing_in_trouble(server: Served, session: str) -> dict[str, Any]:
 
 
 async def standing_well(server: Served, session: str) -> None:
-    while (await detail(server, session))["trouble"]:
-        pass
+    async def look() -> object:
+        return not (await detail(server, session))["trouble"]
+
+    await until_seen(look)
     assert (await server.http.get("/api/status")).json()["troubles"] == []
 
 
@@ -85,14 +102,12 @@ def test_a_status_shows_the_trouble_of_a_turn_that_has_given_up_on_its_record(
                 await hold.reached.wait()
                 full(db, 5)
                 hold.opened.set()
-                while "is full" not in (await host.overview.session_status("s")).trouble:
-                    pass
+                await until_seen(lambda: trouble(host))
                 assert "is full" in (await host.status()).troubles["s"]
                 full(db, None)
                 events = await until_turns_end(host, "s")
                 assert isinstance(events[-1], TurnCompleted), "the answer was whole"
-                while (await host.overview.session_status("s")).trouble:
-                    pass
+                await until_seen(lambda: no_trouble(host))
                 assert (await host.status()).troubles == {}
 
     wait(scenario())
