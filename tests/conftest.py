@@ -16,7 +16,7 @@ __all__ = [
     "pytest_terminal_summary",
 ]
 
-pytest_plugins = ["pytester", "tests.run_order"]
+pytest_plugins = ["pytester"]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Started in the background by a shell: the programs that tests start must still hear Ctrl-C.
