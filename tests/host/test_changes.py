@@ -1,10 +1,12 @@
 """The changes of all conversations: the newest of each, at once from here, soon from other processes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from holdfast.host import ConversationStatus, SessionHost
 from holdfast.sessions import SessionDB
@@ -179,6 +181,29 @@ def test_listeners_end_with_the_host_and_nothing_looks_when_nobody_listens(db: S
             async with listening(host):
                 pass
             assert not ending.done()
+        await asyncio.wait_for(ending, 5)
+
+    wait(scenario())
+
+
+def test_a_listener_that_begins_while_the_host_ends_ends_with_it(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        host = a_host(db)
+        async with host:
+            feed = host._conversations.changes  # noqa: SLF001
+            read, reached, opened = feed._read_busy, asyncio.Event(), asyncio.Event()  # noqa: SLF001
+
+            async def held() -> Collection[str]:
+                reached.set()
+                await opened.wait()
+                return await read()
+
+            monkeypatch.setattr(feed, "_read_busy", held)
+            ending = asyncio.create_task(_to_the_end(host))
+            await reached.wait()
+        opened.set()
         await asyncio.wait_for(ending, 5)
 
     wait(scenario())

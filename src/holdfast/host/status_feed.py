@@ -111,7 +111,8 @@ class StatusFeed:
         self._listeners.add(listener)
         try:
             with self._watcher.watch_all(self._changed):
-                await self._begin(listener)
+                with suppress(HostClosed):  # it ends while this one begins: there is nothing more to tell
+                    await self._begin(listener)
                 while not self._closed:
                     while listener.unread:
                         yield listener.unread.pop(next(iter(listener.unread)))
