@@ -2,7 +2,7 @@
 
 python -m bench.memory_growth                        print the numbers
 python -m bench.memory_growth --write docs           and write docs/memory-growth.md with its pictures
-python -m bench.memory_growth --most 100000          stop earlier: three minutes; the whole takes three quarters of an hour
+python -m bench.memory_growth --most 100000          stop earlier (3 minutes; the whole: 45)
 
 Texts are made of real-looking words; their vectors are random, because a million real ones take hours and
 change nothing in the time to compare them. The question is embedded by the real model.
