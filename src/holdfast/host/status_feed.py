@@ -111,7 +111,8 @@ class StatusFeed:
         self._listeners.add(listener)
         try:
             with self._watcher.watch_all(self._changed):
-                with suppress(HostClosed):  # it ends while this one begins: there is nothing more to tell
+                # A host that ends while this one begins has nothing more to tell; one that has ended says so.
+                with suppress(*([] if self._closed else [HostClosed])):
                     await self._begin(listener)
                 while not self._closed:
                     while listener.unread:
