@@ -376,6 +376,7 @@ def test_a_look_for_what_is_not_committed_holds_no_conversation_so_its_turn_can_
     async def scenario() -> None:
         async with a_host(db) as host:
             await until_recovered(host)
+            assert db.sessions.uncommitted() == [], "it has looked"
             assert not [name for name in held if name.startswith("session:")]
 
     wait(scenario())

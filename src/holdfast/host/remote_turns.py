@@ -159,10 +159,10 @@ class RemoteTurns:
         over = self._asks.keys() - {ask.id for ask in asks}
         fresh = self._read_on(root_id)
         if fresh:
-            last = fresh[-1].turn_id or ""
             seen = {self._open, *(each.turn_id for each in fresh)}
             turns |= _turns(db, {each for each in seen if each is not None})
-            if turns[last].state != "running":
+            last = turns.get(fresh[-1].turn_id or "")
+            if last is not None and last.state != "running":
                 # What it stored between the two reads; it has ended, so this is all.
                 fresh += self._read_on(root_id)
         settled = {ask_id: outcome(db.asks.get(ask_id)) for ask_id in over}

@@ -107,13 +107,16 @@ class StatusFeed:
 
     async def listen(self) -> AsyncGenerator[ConversationStatus, None]:
         """First every conversation that is not idle, then each one when it changes."""
-        listener = _Listener()
+        listener, has_ended = _Listener(), self._closed
         self._listeners.add(listener)
         try:
             with self._watcher.watch_all(self._changed):
-                # A host that ends while this one begins has nothing more to tell; one that has ended says so.
-                with suppress(*([] if self._closed else [HostClosed])):
+                try:
                     await self._begin(listener)
+                except HostClosed:
+                    if has_ended:
+                        raise
+                    # The host ends while this listener begins: there is nothing more to tell.
                 while not self._closed:
                     while listener.unread:
                         yield listener.unread.pop(next(iter(listener.unread)))
