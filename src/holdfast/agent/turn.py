@@ -32,7 +32,7 @@ TEXT_ONLY = "{} reads text only: it is told that a picture is there, and can't s
 
 
 class Turn:
-    """One turn of one session. `emit` is given every event, in order, and must not wait."""
+    """One turn of one session. `emit` is given every event, in order, and must return at once."""
 
     def __init__(self, context: TurnContext, store: TurnStore, emit: Emit) -> None:
         self._context = context
@@ -51,15 +51,14 @@ class Turn:
         """Run the turn that begins with a message, or with one that waits in the inbox (its id)."""
         async with self.ending.ensured():
             message = await self._open(session_id, first)
-            self._context.follow(request_of(message))
+            self._context.follow(request_of(message))  # a client's own tools, and the form it wants
             await self._recall(message)
             await self._loop()
 
     async def resume(self, first: Message, calls: Sequence[ToolCall] = ()) -> None:
         """Continue a turn that a crash cut off; its finished steps are in the transcript.
 
-        `first` is the message that opened it. `calls` are those of its last step that had not begun: they
-        run first.
+        `first` is the message that opened it. `calls`, those of its last step that had not begun, run first.
         """
         self.timeline.resume(self._context.clock.now() - self._store.started / SECOND)
         async with self.ending.ensured():
@@ -105,7 +104,7 @@ class Turn:
     async def _recall(self, message: Message) -> None:
         """Ask memory about the message; the answer goes with it in every request of this turn."""
         if results_of(message):
-            return
+            return  # the results of tools that a client ran ask nothing of memory
         context = self._context
         asked = context.clock.monotonic()
         window = context.model.traits.context_window

@@ -19,7 +19,7 @@ def accepted(conversation: Conversation, stored: InboxMessage, running: str | No
             MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)
         )
     interrupted = stored.addressed_to
-    # Sent again, it may have been taken by now: then what runs is its own turn, or a later one.
+    # The same message may be sent again after a turn took it: it interrupts neither that turn nor later ones.
     if interrupted is None and stored.mode == "interrupt" and stored.state == "waiting":
         interrupted = running
     if interrupted is not None:
