@@ -4,8 +4,8 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 CODE := $(wildcard src tests tools bench examples)
 
-# Six workers for two cores: most of these tests wait for a process, a deadline or a disk.
-WORKERS := -n 6 --dist worksteal
+# Four workers for two cores: tests also wait for processes, deadlines and disks. Each worker imports all tests.
+WORKERS := -n 4 --dist worksteal
 
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,5 +1,6 @@
 """What every test has: clause hooks, `--fast`, the checkout's folder; PostgreSQL is for `make test` alone."""
 
+import gc
 import re
 import signal
 from pathlib import Path
@@ -38,6 +39,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     is_long = item.get_closest_marker("soak") is not None
     if (on_postgres or is_long) and Path(__file__).parent in item.path.parents:
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no garbage collection of the run walks through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
