@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.agent import AgentOptions, Limits, Pools, ToolProfiles, TurnResult
     from holdfast.core import errors, events
     from holdfast.core.settings import Settings
-    from holdfast.host import AskOptions
+    from holdfast.host import AskOptions, TurnHandle
     from holdfast.memory import CompletedTurn, MemoryManager, MemoryProvider, SessionLifecycle
     from holdfast.models.contract import (
         Finished,
@@ -58,6 +58,7 @@ __all__ = [
     "ToolContext",
     "ToolProfiles",
     "ToolResult",
+    "TurnHandle",
     "TurnResult",
     "Usage",
     "__version__",
@@ -91,6 +92,7 @@ _HOME = {
     "ToolCallPiece": "holdfast.models.contract",
     "ToolContext": "holdfast.tools.contract",
     "ToolResult": "holdfast.tools.contract",
+    "TurnHandle": "holdfast.host",
     "TurnResult": "holdfast.agent",
     "Usage": "holdfast.models.contract",
     "open_model": "holdfast.wiring.library_models",

@@ -42,6 +42,7 @@ PUBLIC_NAMES = [
     "ToolContext",
     "ToolProfiles",
     "ToolResult",
+    "TurnHandle",
     "TurnResult",
     "Usage",
     "__version__",
