@@ -70,7 +70,7 @@ def memory(path: Path) -> Iterator[LocalMemory]:
 
 def test_it_finds_by_meaning_what_the_program_stored(memory: LocalMemory) -> None:
     assert memory.search("a hound", 1, mode="vectors")[0].text == "My dog likes the lake"
-    assert asked(memory, "a hound").note == ""
+    until(lambda: not asked(memory, "a hound").note)  # a busy machine may answer by full text at first
 
 
 def test_nothing_is_started_while_there_is_nothing_to_recall(path: Path) -> None:
