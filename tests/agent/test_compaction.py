@@ -227,6 +227,30 @@ def test_who_lost_its_lock_while_summarising_can_not_rotate(db: SessionDB, wait:
     assert agent.session_id == "s"
 
 
+@pytest.mark.clause("C3", "N2")
+def test_a_node_whose_conversation_another_took_while_it_summarised_can_not_rotate(
+    db: SessionDB, wait: Wait
+) -> None:
+    conversation(db)
+    events: list[object] = []
+
+    def pause() -> None:
+        """As long as a pause: the lease is another's, while nobody else asked for the compression lock."""
+        db.let_go_of_session("s", "me")
+        assert db.hold_session("s", "another") is not None
+
+    async def scenario() -> None:
+        agent = an_agent(db, CountingCompressor(pause))
+        agent.lease = db.hold_session("s", "me")
+        await agent.compact(events.append)
+        assert agent.session_id == "s"
+        await agent.close()
+
+    wait(scenario())
+    assert db.children("s") == []
+    assert "lost" in str(events[-1])
+
+
 @pytest.mark.clause("C7")
 def test_what_arrives_while_the_summary_is_written_is_carried_over_in_order(
     db: SessionDB, wait: Wait

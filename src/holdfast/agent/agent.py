@@ -394,7 +394,7 @@ class SessionAgent:
         """
         await off_loop(self._pools.store, self._session.ensure)
         outcome = await self._compaction.compress(
-            self._session.id, messages, tokens=approx_tokens, focus=focus
+            self._session.id, messages, tokens=approx_tokens, focus=focus, lease=self.lease
         )
         self._session.move(outcome.session_id)
         return outcome.messages, system
@@ -407,7 +407,8 @@ class SessionAgent:
             parent, before = self._session.id, self._session.transcript.tokens
             emit(CompactionStarted(session_id=parent, turn_id="", tokens=before))
             self._compacting = asyncio.create_task(
-                self._compaction.compress(parent, tokens=before, focus=focus), name=f"compaction {parent}"
+                self._compaction.compress(parent, tokens=before, focus=focus, lease=self.lease),
+                name=f"compaction {parent}",
             )
             try:
                 said = (await self._compacting).said

@@ -27,6 +27,7 @@ from holdfast.process import DaemonPool, off_loop
 from holdfast.process.cancellation import finish_despite_cancel, is_cancelled
 from holdfast.sessions import SessionDB
 from holdfast.sessions.codec import encode
+from holdfast.sessions.held_lease import HeldLease
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +83,12 @@ class Compaction:
         *,
         tokens: int | None = None,
         focus: str = "",
+        lease: HeldLease | None = None,
     ) -> Compacted:
-        """Summarise the conversation, as given or as stored, and go on in a child that begins with that."""
+        """Summarise the conversation, as given or as stored, and go on in a child that begins with that.
+
+        With the conversation's `lease`, only while nobody else has taken it.
+        """
         holder = f"compaction-{new_id()}"
         locked = await self._lock(session_id, holder)
         if locked is False:
@@ -91,7 +96,7 @@ class Compaction:
             return Compacted(given, session_id, "another compaction of this session is running")
         try:
             return await self._compress_locked(
-                session_id, messages, tokens or 0, focus, holder if locked else None
+                session_id, messages, tokens or 0, focus, _Fence(holder if locked else None, lease)
             )
         finally:
             if locked:
@@ -130,7 +135,7 @@ class Compaction:
         given: Sequence[Message] | None,
         tokens: int,
         focus: str,
-        holder: str | None,
+        fence: "_Fence",
     ) -> Compacted:
         session = await off_loop(self._pool, self._db.get_session, session_id)
         stored = await off_loop(self._pool, self._db.get_messages, session_id)
@@ -148,7 +153,7 @@ class Compaction:
             return Compacted(messages, session_id, f"{how} did not shrink the conversation")
         opening, carry_from = _opening(stored, seen, shrunk)
         plan = _Plan(session_id, opening, carry_from, how)
-        return await self._retry.until_stored(lambda: self._rotate(plan, messages, holder))
+        return await self._retry.until_stored(lambda: self._rotate(plan, messages, fence))
 
     async def _shrink(self, messages: list[Message], focus: str, notes: str) -> tuple[list[Message], str]:
         """The compressor's work, or the mechanical one when it fails."""
@@ -173,7 +178,7 @@ class Compaction:
         result = await off_loop(self._pool, compress, given, **fitting)
         return list(await result if inspect.isawaitable(result) else result)
 
-    async def _rotate(self, plan: "_Plan", messages: list[Message], holder: str | None) -> Compacted:
+    async def _rotate(self, plan: "_Plan", messages: list[Message], fence: "_Fence") -> Compacted:
         """Move to the child. What the summary kept verbatim, and all that came since, is carried over."""
         child_id, how = new_id(), plan.how
         try:
@@ -184,7 +189,8 @@ class Compaction:
                 child_id,
                 plan.opening,
                 carry_from=plan.carry_from,
-                holder=holder,
+                holder=fence.holder,
+                lease=fence.lease,
             )
         except AlreadyContinued as winner:
             child_id = await off_loop(self._pool, self._db.sessions.live_end, winner.child_id)
@@ -194,6 +200,16 @@ class Compaction:
         self._memory.moved(plan.session_id, child_id)
         carried = await off_loop(self._pool, self._db.get_messages, child_id)
         return Compacted(carried, child_id, f"{how} took the place of the older messages")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """What must still be held when the conversation moves: whoever lost it leaves the conversation alone."""
+
+    holder: str | None
+    """Of the compression lock; None when locking itself is broken."""
+    lease: HeldLease | None
+    """The conversation's; another node that took it runs turns there."""
 
 
 @dataclass(frozen=True, slots=True)

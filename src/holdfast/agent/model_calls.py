@@ -185,7 +185,9 @@ class ModelCalls:
         """Compact the conversation; returns whether it continues in a child session."""
         before, parent = self._context.transcript.tokens, self._store.ids
         self._emit(CompactionStarted(**parent, tokens=before))
-        outcome = await self._context.compaction.compress(self._store.session_id, tokens=before)
+        outcome = await self._context.compaction.compress(
+            self._store.session_id, tokens=before, lease=self._store.lease
+        )
         moved = outcome.session_id != self._store.session_id
         if moved:
             self._store.moved(outcome.session_id, outcome.messages)

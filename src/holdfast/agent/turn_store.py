@@ -88,6 +88,11 @@ class TurnStore:
 
         return await finish_despite_cancel(work())
 
+    @property
+    def lease(self) -> HeldLease | None:
+        """The lease under which the turn runs."""
+        return self._lease
+
     def hold(self, lease: HeldLease) -> None:
         """Go on under this lease: the one before it was let go or lost."""
         self._lease = lease

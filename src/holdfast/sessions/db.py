@@ -289,14 +289,17 @@ class SessionDB:
         *,
         carry_from: int,
         holder: str | None = None,
+        lease: HeldLease | None = None,
     ) -> Rotation:
         """Continue a session in a child: `opening`, then its own messages from `carry_from` on.
 
-        With a `holder`, only while it holds the compression lock (`LeaseLost` otherwise). Raises
-        `AlreadyContinued` with the child to adopt when another rotation came first.
+        With a `holder`, only while it holds the compression lock; with the conversation's `lease`, only
+        while nobody else has taken that (`LeaseLost` otherwise). Raises `AlreadyContinued` with the child to
+        adopt when another rotation came first.
         """
-        lease = None if holder is None else self.keeper.require(compression_lock(session_id), holder)
-        rotation = rotate_session(session_id, child_id, opening, carry_from=carry_from, lease=lease)
+        lock = None if holder is None else self.keeper.require(compression_lock(session_id), holder)
+        leases = [each for each in (lock, lease) if each is not None]
+        rotation = rotate_session(session_id, child_id, opening, carry_from=carry_from, leases=leases)
         return self._engine.write(rotation)
 
     # finding, moving, keeping

@@ -31,12 +31,12 @@ def rotate_session(
     opening: Sequence[Message],
     *,
     carry_from: int,
-    lease: HeldLease | None,
+    leases: Sequence[HeldLease],
 ) -> Callable[[Transaction], Rotation]:
     """Continue `session_id` in `child_id`: `opening`, then the parent's messages from `carry_from` on.
 
     What reached the parent after the summary was begun has a sequence number past what the summary saw,
-    so it is carried. With a lease, only its present holder rotates. Raises `AlreadyContinued` with the
+    so it is carried. Only the present holder of all the leases rotates. Raises `AlreadyContinued` with the
     winner's child when another rotation came first.
     """
     checked_name("a session id", child_id)
@@ -45,7 +45,7 @@ def rotate_session(
     def work(tx: Transaction) -> Rotation:
         lock_session(tx, session_id)
         _refuse_second_child(tx, session_id)
-        if lease is not None:
+        for lease in leases:
             lease.require(tx)
         _check_carry_from(tx, session_id, carry_from)
         parent = require_session(tx, session_id)
