@@ -148,6 +148,27 @@ def test_a_cleared_session_waits_for_its_turn_then_takes_no_more(db: SessionDB, 
     wait(scenario())
 
 
+def test_a_clear_that_is_sent_again_while_it_waits_is_answered_like_the_first(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        async with a_host(db, [hold]) as host:
+            await host.send("s", "go")
+            await hold.reached.wait()
+            clearing = [asyncio.create_task(host.clear("s", key="k")) for _ in range(3)]
+            conversation = host._conversations.opened["s"]  # noqa: SLF001
+            await until(lambda: len(conversation._commands._pending) == 3)  # noqa: SLF001
+            hold.opened.set()
+            fresh = await clearing[0]
+            assert [await each for each in clearing] == [fresh] * 3
+            assert await host.clear("s", key="k") == fresh
+            with pytest.raises(SessionEnded):
+                await host.clear("s", key="another")
+
+    wait(scenario())
+
+
 def test_a_session_with_a_waiting_message_is_not_cleared_over_it(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         hold = Hold()

@@ -375,17 +375,19 @@ class SessionHost:
         if made is not None:
             return made
         conversation = await self._conversations.open(session_id)
+        fresh = SessionStart(fresh_id, self.source, None, conversation.scope)
 
         async def end(agent: SessionAgent) -> None:
             if await agent.unfinished() is not None:
                 await conversation.publisher.drop(agent)
-            await self._call(self._db.sessions.end, agent.session_id, "cleared")
+            await self._call(self._db.sessions.end, agent.session_id, "cleared", then=fresh)
 
         await conversation.run_command(end)
+        self._conversations.begun(fresh_id, conversation.scope)
         self._notify(conversation.root_id)
-        fresh = await self.new_session(session_id=fresh_id, scope=conversation.scope)
+        self._notify(fresh_id)
         self._background.spawn(self._conversations.part_with(conversation))
-        return fresh
+        return fresh_id
 
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record.

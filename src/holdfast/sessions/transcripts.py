@@ -44,10 +44,24 @@ class Transcripts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def end(self, session_id: str, end_reason: str) -> None:
-        """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it."""
+    def end(self, session_id: str, end_reason: str, *, then: SessionStart | None = None) -> None:
+        """End an idle session for good; `SessionBusy` while a turn runs or messages wait in it.
+
+        With `then`, another session begins in the same step. One that is there was begun by the same call.
+        """
         checked_name("an end reason", end_reason)
-        self._engine.write(Operation("end_session", lambda tx: end_session(tx, session_id, end_reason)))
+        if then is not None:
+            check_start(then)
+
+        def work(tx: Transaction) -> None:
+            lock_session(tx, session_id)
+            if then is not None and find_session(tx, then.id) is not None:
+                return
+            end_session(tx, session_id, end_reason)
+            if then is not None:
+                create_session_row(tx, then, None, None)
+
+        self._engine.write(Operation("end_session", work))
 
     def append_message(self, session_id: str, message: Message, *, turn_id: str | None = None) -> int:
         """Add one message, in a running turn or outside any; returns its sequence number."""
