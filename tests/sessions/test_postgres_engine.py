@@ -1,14 +1,16 @@
 """What only the PostgreSQL engine does: connect, be refused, lose its server, heal, and let go."""
 
+import socket
 import subprocess
 import sys
 import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -177,6 +179,14 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_says(place: PostgresPla
         assert asked(db, "show search_path") == place.schema
 
 
+@pytest.mark.clause("N2")
+def test_a_node_that_stands_still_in_a_transaction_lets_go_before_its_lease_runs_out(db: SessionDB) -> None:
+    longest = (
+        "select setting::float / 1000 from pg_settings where name = 'idle_in_transaction_session_timeout'"
+    )
+    assert 0 < asked(db, longest) < db.lease_seconds
+
+
 def asked(db: SessionDB, query: str) -> Any:  # noqa: ANN401 - any column
     return db._engine.read(lambda tx: tx.connection.execute(query).fetchone()[0])  # noqa: SLF001 - its settings
 
@@ -296,18 +306,97 @@ def test_work_that_lost_its_connection_before_the_commit_is_run_again(
     assert db.get_session("s") is not None
 
 
-def test_a_commit_without_an_answer_is_not_run_again(place: PostgresPlace, db: SessionDB) -> None:
+@pytest.mark.clause("N3")
+def test_a_commit_that_never_arrived_is_found_out_and_run_again(place: PostgresPlace, db: SessionDB) -> None:
     runs: list[int] = []
 
     def work(tx: Transaction) -> None:
         runs.append(1)
         tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None, scope="")
-        end_backend(place, tx)
+        if len(runs) == 1:
+            end_backend(place, tx)
 
-    with pytest.raises(OutcomeUnknown, match="not known"):
-        db._engine.write(work)  # noqa: SLF001 - the engine is under test
+    db._engine.write(work)  # noqa: SLF001 - the engine is under test
+    assert len(runs) == 2
+    assert db.get_session("s") is not None
+
+
+@pytest.mark.clause("N3")
+def test_a_commit_whose_answer_was_lost_is_found_out_and_not_run_again(server: PostgresServer) -> None:
+    runs: list[int] = []
+
+    def work(tx: Transaction) -> str:
+        runs.append(1)
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None, scope="")
+        return "its result"
+
+    with MuteProxy(server.port) as proxy:
+        url = server.url.replace(str(server.port), str(proxy.port))
+        engine = PostgresEngine(url, patience=10)
+        try:
+            proxy.is_mute = True
+            assert engine.write(work) == "its result"
+        finally:
+            engine.close()
+    with SessionDB.open(server.url) as db:
+        assert db.get_session("s") is not None
+        db.delete_session("s")
     assert len(runs) == 1
-    assert db.get_session("s") is None
+
+
+@pytest.mark.clause("N3")
+def test_a_commit_that_nobody_can_tell_about_is_not_run_again(server: PostgresServer) -> None:
+    runs: list[int] = []
+
+    def work(tx: Transaction) -> None:
+        runs.append(1)
+        tx.queries.insert_session(id="s", parent=None, relation=None, source="test", title=None, scope="")
+        server.stop()
+
+    engine = PostgresEngine(server.url, patience=0.5)
+    try:
+        with pytest.raises(OutcomeUnknown, match="not known"):
+            engine.write(work)
+    finally:
+        server.start()
+        engine.close()
+    assert len(runs) == 1
+
+
+class MuteProxy:
+    """Passes everything on; when it is mute, it ends the first connection that commits without an answer."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.is_mute = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                for way in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=way, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+                if self.is_mute and b"commit\0" in data:
+                    self.is_mute = False
+                    source.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+        source.close()  # the other way closes the other one
 
 
 # letting go

@@ -23,7 +23,9 @@ from holdfast.sessions.postgres.schema import Connection
 
 ONE_WAIT = 0.5
 LONGEST_CONNECT = 10
-SHORTEST_IDLE = 10.0
+LONGEST_IDLE = 10.0
+"""How long a process may stand still inside a transaction: less than a lease, so that nobody who takes its
+conversations over finds them locked."""
 
 
 class Connections:
@@ -122,8 +124,7 @@ def configure(connection: Connection, patience: float) -> None:
     # One type for every number: one prepared statement, and what is out of range is refused by name.
     connection.adapters.register_dumper(int, Int8Dumper)
     wait = max(1, int(patience * 1000))
-    # A frozen process must not hold a session's lock for longer than others are willing to wait.
-    idle = int(max(patience, SHORTEST_IDLE) * 1000)
+    idle = int(LONGEST_IDLE * 1000)
     connection.execute(
         "select set_config('synchronous_commit', 'on', false),"
         " set_config('lock_timeout', %s, false),"

@@ -2,8 +2,8 @@
 
 Changes of one session stand in line at its row (`lock_session`); sessions don't wait for each other. Work
 that was surely not committed (a deadlock, a connection lost before COMMIT) is run again within the
-patience. After a COMMIT without an answer nobody knows, so it is not. `connections.py` keeps the connections,
-`schema.py` brings the schema up to date.
+patience. After a COMMIT without an answer the server is asked what became of it (`outcome.py`).
+`connections.py` keeps the connections, `schema.py` brings the schema up to date.
 """
 
 import atexit
@@ -11,7 +11,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import psycopg
 
@@ -22,6 +22,7 @@ from holdfast.core.errors import (
     InvalidInput,
     OutcomeUnknown,
     StoreClosed,
+    StoreFailure,
     StoreFault,
     StoreUnopenable,
 )
@@ -32,6 +33,7 @@ from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections,
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
 from holdfast.sessions.postgres.notifications import PostgresNotifications
+from holdfast.sessions.postgres.outcome import Outcome, TransactionMark, begin_marked, outcome_of
 from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
@@ -52,6 +54,16 @@ class _Undone(Exception):
 
     def __init__(self, error: psycopg.Error) -> None:
         super().__init__()
+        self.error = error
+
+
+class _Unanswered(Exception):
+    """COMMIT was sent and got no answer. `result` is what the work gave, if it was committed."""
+
+    def __init__(self, mark: TransactionMark | None, result: object, error: psycopg.Error) -> None:
+        super().__init__()
+        self.mark = mark
+        self.result = result
         self.error = error
 
 
@@ -154,7 +166,11 @@ class PostgresEngine:
         pause = FIRST_PAUSE
         while True:
             try:
-                return self._once(begin, work)
+                try:
+                    return self._once(begin, work)
+                except _Unanswered as unanswered:
+                    self._find_out(unanswered)
+                    return cast("T", unanswered.result)
             except _Undone as undone:
                 if self._clock.monotonic() + pause >= deadline:
                     raise undone.error from undone.error.__cause__
@@ -164,8 +180,12 @@ class PostgresEngine:
 
     def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
         with self._connections.borrowed() as connection:
+            mark = None
             try:
-                connection.execute(begin.encode())
+                if begin == READ:
+                    connection.execute(begin.encode())
+                else:
+                    mark = begin_marked(connection, begin)
                 result = work(Transaction(connection, self._queries(connection), self._dialect, alone=False))
             except psycopg.Error as error:
                 _undo(connection)
@@ -178,21 +198,43 @@ class PostgresEngine:
             if begin == READ:
                 _undo(connection)
             else:
-                self._commit(connection)
+                self._commit(connection, mark, result)
             return result
 
-    def _commit(self, connection: Connection) -> None:
+    def _commit(self, connection: Connection, mark: TransactionMark | None, result: object) -> None:
         try:
             answer = connection.execute("commit").statusmessage
         except RERUN as error:
             raise _Undone(error) from error
         except psycopg.Error as error:
             if connection_lost(error):
-                raise OutcomeUnknown(self.location, words_of(error)) from error
+                raise _Unanswered(mark, result, error) from error
             raise
         if answer != "COMMIT":
             # A statement failed and the work went on as if it had not.
             raise StoreFault(self.location, f"the transaction ended with {answer}")
+
+    def _find_out(self, unanswered: _Unanswered) -> None:
+        """Return if it was committed; raises `_Undone` if not, `OutcomeUnknown` if nobody can tell."""
+        deadline = self._clock.monotonic() + self._patience
+        never, outcome = threading.Event(), "open" if unanswered.mark else "unknown"
+        while outcome == "open" and self._clock.monotonic() < deadline:
+            outcome = self._ask_for(unanswered.mark)
+            if outcome == "open":
+                self._clock.wait(never, LONGEST_PAUSE)
+        if outcome == "undone":
+            raise _Undone(unanswered.error) from unanswered.error
+        if outcome != "committed":
+            raise OutcomeUnknown(self.location, words_of(unanswered.error)) from unanswered.error
+
+    def _ask_for(self, mark: TransactionMark | None) -> Outcome:
+        if mark is None:
+            return "unknown"
+        try:
+            with self._connections.borrowed() as connection:
+                return outcome_of(connection, mark)
+        except (psycopg.OperationalError, StoreFailure):
+            return "open"  # the server is on its way back
 
 
 def _prepare(address: Address, patience: float) -> None:
