@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -44,9 +44,10 @@ class ServerFailed(Exception):
 class PostgresServer:
     """One server of our own. `stop` and `start` may be called any number of times."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Sequence[str] = ()) -> None:
         self.folder = folder
         self.port = 0
+        self._settings = (*SETTINGS, *settings)
 
     @property
     def url(self) -> str:
@@ -58,7 +59,7 @@ class PostgresServer:
             f"--port={self.port}",
             f"--data-dir={self.folder}/data",
             f"--password={PASSWORD}",
-            *(argument for setting in SETTINGS for argument in ("-c", setting)),
+            *(argument for setting in self._settings for argument in ("-c", setting)),
         )
 
     def start_on_a_free_port(self) -> None:
@@ -101,8 +102,8 @@ class PostgresServer:
 
 
 @contextmanager
-def own_server() -> Iterator[PostgresServer]:
-    """A server that is there while the block runs, and gone with this process."""
+def own_server(*settings: str) -> Iterator[PostgresServer]:
+    """A server with such settings that is there while the block runs, and gone with this process."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
     with as_file(files("pg0").joinpath("bin", "pg0")) as binary:
         # The checkout may be in a folder that only root can enter.
@@ -118,7 +119,7 @@ def own_server() -> Iterator[PostgresServer]:
         **_belonging_to(folder),
     ) as guard:
         try:
-            server = PostgresServer(folder)
+            server = PostgresServer(folder, settings)
             server.start_on_a_free_port()
             yield server
         finally:

@@ -5,17 +5,22 @@ A request that is not answered is sent again with its key, to any server, until 
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 
-from bench.soak.servers import Server
-
 CREATED, ACCEPTED, DONE, GONE = 201, 202, 204, 404
+Act = Callable[[], Awaitable[None]]
 PATIENCE = 300.0
 """How long a request is sent again before the run gives up."""
+
+
+class Reachable(Protocol):
+    """A server, as its clients know it."""
+
+    http: httpx2.AsyncClient
 
 
 @dataclass(slots=True)
@@ -41,7 +46,7 @@ class Books:
 class Person:
     """One conversation after another."""
 
-    def __init__(self, name: str, seed: int, servers: Sequence[Server], books: Books) -> None:
+    def __init__(self, name: str, seed: int, servers: Sequence[Reachable], books: Books) -> None:
         self._name = name
         self._random = random.Random(seed)  # noqa: S311 - it chooses what is said
         self._servers = servers
@@ -56,12 +61,21 @@ class Person:
         while not enough.is_set():
             if not self._session:
                 await self._begin()
-            act = self._random.choices(
-                [self._send, self._interrupt, self._stop, self._withdraw, self._resume, self._delete],
-                weights=[60, 8, 6, 10, 6, 1],
-            )[0]
+            acts = self._acts()
+            act = self._random.choices(list(acts), weights=list(acts.values()))[0]
             await act()
             await asyncio.sleep(self._random.uniform(0.0, 1.2))
+
+    def _acts(self) -> dict[Act, int]:
+        """What this person may do next, and how often."""
+        return {
+            self._send: 60,
+            self._interrupt: 8,
+            self._stop: 6,
+            self._withdraw: 10,
+            self._resume: 6,
+            self._delete: 1,
+        }
 
     async def _begin(self) -> None:
         key, text = self._word()

@@ -40,11 +40,12 @@ def free_port() -> int:
 @asynccontextmanager
 async def a_model(words: int = 12) -> AsyncIterator[str]:
     """The address of the model server, which repeats so many words."""
-    async with LoopbackServer(partial(_answer, words)) as server:
+    async with LoopbackServer(partial(answer_as_model, words)) as server:
         yield f"{server.url}/v1"
 
 
-async def _answer(words: int, request: HttpRequest, answer: HttpAnswer) -> None:
+async def answer_as_model(words: int, request: HttpRequest, answer: HttpAnswer) -> None:
+    """One answer of the model, which repeats so many words of the last message."""
     if request.path == "/v1/models":
         listed = {
             "id": "soak",
@@ -81,26 +82,39 @@ async def _send(answer: HttpAnswer, delta: dict[str, Any], reason: str | None = 
     await answer.send(f"data: {json.dumps(chunk)}\n\n".encode())
 
 
+def environment(home: Path, store_url: str, model_url: str) -> dict[str, str]:
+    """The variables of a server with a home of its own, and the settings that users get."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    folders = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    return {
+        **known,
+        **{name: str(home) for name in folders},
+        "HOLDFAST_STORE_URL": store_url,
+        "HOLDFAST_TOOLS_WORKSPACE": str(home / "work"),
+        "HOLDFAST_MODEL_PROVIDER": "openai",
+        "HOLDFAST_MODEL_NAME": "soak",
+        "HOLDFAST_MODEL_BASE_URL": model_url,
+        "HOLDFAST_MODEL_API_KEY": "a-key-of-the-soak",
+        "HOLDFAST_WEB_TOKEN": TOKEN,
+        "HOLDFAST_WEB_REQUESTS_PER_S": "100000",
+    }
+
+
+def make_workspace(home: Path) -> Path:
+    """The folder in which tools work, with what `look` reads."""
+    folder = home / "work"
+    folder.mkdir(exist_ok=True)
+    (folder / "notes.txt").write_text("notes\n", encoding="utf-8")
+    return folder
+
+
 class Server:
     """One server that is started again whenever it is killed, always on the same port."""
 
     def __init__(self, home: Path, store_url: str, model_url: str) -> None:
         self._home = home
         self.port = free_port()
-        known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        folders = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-        self._environment = {
-            **known,
-            **{name: str(home) for name in folders},
-            "HOLDFAST_STORE_URL": store_url,
-            "HOLDFAST_TOOLS_WORKSPACE": str(home / "work"),
-            "HOLDFAST_MODEL_PROVIDER": "openai",
-            "HOLDFAST_MODEL_NAME": "soak",
-            "HOLDFAST_MODEL_BASE_URL": model_url,
-            "HOLDFAST_MODEL_API_KEY": "a-key-of-the-soak",
-            "HOLDFAST_WEB_TOKEN": TOKEN,
-            "HOLDFAST_WEB_REQUESTS_PER_S": "100000",
-        }
+        self._environment = environment(home, store_url, model_url)
         self._process: asyncio.subprocess.Process | None = None
         self.http = httpx2.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}",
@@ -110,15 +124,14 @@ class Server:
 
     async def start(self) -> None:
         """Start it, and wait until it answers."""
-        (self._home / "work").mkdir(exist_ok=True)
-        (self._home / "work" / "notes.txt").write_text("notes\n", encoding="utf-8")
+        workspace = make_workspace(self._home)
         with (self._home / f"server-{self.port}.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", MAIN, "web", "--port", str(self.port)),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=log,
                 env=self._environment,
-                cwd=self._home / "work",
+                cwd=workspace,
             )
         async with asyncio.timeout(READY_WITHIN):
             while not await self._answers():

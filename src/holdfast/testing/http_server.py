@@ -1,7 +1,7 @@
 """`LoopbackServer`: a minimal HTTP server that can misbehave on purpose.
 
-One request a connection, on 127.0.0.1, on a free port. A handler gets the request and an `HttpAnswer` to
-write to; when the client goes away, the handler is cancelled.
+One request a connection, on 127.0.0.1 or another address, on a free port. A handler gets the request and an
+`HttpAnswer` to write to; when the client goes away, the handler is cancelled.
 """
 
 import asyncio
@@ -74,10 +74,14 @@ Handler = Callable[[HttpRequest, HttpAnswer], Awaitable[None]]
 
 
 class LoopbackServer:
-    """Serves until it is closed; `requests` holds the requests that it received."""
+    """Serves until it is closed; `requests` holds the requests that it received, if they are kept."""
 
-    def __init__(self, handler: Handler, *, port: int = 0) -> None:
+    def __init__(
+        self, handler: Handler, *, host: str = "127.0.0.1", port: int = 0, keep: bool = True
+    ) -> None:
         self._handler = handler
+        self._host = host
+        self._keep = keep
         self._port = port
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -85,10 +89,10 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://{self._host}:{self._port}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
+        self._server = await asyncio.start_server(self._connected, self._host, self._port)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -106,7 +110,8 @@ class LoopbackServer:
         try:
             request = await read_request(reader)
             if request is not None:
-                self.requests.append(request)
+                if self._keep:
+                    self.requests.append(request)
                 await self._answer(request, reader, HttpAnswer(writer))
         except (ConnectionError, asyncio.CancelledError):
             pass  # the client is gone, or the server closes
