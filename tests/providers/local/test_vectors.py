@@ -1,11 +1,15 @@
 """Vectors: made after the text is kept, caught up later, read anew by every process."""
 
+import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("numpy")
 
+from holdfast.providers.local.store import PassageStore
+from holdfast.testing import FakeClock
 from tests.memory.gates import DEADLINE, Gate, until
 from tests.providers.local.completed_turns import turn
 from tests.providers.local.conftest import OpenMemory
@@ -131,3 +135,24 @@ def test_a_large_batch_gets_all_its_vectors(open_memory: OpenMemory) -> None:
     memory = open_memory(HashingEmbedder())
     memory.sync_turns([turn(number, f"fact {number}") for number in range(700)])
     assert memory.describe().without_vector == 0
+
+
+def test_looking_for_missing_vectors_does_not_read_what_has_one(open_memory: OpenMemory, path: Path) -> None:
+    def steps(store: PassageStore) -> int:
+        counted: list[int] = []
+
+        def count(connection: sqlite3.Connection) -> None:
+            connection.set_progress_handler(lambda: counted.append(1), 1)
+
+        store.read(count)
+        assert store.without_vector(8) == []
+        store.read(lambda connection: connection.set_progress_handler(None, 0))
+        return len(counted)
+
+    memory = open_memory(HashingEmbedder())
+    memory.sync_turns([turn(1, "one")])
+    store = PassageStore(str(path), clock=FakeClock())
+    before = steps(store)
+    memory.sync_turns([turn(number, f"fact {number}") for number in range(2, 200)])
+    assert steps(store) == before
+    store.close()

@@ -70,7 +70,9 @@ insert into unembedded (passage_id) select passage_id from vectors where model <
     on conflict do nothing
 
 -- name: without_vector(most)
-select p.id, p.speaker, p.text from unembedded u join passages p on p.id = u.passage_id order by p.id desc limit :most
+-- In this order and with a cross join: SQLite would go through all passages otherwise.
+select p.id, p.speaker, p.text from unembedded u cross join passages p on p.id = u.passage_id
+ order by u.passage_id desc limit :most
 
 -- name: count_without_vector()$
 select count(*) from unembedded
