@@ -11,6 +11,7 @@ so a new fact is compared with the few facts of the same frames, not with all. T
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from holdfast.providers.holographic.lexicon import (
     MEANING,
@@ -131,6 +132,7 @@ def _polar(tokens: list[str]) -> Claim | None:
     return Claim(f"polar|{' '.join(frame)}", ("+" if sign > 0 else "-") + ("n" if negated else ""))
 
 
+@lru_cache(maxsize=20_000)
 def _meaning(token: str) -> tuple[str, int]:
     stemmed = stem_of(token)
     if stemmed in MEANING:
@@ -173,13 +175,14 @@ def _counted(token: str, before: str, after: str) -> tuple[str, str]:
         return "#weekday", token
     if token in MONTHS and (MONTHS[token] != token[:3] or _is_dated(before, after)):
         return "#month", MONTHS[token]
-    if TIME.match(token):
-        return "#time", token
-    if DATE.match(token):
-        return "#date", token
-    ordinal = ORDINAL.match(token)
-    if ordinal:
-        return "#number", ordinal[1]
+    if token[:1].isdigit():
+        if TIME.match(token):
+            return "#time", token
+        if DATE.match(token):
+            return "#date", token
+        ordinal = ORDINAL.match(token)
+        if ordinal:
+            return "#number", ordinal[1]
     value = SMALL_NUMBERS.get(token, token)
     if not NUMBER.match(value):
         return "", ""

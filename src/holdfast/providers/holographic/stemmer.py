@@ -1,44 +1,47 @@
 """The Porter stemmer as in FTS5's `porter`: "painted" and "painting" have one stem. Pure functions."""
 
 from functools import lru_cache
-from itertools import pairwise
+from string import ascii_lowercase
 
-VOWELS = frozenset("aeiou")
+VOWEL, CONSONANT, EITHER = "v", "c", "y"
+KINDS = str.maketrans(
+    {each: VOWEL if each in "aeiou" else CONSONANT for each in ascii_lowercase if each != EITHER}
+)
 MIN_LENGTH = 3
 
 # Each ending and its replacement, for words whose rest has a high enough measure.
-STEP_2 = (
-    ("ational", "ate"),
-    ("tional", "tion"),
-    ("enci", "ence"),
-    ("anci", "ance"),
-    ("izer", "ize"),
-    ("logi", "log"),
-    ("bli", "ble"),
-    ("alli", "al"),
-    ("entli", "ent"),
-    ("eli", "e"),
-    ("ousli", "ous"),
-    ("ization", "ize"),
-    ("ation", "ate"),
-    ("ator", "ate"),
-    ("alism", "al"),
-    ("iveness", "ive"),
-    ("fulness", "ful"),
-    ("ousness", "ous"),
-    ("aliti", "al"),
-    ("iviti", "ive"),
-    ("biliti", "ble"),
-)
-STEP_3 = (
-    ("icate", "ic"),
-    ("ative", ""),
-    ("alize", "al"),
-    ("iciti", "ic"),
-    ("ical", "ic"),
-    ("ful", ""),
-    ("ness", ""),
-)
+STEP_2 = {
+    "ational": "ate",
+    "tional": "tion",
+    "enci": "ence",
+    "anci": "ance",
+    "izer": "ize",
+    "logi": "log",
+    "bli": "ble",
+    "alli": "al",
+    "entli": "ent",
+    "eli": "e",
+    "ousli": "ous",
+    "ization": "ize",
+    "ation": "ate",
+    "ator": "ate",
+    "alism": "al",
+    "iveness": "ive",
+    "fulness": "ful",
+    "ousness": "ous",
+    "aliti": "al",
+    "iviti": "ive",
+    "biliti": "ble",
+}
+STEP_3 = {
+    "icate": "ic",
+    "ative": "",
+    "alize": "al",
+    "iciti": "ic",
+    "ical": "ic",
+    "ful": "",
+    "ness": "",
+}
 STEP_4 = (
     "ement",
     "ance",
@@ -77,38 +80,32 @@ def stem(word: str) -> str:
     return _tidied(word)
 
 
-def _is_consonant(word: str, at: int) -> bool:
-    if word[at] in VOWELS:
-        return False
-    if word[at] == "y":
-        return at == 0 or not _is_consonant(word, at - 1)
-    return True
+def _kinds(word: str) -> str:
+    """For each letter whether it is a vowel; "y" is one after a consonant."""
+    kinds = word.translate(KINDS)
+    while EITHER in kinds:
+        at = kinds.index(EITHER)
+        kind = VOWEL if kinds[:at].endswith(CONSONANT) else CONSONANT
+        kinds = kinds.replace(EITHER, kind, 1)
+    return kinds
 
 
 def _measure(word: str) -> int:
     """How many times a vowel is followed by a consonant."""
-    kinds = [_is_consonant(word, at) for at in range(len(word))]
-    return sum(1 for before, after in pairwise(kinds) if after and not before)
+    return _kinds(word).count(VOWEL + CONSONANT)
 
 
 def _has_vowel(word: str) -> bool:
-    return any(not _is_consonant(word, at) for at in range(len(word)))
+    return VOWEL in _kinds(word)
 
 
 def _ends_double(word: str) -> bool:
-    return len(word) > 1 and word[-1] == word[-2] and _is_consonant(word, len(word) - 1)
+    return word[-1:] == word[-2:-1] and _kinds(word).endswith(CONSONANT)
 
 
 def _ends_short(word: str) -> bool:
     """Consonant, vowel, consonant, the last none of w, x and y."""
-    last = len(word) - 1
-    return (
-        last >= 2  # noqa: PLR2004 - three letters
-        and _is_consonant(word, last)
-        and not _is_consonant(word, last - 1)
-        and _is_consonant(word, last - 2)
-        and word[last] not in "wxy"
-    )
+    return _kinds(word).endswith(CONSONANT + VOWEL + CONSONANT) and not word.endswith(("w", "x", "y"))
 
 
 def _without_plural(word: str) -> str:
@@ -136,21 +133,22 @@ def _mended(rest: str) -> str:
     return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
 
 
-def _replaced(word: str, endings: tuple[tuple[str, str], ...]) -> str:
-    for ending, instead in endings:
-        if word.endswith(ending):
-            rest = word[: -len(ending)]
-            return rest + instead if _measure(rest) > 0 else word
-    return word
+def _replaced(word: str, endings: dict[str, str]) -> str:
+    # Most words have none of the endings, and one call says so.
+    if not word.endswith(tuple(endings)):
+        return word
+    ending = next(each for each in endings if word.endswith(each))
+    rest = word[: -len(ending)]
+    return rest + endings[ending] if _measure(rest) > 0 else word
 
 
 def _without_suffix(word: str) -> str:
-    for ending in STEP_4:
-        if word.endswith(ending):
-            rest = word[: -len(ending)]
-            allowed = ending != "ion" or rest.endswith(("s", "t"))
-            return rest if allowed and _measure(rest) > 1 else word
-    return word
+    if not word.endswith(STEP_4):
+        return word
+    ending = next(each for each in STEP_4 if word.endswith(each))
+    rest = word[: -len(ending)]
+    allowed = ending != "ion" or rest.endswith(("s", "t"))
+    return rest if allowed and _measure(rest) > 1 else word
 
 
 def _tidied(word: str) -> str:

@@ -60,7 +60,8 @@ def author_of(text: str) -> str:
 
 def without_author(speaker: str, text: str) -> str:
     """The message without the name at its start."""
-    return text[len(speaker) + 2 :] if text.lower().startswith(f"{speaker}: ") else text
+    end = len(speaker) + 2
+    return text[end:] if text[:end].lower().startswith(f"{speaker}: ") else text
 
 
 def storable(text: str) -> str:
