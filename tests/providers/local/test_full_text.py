@@ -31,8 +31,8 @@ def found(store: PassageStore, query: str, scope: str | None, **limits: int) -> 
 
     def search(connection: sqlite3.Connection) -> list[str]:
         scores = FullText(connection, store.queries, **limits).scores(query, scope)
-        best = sorted(scores, key=lambda position: (-scores[position], -position[0]))
-        return [f"s{session - 1}" for session, _ in best]
+        best = sorted(scores, key=lambda position: (-scores[position], -position))
+        return [f"s{(position >> 32) - 1}" for position in best]
 
     return store.read(search)
 
@@ -55,3 +55,11 @@ def test_what_others_said_does_not_hide_what_the_scope_said(store: PassageStore)
     store.add_turns([turn(1, "a common thing", session=f"t{number}") for number in range(300)], OWNER)
     assert len(found(store, "common thing", ANN)) == 1
     assert len(found(store, "common thing", OWNER)) == 100
+
+
+def test_of_passages_with_equally_rare_words_the_newest_are_found(path: Path) -> None:
+    store = PassageStore(str(path), clock=FakeClock())
+    said = ["an owl" if number % 2 else "a heron" for number in range(240)]
+    store.add_turns([turn(1, text, session=f"s{number}") for number, text in enumerate(said)], OWNER)
+    assert set(found(store, "heron owl", None)) == {f"s{number}" for number in range(140, 240)}
+    store.close()

@@ -10,14 +10,17 @@ import json
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.providers.local.words import query_words, quoted
 
-Position = tuple[int, int]
-"""The number of a session and the position in it."""
+Position = int
+"""The number of a session, shifted by 32 bits, and the place in it: a neighbour's is one more or less.
+
+One before the first of a session is a position that no passage has.
+"""
 
 NEIGHBOURS = ((0, 1.0), (-1, 0.5), (1, 0.5), (-2, 0.3), (2, 0.3))
 # A lower value limits the score of a repeated word sooner.
@@ -64,10 +67,10 @@ class FullText:
         words = self._words(query)
         found = self._best(words, scope)
         self.hits = frozenset(found)
-        around = {(session, place + step) for session, place in found for step, _ in NEIGHBOURS}
-        rows = self._rows("ids_at", places=as_places(around))
-        passages = {row[0]: (row[1], row[2]) for row in rows}
-        brevity = _brevity({row[0]: row[3] for row in rows})
+        around = {position + step for position in found for step, _ in NEIGHBOURS}
+        rows = self._rows("ids_at", positions=json.dumps(sorted(around)))
+        passages = {row[0]: row[1] for row in rows}
+        brevity = _brevity({row[0]: row[2] for row in rows})
         scores: dict[Position, float] = defaultdict(float)
         for word in words:
             hits = passages.keys() & word.ids
@@ -77,9 +80,9 @@ class FullText:
 
     def _words(self, query: str) -> list[WordHits]:
         """The words that occur: the newest passages with each, then all with the rarest word, and so on."""
-        read = self._queries.word_hits.sql
-        cursors = [self._connection.execute(read, {"word": quoted(word)}) for word in query_words(query)]
-        hits = [_ids(cursor, self._first) for cursor in cursors]
+        searched = query_words(query)
+        newest = int(self._queries.newest_passage(self._connection))
+        hits = [self._ids(word, newest + 1, self._first) for word in searched]
         left = self._most - sum(map(len, hits))
         # The further back its newest passages reach, the rarer a word is.
         unread = sorted(
@@ -88,32 +91,41 @@ class FullText:
         )
         partly = set(unread)
         for word in unread:
-            further = _ids(cursors[word], left)
+            further = self._ids(searched[word], hits[word][-1], left)
             hits[word] += further
             if len(further) < left:
                 partly.remove(word)
             left -= len(further)
-        for cursor in cursors:
-            cursor.close()
-        newest = int(self._queries.newest_passage(self._connection))
         return [
             WordHits(ids, _rarity(newest, newest - ids[-1] + 1 if word in partly else newest, len(ids)))
             for word, ids in enumerate(hits)
             if ids
         ]
 
+    def _ids(self, word: str, before: int, most: int) -> list[int]:
+        """The newest passages below an id that have the word."""
+        if most <= 0:
+            return []
+        found: list[int] = json.loads(
+            self._queries.word_hits(self._connection, word=quoted(word), before=before, most=most)
+        )
+        return found
+
     def _best(self, words: list[WordHits], scope: str | None) -> list[Position]:
         """The passages of a scope with the rarest words; of equal ones the newest."""
-        total: dict[int, float] = defaultdict(float)
+        equally_rare: dict[float, list[int]] = defaultdict(list)
         for word in words:
-            for each in word.ids:
-                total[each] += word.rarity
-        ranked = sorted(sorted(total, reverse=True), key=total.__getitem__, reverse=True)
+            equally_rare[word.rarity] += word.ids
+        total: dict[int, float] = defaultdict(float)
+        for rarity, ids in equally_rare.items():
+            for each in sorted(ids, reverse=True):
+                total[each] += rarity
+        # Equal ones keep their order: newest first.
+        ranked = sorted(total, key=total.__getitem__, reverse=True)
         found: list[Position] = []
         for ids in _portions(ranked):
-            rows = self._rows("places_of", ids=json.dumps(ids), scope=scope)
-            places = {row[0]: (row[1], row[2]) for row in rows}
-            found += [places[each] for each in ids if each in places]
+            positions = dict(self._rows("positions_of", ids=json.dumps(ids), scope=scope))
+            found += [positions[each] for each in ids if each in positions]
             if len(found) >= FOUND_BY_WORDS:
                 break
         return found[:FOUND_BY_WORDS]
@@ -121,15 +133,6 @@ class FullText:
     def _rows(self, name: str, **bound: object) -> list[Any]:
         # One fetchall is faster than the row-by-row iteration of aiosql.
         return self._connection.execute(getattr(self._queries, name).sql, bound).fetchall()
-
-
-def as_places(positions: Iterable[Position]) -> str:
-    """Positions for a query: one number for each, which SQLite reads faster than a pair."""
-    return json.dumps([session << 32 | place for session, place in positions if place >= 0])
-
-
-def _ids(cursor: sqlite3.Cursor, most: int) -> list[int]:
-    return [row[0] for row in cursor.fetchmany(most)] if most > 0 else []
 
 
 def _portions(ids: list[int]) -> Iterator[list[int]]:
@@ -152,8 +155,8 @@ def _count_in(hits: Sequence[tuple[Position, float]], scores: dict[Position, flo
     """Add the scores of one word."""
     best = max((score for _, score in hits), default=0.0)
     around: dict[Position, float] = defaultdict(float)
-    for (session, position), score in hits:
+    for position, score in hits:
         for step, weight in NEIGHBOURS:
-            around[session, position + step] += weight * score
+            around[position + step] += weight * score
     for where, score in around.items():
         scores[where] += best * (1 + SATURATION) * score / (score + best * SATURATION)

@@ -32,7 +32,6 @@ from holdfast.providers.local.recall import (
     FoundPassage,
     HybridRecall,
     SearchMode,
-    found_passage,
 )
 from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, passage_lines, recall_block
 from holdfast.providers.local.store import PassageStore
@@ -267,7 +266,7 @@ class LocalMemory(BatchProvider):
             return recall.search(query, limit, session_id=session_id, mode="text", scope=scope)
 
         found: list[FoundPassage] = self._worker.ask(
-            request, SEARCH_SECONDS, lambda line: [found_passage(each) for each in line["found"]], by_text
+            request, SEARCH_SECONDS, lambda line: [FoundPassage(**each) for each in line["found"]], by_text
         ).result()
         return found
 

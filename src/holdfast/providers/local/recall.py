@@ -11,11 +11,10 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.providers.local.embedding import EmbeddingLate
-from holdfast.providers.local.full_text import FullText, Position, as_places
+from holdfast.providers.local.full_text import FullText, Position
 from holdfast.providers.local.passages import ASSISTANT, MICRO, NOTE, USER, storable, without_author
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.substance import asks_for_time, dates_asked, substance, tells_time
@@ -88,8 +87,7 @@ class PassageRow(NamedTuple):
     """A row of the query `passages_at`."""
 
     id: int
-    session_no: int
-    place: int
+    position: Position
     kind: Literal["turn", "note"]
     session_id: str
     turn_key: str | None
@@ -98,10 +96,6 @@ class PassageRow(NamedTuple):
     text: str
     created: int
     day: str
-
-    @property
-    def position(self) -> Position:
-        return self.session_no, self.place
 
     def found(self, score: float, *, is_hit: bool = False) -> FoundPassage:
         return FoundPassage(
@@ -191,8 +185,8 @@ class HybridRecall:
             for row in self._rows_at(connection, found, question.scope)
             if row.turn_key is None or row.turn_key not in known
         ]
-        best = nlargest(limit, scored, key=lambda each: (each[0], each[1].created, each[1].id))
-        return [row.found(score, is_hit=row.position in hits) for score, row in best]
+        scored.sort(key=lambda each: (each[0], each[1].created, each[1].id), reverse=True)
+        return [row.found(score, is_hit=row.position in hits) for score, row in scored[:limit]]
 
     def _known_turns(self, connection: sqlite3.Connection, question: RecallQuery) -> set[str]:
         """The turns of the session that would tell it nothing new."""
@@ -239,14 +233,9 @@ class HybridRecall:
     def _rows_at(
         self, connection: sqlite3.Connection, positions: Iterable[Position], scope: str | None
     ) -> list[PassageRow]:
-        bound = {"places": as_places(positions), "scope": scope}
+        bound = {"positions": json.dumps(list(positions)), "scope": scope}
         rows = connection.execute(self._queries.passages_at.sql, bound).fetchall()
         return [PassageRow._make(row) for row in rows]
-
-
-def found_passage(fields: dict[str, Any]) -> FoundPassage:
-    """A passage that another process found."""
-    return FoundPassage(**{**fields, "position": tuple(fields["position"])})
 
 
 def bonus(question: RecallQuery, speaker: str, text: str, day: str) -> float:
@@ -297,4 +286,4 @@ def _scaled(value: float, low: float, high: float) -> float:
 
 
 def _best(scores: dict[Position, float]) -> list[Position]:
-    return nlargest(CANDIDATES, scores, key=scores.__getitem__)
+    return sorted(scores, key=scores.__getitem__, reverse=True)[:CANDIDATES]

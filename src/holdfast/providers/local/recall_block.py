@@ -62,7 +62,7 @@ def passage_lines(
     context = {memory.position: memory for memory in before(_positions_before(found[:WITH_CONTEXT]))}
     lines = []
     for rank, memory in enumerate(found):
-        said_before = context.get(_before(memory.position)) if rank < WITH_CONTEXT else None
+        said_before = context.get(memory.position - 1) if rank < WITH_CONTEXT else None
         lines += [_passage_line(each) for each in (said_before, memory) if each is not None]
     return lines
 
@@ -82,11 +82,7 @@ def recall_block(
 
 
 def _positions_before(found: Sequence[FoundPassage]) -> list[Position]:
-    return [_before(memory.position) for memory in found if memory.kind == "turn"]
-
-
-def _before(position: Position) -> Position:
-    return position[0], position[1] - 1
+    return [memory.position - 1 for memory in found if memory.kind == "turn"]
 
 
 def _passage_line(memory: FoundPassage) -> RecalledLine:
@@ -96,7 +92,8 @@ def _passage_line(memory: FoundPassage) -> RecalledLine:
     else:
         # A message of a group chat already begins with its author's name.
         label = "" if without_author(memory.speaker, text) != text else memory.speaker
-    return RecalledLine(label, text, memory.created, memory.position, passage_id=memory.id)
+    order = memory.position >> 32, memory.position
+    return RecalledLine(label, text, memory.created, order, passage_id=memory.id)
 
 
 def _without_repetitions(lines: Sequence[RecalledLine]) -> list[RecalledLine]:
@@ -115,8 +112,8 @@ def _without_repetitions(lines: Sequence[RecalledLine]) -> list[RecalledLine]:
 
 
 def _repeats(one: str, other: str) -> bool:
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or (len(shorter.split()) >= MIN_CONTAINED_WORDS and shorter in longer)
+    shorter, longer = (one, other) if len(one) <= len(other) else (other, one)
+    return shorter in longer and (one == other or len(shorter.split()) >= MIN_CONTAINED_WORDS)
 
 
 def _within(lines: Sequence[RecalledLine], tokens: int, zone: tzinfo | None) -> list[RecalledLine]:

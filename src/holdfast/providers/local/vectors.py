@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from holdfast.providers.local.codes_file import (
     CodesHead,
     read_head,
 )
-from holdfast.providers.local.full_text import Position, as_places
+from holdfast.providers.local.full_text import Position
 from holdfast.providers.local.store import PassageStore
 from holdfast.sessions.contract import OWNER
 
@@ -46,6 +47,7 @@ UNKNOWN = 0xFFFFFFFF
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class PassageScopes:
@@ -122,20 +124,30 @@ class VectorIndex:
         A position that is not in `also` needs a similarity of its own of at least `least`. Only passages of
         the scope are looked at; None: all.
         """
+        mine = None if scope is None else self._scopes.mine(connection, scope)
+        best = self._nearest_positions(connection, query, self._nearest_codes(query, mine))
         named = set(also)
-        ids = json.dumps(
-            self._nearest_codes(query, None if scope is None else self._scopes.mine(connection, scope))
+        wanted = np.array(
+            sorted(named.union(*((best + step).tolist() for step in (-1, 0, 1)))), dtype=np.int64
         )
-        own = _scores(_rows(connection, self._queries.vectors_of, ids=ids, model=self._model), query)
-        best = sorted(own, key=own.__getitem__, reverse=True)[:NEAREST]
-        wanted = named.union((session, place + step) for session, place in best for step in (-1, 0, 1))
-        around = {(session, place + step) for session, place in wanted for step in range(-2, 3)}
-        places = as_places(around - own.keys())
-        own |= _scores(_rows(connection, self._queries.vectors_at, places=places, model=self._model), query)
-        near = (each for each in wanted if each in own and (own[each] >= least or each in named))
-        mixed = {position: _with_neighbours(own, position) for position in near}
-        kept = named.union(sorted(mixed, key=mixed.__getitem__, reverse=True)[:most])
-        return {position: score for position, score in mixed.items() if position in kept}
+        around = np.unique(wanted[:, None] + np.arange(-2, 3)).tolist()
+        rows = _rows(connection, self._queries.vectors_at, positions=json.dumps(around), model=self._model)
+        own = _Similarities.of(rows, query)
+        kept = np.array([each in named for each in wanted.tolist()], dtype=bool)
+        similar = own.at(wanted, unknown=-np.inf)
+        listed = (similar >= least) | (kept & (similar > -np.inf))
+        wanted, kept = wanted[listed], kept[listed]
+        mixed = own.with_neighbours(wanted)
+        kept[np.argsort(-mixed, kind="stable")[:most]] = True
+        return dict(zip(wanted[kept].tolist(), mixed[kept].tolist(), strict=True))
+
+    def _nearest_positions(self, connection: sqlite3.Connection, query: Floats, ids: list[int]) -> Numbers:
+        """Where the passages are whose vectors are nearest, of those with these ids."""
+        read = self._queries.vectors_of
+        own = _Similarities.of(_rows(connection, read, ids=json.dumps(ids), model=self._model), query)
+        best = own.keys[np.argsort(-own.scores)[:NEAREST]].tolist()
+        rows = _rows(connection, self._queries.positions_of, ids=json.dumps(best), scope=None)
+        return np.array([position for _, position in rows], dtype=np.int64)
 
     def _nearest_codes(self, query: Floats, mine: Any) -> list[int]:  # noqa: ANN401 - an array of booleans
         """The ids of the passages with the nearest codes, of those that are `mine`; None: of all."""
@@ -262,22 +274,37 @@ def _matrix(vectors: Sequence[bytes]) -> Floats:
     return rows.reshape(len(vectors), -1).astype(np.float32)
 
 
-def _scores(rows: Sequence[Any], query: Floats) -> dict[Position, float]:
-    """The cosine of each row (session, place, vector) with the query."""
-    if not rows:
-        return {}
-    matrix = _matrix([vector for _, _, vector in rows])
-    scores = (matrix @ query) / np.maximum(np.linalg.norm(matrix, axis=1), 1e-12)
-    return {(row[0], row[1]): score for row, score in zip(rows, scores.tolist(), strict=True)}
+@dataclass(frozen=True, slots=True)
+class _Similarities:
+    """The cosine of vectors with a question, by the ids or the positions of passages."""
 
+    keys: Numbers
+    """In ascending order."""
+    scores: Any
 
-def _with_neighbours(own: dict[Position, float], position: Position) -> float:
-    session, place = position
-    return own[position] + sum(
-        weight * own.get((session, place + step * distance), 0.0)
-        for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, 1)
-        for step in (-1, 1)
-    )
+    @classmethod
+    def of(cls, rows: Sequence[Any], query: Floats) -> "_Similarities":
+        """From rows of a number and a vector."""
+        if not rows:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+        keys = np.array([row[0] for row in rows], dtype=np.int64)
+        matrix = _matrix([row[1] for row in rows])
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+        scores = (matrix @ query / np.maximum(lengths, 1e-12)).astype(np.float64)
+        order = np.argsort(keys)
+        return cls(keys[order], scores[order])
+
+    def at(self, wanted: Numbers, unknown: float = 0.0) -> Any:  # noqa: ANN401 - an array of numbers
+        if not len(self.keys):
+            return np.full(len(wanted), unknown)
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[at] == wanted, self.scores[at], unknown)
+
+    def with_neighbours(self, wanted: Numbers) -> Any:  # noqa: ANN401 - an array of numbers
+        return self.at(wanted) + sum(
+            weight * (self.at(wanted - distance) + self.at(wanted + distance))
+            for distance, weight in enumerate(NEIGHBOUR_WEIGHTS, 1)
+        )
 
 
 def _rows(connection: sqlite3.Connection, query: Any, **bound: object) -> list[Any]:  # noqa: ANN401 - aiosql's are dynamic
