@@ -100,7 +100,7 @@ async def _serve_with_workers(
 
     try:
         with listening:
-            await Workers(listening, options, settings.memory.drain_s).serve(workers, announce)
+            await Workers(listening, options, settings.exit.watchdog_s).serve(workers, announce)
     except WorkersFailed as failed:
         raise SystemExit(failed.code) from None
 

@@ -26,8 +26,8 @@ MOST_WORKERS = 64
 PAUSES = (0.5, 30.0)
 """The pause before a worker that died is started again: the first, and the longest."""
 LONG_LIFE = 60.0
-END_SECONDS = 10.0
-"""How much longer than its own shutdown may take a worker is waited for."""
+END_SECONDS = 5.0
+"""How much longer a worker is waited for than its exit watchdog gives it. While it is paused, it has none."""
 
 
 def require_workers(count: int, store: StoreSettings) -> None:
@@ -55,13 +55,14 @@ class WorkersFailed(Exception):
 class Workers:
     """The worker processes of one server. Everything on one loop."""
 
-    def __init__(self, listening: socket.socket, options: Sequence[str], shutdown_seconds: float) -> None:
+    def __init__(self, listening: socket.socket, options: Sequence[str], watchdog_seconds: float) -> None:
         self._listening = listening
         self._options = options
-        self._end_seconds = shutdown_seconds + END_SECONDS
+        self._end_seconds = watchdog_seconds + END_SECONDS
         self._running: set[asyncio.subprocess.Process] = set()
         self._has_served = False
         self._stopping: signal.Signals | None = None
+        self._stop_requested = asyncio.Event()
 
     async def serve(self, count: int, on_ready: Callable[[], None]) -> None:
         """Keep so many workers until a signal comes; `on_ready` is called once, when the first one serves."""
@@ -73,9 +74,12 @@ class Workers:
 
         with StopSignals(on_stop=hand_on, on_skip=hand_on):
             kept = [asyncio.create_task(self._keep_one(on_ready)) for _ in range(count)]
+            stopped = asyncio.create_task(self._stop_requested.wait())
             try:
-                await asyncio.gather(*kept)
+                ended, _ = await asyncio.wait([*kept, stopped], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.gather(*ended)
             finally:
+                stopped.cancel()
                 self._stop(self._stopping or signal.SIGTERM)
                 await self._end(kept)
         if self._stopping == signal.SIGINT:
@@ -87,17 +91,19 @@ class Workers:
         """Start a worker, and another one whenever it ends by itself."""
         loop = asyncio.get_running_loop()
         pause = PAUSES[0]
-        while True:
+        while not self._stop_requested.is_set():
             began = loop.time()
             code = await self._run_one(on_ready)
-            if self._stopping is not None:
+            if self._stop_requested.is_set():
                 return
             if not self._has_served:
                 raise WorkersFailed(code)
             pause = PAUSES[0] if loop.time() - began > LONG_LIFE else min(2 * pause, PAUSES[1])
             logger.warning("web.worker_died", extra={"code": code, "pause": pause})
             sys.stderr.write(f"a worker ended with exit code {code}; another is started in {pause:.0f} s\n")
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stop_requested.wait()
 
     async def _run_one(self, on_ready: Callable[[], None]) -> int:
         worker = await asyncio.create_subprocess_exec(
@@ -123,6 +129,7 @@ class Workers:
 
     def _stop(self, signum: signal.Signals) -> None:
         self._stopping = self._stopping or signum
+        self._stop_requested.set()
         for worker in self._running:
             with suppress(ProcessLookupError):
                 worker.send_signal(signum)

@@ -96,6 +96,24 @@ def test_workers_end_when_the_process_that_started_them_is_killed(url: str, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.clause("X4")
+def test_a_worker_that_never_ends_holds_up_the_exit_for_a_bounded_time(url: str, tmp_path: Path) -> None:
+    with command(tmp_path, "--workers", "2", HOLDFAST_STORE_URL=url, HOLDFAST_EXIT_WATCHDOG_S="1") as server:
+        assert server.stdout is not None
+        assert server.stdout.readline()
+        until(lambda: len(workers_of(server)) == 2)
+        known = [psutil.Process(pid) for pid in workers_of(server)]
+        known[0].suspend()
+        server.send_signal(signal.SIGTERM)
+        try:
+            assert server.wait(30) == 128 + signal.SIGTERM
+        finally:
+            known[0].resume()
+        _, alive = psutil.wait_procs(known, timeout=60)
+        assert alive == []
+
+
+@pytest.mark.slow
 def test_workers_are_refused_without_a_store_that_they_can_share(tmp_path: Path) -> None:
     with command(tmp_path, "--workers", "2") as server:
         _, said = server.communicate(timeout=60)
