@@ -11,8 +11,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import StoreSettings
@@ -22,6 +22,7 @@ from holdfast.process import StopSignals
 logger = logging.getLogger(__name__)
 
 READY = b"ready\n"
+READ_BYTES = 65_536
 MOST_WORKERS = 64
 PAUSES = (0.5, 30.0)
 """The pause before a worker that died is started again: the first, and the longest."""
@@ -106,26 +107,32 @@ class Workers:
                     await self._stop_requested.wait()
 
     async def _run_one(self, on_ready: Callable[[], None]) -> int:
-        worker = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", "web", *self._options),
-            *("--socket", str(self._listening.fileno())),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=[self._listening.fileno()],
-            start_new_session=True,  # Ctrl-C in a terminal comes here, and is handed on once
-        )
-        self._running.add(worker)
-        try:
-            if self._stopping is not None:
-                worker.send_signal(self._stopping)
-            assert worker.stdout is not None  # noqa: S101 - a pipe was asked for
-            async for line in worker.stdout:
-                if line == READY and not self._has_served:
-                    self._has_served = True
-                    on_ready()
-            return await worker.wait()
-        finally:
-            self._running.discard(worker)
+        # Pipes of our own: asyncio would wait for the end of its pipes too, and whatever the worker has
+        # started may hold those for longer than the worker lives.
+        with _pipe() as (said, out), _pipe() as (life, _):
+            worker = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "holdfast", "web", *self._options),
+                *("--socket", str(self._listening.fileno())),
+                stdin=life,
+                stdout=out,
+                pass_fds=[self._listening.fileno()],
+                start_new_session=True,  # Ctrl-C in a terminal comes here, and is handed on once
+            )
+            self._running.add(worker)
+            loop = asyncio.get_running_loop()
+            loop.add_reader(said, self._read, said, on_ready)
+            try:
+                if self._stopping is not None:
+                    worker.send_signal(self._stopping)
+                return await worker.wait()
+            finally:
+                loop.remove_reader(said)
+                self._running.discard(worker)
+
+    def _read(self, said: int, on_ready: Callable[[], None]) -> None:
+        if READY in os.read(said, READ_BYTES) and not self._has_served:
+            self._has_served = True
+            on_ready()
 
     def _stop(self, signum: signal.Signals) -> None:
         self._stopping = self._stopping or signum
@@ -141,6 +148,16 @@ class Workers:
                 worker.kill()
         for task in late:
             task.cancel()
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    try:
+        yield ends
+    finally:
+        for each in ends:
+            os.close(each)
 
 
 def tell_ready() -> None:

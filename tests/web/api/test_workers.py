@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx2
@@ -21,6 +22,11 @@ __all__ = ["postgres"]
 TOKEN = "a-token-of-this-test"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
+STARTS_A_SERVER = """
+import subprocess
+subprocess.Popen(["sleep", "600"], start_new_session=True)
+"""
+
 
 @pytest.fixture
 def url(postgres: str) -> Iterator[str]:
@@ -31,11 +37,28 @@ def url(postgres: str) -> Iterator[str]:
 
 def workers_of(server: "subprocess.Popen[str]") -> list[int]:
     """The workers that serve now, by their ids."""
-    return [
-        each.pid
-        for each in psutil.Process(server.pid).children()
-        if "--socket" in each.cmdline() and each.status() != psutil.STATUS_ZOMBIE
-    ]
+    return [each.pid for each in psutil.Process(server.pid).children() if is_worker(each)]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "--socket" in process.cmdline()
+    except psutil.NoSuchProcess:  # it ends; a zombie counts as such too
+        return False
+
+
+def started_by_workers(server: "subprocess.Popen[str]") -> list[psutil.Process]:
+    """What each worker has started; waits until each has."""
+    found: list[psutil.Process] = []
+    for worker in map(psutil.Process, workers_of(server)):
+        until(lambda: bool(worker.children()))  # noqa: B023 - called at once
+        found += worker.children()
+    return found
+
+
+def end(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
 
 
 def answers(http: httpx2.Client, session: str) -> list[str]:
@@ -111,6 +134,29 @@ def test_a_worker_that_never_ends_holds_up_the_exit_for_a_bounded_time(url: str,
             known[0].resume()
         _, alive = psutil.wait_procs(known, timeout=60)
         assert alive == []
+
+
+@pytest.mark.slow
+def test_a_worker_is_started_again_though_a_process_that_it_started_lives_on(
+    url: str, tmp_path: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "starts_a_server.py").write_text(STARTS_A_SERVER, encoding="utf-8")
+    settings = {"HOLDFAST_STORE_URL": url, "HOLDFAST_MEMORY_PLUGINS": str(plugins)}
+    with ExitStack() as left_behind, command(tmp_path, "--workers", "2", **settings) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline()
+        until(lambda: len(workers_of(server)) == 2)
+        for each in started_by_workers(server):
+            left_behind.callback(end, each)
+        killed = workers_of(server)[0]
+        psutil.Process(killed).kill()
+        until(lambda: len(workers_of(server)) == 2 and killed not in workers_of(server))
+        for each in started_by_workers(server):
+            left_behind.callback(end, each)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow
