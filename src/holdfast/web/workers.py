@@ -94,14 +94,20 @@ class Workers:
         pause = PAUSES[0]
         while not self._stop_requested.is_set():
             began = loop.time()
-            code = await self._run_one(on_ready)
+            try:
+                code = await self._run_one(on_ready)
+                ended = f"a worker ended with exit code {code}"
+            except OSError as cause:  # too little memory, or too many processes or files
+                if not self._has_served:
+                    raise
+                code, ended = None, f"a worker can't be started: {cause.strerror}"
             if self._stop_requested.is_set():
                 return
-            if not self._has_served:
+            if code is not None and not self._has_served:
                 raise WorkersFailed(code)
             pause = PAUSES[0] if loop.time() - began > LONG_LIFE else min(2 * pause, PAUSES[1])
             logger.warning("web.worker_died", extra={"code": code, "pause": pause})
-            sys.stderr.write(f"a worker ended with exit code {code}; another is started in {pause:.0f} s\n")
+            sys.stderr.write(f"{ended}; another is started in {pause:.0f} s\n")
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._stop_requested.wait()

@@ -160,6 +160,27 @@ def test_a_worker_is_started_again_though_a_process_that_it_started_lives_on(
 
 
 @pytest.mark.slow
+def test_a_worker_that_cannot_be_started_again_is_tried_later_and_the_others_serve(
+    url: str, tmp_path: Path
+) -> None:
+    with command(tmp_path, "--workers", "2", HOLDFAST_STORE_URL=url, HOLDFAST_WEB_TOKEN=TOKEN) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        address = server.stdout.readline().partition("?")[0]
+        until(lambda: len(workers_of(server)) == 2)
+        parent, killed = psutil.Process(server.pid), workers_of(server)[0]
+        usual = parent.rlimit(psutil.RLIMIT_NOFILE)
+        parent.rlimit(psutil.RLIMIT_NOFILE, (3, usual[1]))
+        psutil.Process(killed).kill()
+        while "can't be started" not in (said := server.stderr.readline()):
+            assert said
+        with httpx2.Client(base_url=address, headers=HEADERS, timeout=60) as http:
+            assert http.get("/readyz").status_code == 200
+        parent.rlimit(psutil.RLIMIT_NOFILE, usual)
+        until(lambda: len(workers_of(server)) == 2)
+
+
+@pytest.mark.slow
 def test_workers_are_refused_without_a_store_that_they_can_share(tmp_path: Path) -> None:
     with command(tmp_path, "--workers", "2") as server:
         _, said = server.communicate(timeout=60)
