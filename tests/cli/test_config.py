@@ -1,6 +1,9 @@
 """`holdfast config set`: lists in both forms, and files that people wrote by hand."""
 
 import json
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,13 @@ from holdfast.core.settings import McpServerSettings
 from holdfast.wiring import load_settings
 from holdfast.wiring.mcp_settings import add_server, remove_server
 from holdfast.wiring.settings_writer import change_settings
+
+ON_A_FULL_DISK = """
+import resource
+from holdfast.wiring.settings_writer import change_settings
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+change_settings({"model.name": "n", "model.api_key": "k" * 2000})
+"""
 
 
 @pytest.fixture
@@ -89,4 +99,42 @@ def test_servers_are_added_and_removed_and_the_rest_of_the_file_stays(file: Path
     settings = load_settings()
     assert [each.name for each in settings.tools.mcp_servers] == (["old"] if written else [])
     assert (settings.tools.sandbox, settings.web.port) == ("off", 9000)
+    assert "# mine" in file.read_text()
+
+
+def test_a_change_of_which_one_part_is_refused_changes_no_part(file: Path) -> None:
+    before = file.read_text()
+    with pytest.raises(HoldfastError, match="nothing was changed"):
+        change_settings({"model.name": "another", "model.api_key": "pasted\x7f"})
+    assert file.read_text() == before
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+def test_a_change_that_the_disk_has_no_room_for_changes_nothing_and_leaves_nothing(file: Path) -> None:
+    before = file.read_text()
+    done = subprocess.run([sys.executable, "-c", ON_A_FULL_DISK], capture_output=True, text=True, check=False)
+    assert "can't be changed" in done.stderr
+    assert file.read_text() == before
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+def test_what_several_processes_set_at_once_is_all_set(file: Path) -> None:
+    changes = [("model.name", "a"), ("limits.max_steps", "9"), ("memory.recall_s", "3"), ("host.agents", "5")]
+    command = "import sys; from holdfast.wiring.settings_writer import change_settings as set; "
+    command += "sys.stdin.readline(); [set({sys.argv[1]: sys.argv[2]}) for _ in range(20)]"
+    with ExitStack() as running:
+        writers = [
+            running.enter_context(
+                subprocess.Popen([sys.executable, "-c", command, key, value], stdin=subprocess.PIPE)
+            )
+            for key, value in changes
+        ]
+        for each in writers:
+            assert each.stdin is not None
+            each.stdin.write(b"go\n")
+            each.stdin.flush()
+        assert [each.wait(60) for each in writers] == [0, 0, 0, 0]
+    settings = load_settings()
+    assert (settings.model.name, settings.limits.max_steps) == ("a", 9)
+    assert (settings.memory.recall_s, settings.host.agents) == (3, 5)
     assert "# mine" in file.read_text()

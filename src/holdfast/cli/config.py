@@ -13,8 +13,9 @@ from holdfast.cli.output import show
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import MASK, Secret
 from holdfast.core.settings_file import parse_settings
+from holdfast.core.whole_files import replace_files
 from holdfast.wiring import editor, load_settings, settings_path
-from holdfast.wiring.settings_writer import EMPTY, change_settings, replace_file, to_toml
+from holdfast.wiring.settings_writer import EMPTY, change_settings, to_toml
 
 config = App(name="config", help="Show and change the settings.")
 PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
@@ -79,5 +80,5 @@ def edit() -> None:
     if done.returncode:
         raise InvalidInput(f"the editor ended with {done.returncode}; nothing was changed")
     parse_settings(f"{file} (as it would be; nothing was changed)", changed)
-    replace_file(file, changed.decode("utf-8-sig"))
+    replace_files({file: changed.decode("utf-8-sig")})
     show(f"{file} is written")

@@ -4,12 +4,12 @@ Both are TOML files with a section for each provider. Only its owner can read th
 """
 
 import json
-import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.whole_files import replace_files
 from holdfast.memory.config import ConfigField, as_text
 
 HEAD = "# {what}, written by `holdfast memory setup NAME` and `holdfast gateway setup PLATFORM`.\n"
@@ -69,11 +69,7 @@ def _replace(file: Path, what: str, sections: Mapping[str, object]) -> None:
             entries = [f"{_text(key)} = {_text(as_text(value))}" for key, value in section.items()]
             lines += [f"[{_text(name)}]", *entries, ""]
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # Only its owner can read a temporary file. Renaming is atomic: readers see the old or the new file.
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
-            new.write("\n".join(lines))
-        Path(new.name).replace(file)
+        replace_files({file: "\n".join(lines)})
     except OSError as cause:
         raise InvalidInput(f"{file} can't be written: {cause}") from cause
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import McpServerSettings, Settings
 from holdfast.core.settings_file import line_of, parse_settings
+from holdfast.core.whole_files import replace_files
 from holdfast.wiring.settings_loader import settings_path
-from holdfast.wiring.settings_writer import EMPTY, change_settings, replace_file, to_toml
+from holdfast.wiring.settings_writer import EMPTY, change_settings, to_toml
 
 KEY = ["tools", "mcp_servers"]
 TABLE = "[[tools.mcp_servers]]"
@@ -84,7 +85,7 @@ def _replace(text: str) -> None:
     file = settings_path()
     parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
     try:
-        replace_file(file, text)
+        replace_files({file: text})
     except OSError as cause:
         raise InvalidInput(f"{file} can't be changed: {cause}") from cause
 

@@ -1,21 +1,28 @@
 """Changes settings in the settings file; comments and the other settings stay."""
 
+import fcntl
 import json
+import os
 import re
-import tempfile
+import threading
 import tomllib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import Secret
 from holdfast.core.setting_checks import split_list
 from holdfast.core.settings import Settings
 from holdfast.core.settings_file import line_of, parse_settings
+from holdfast.core.whole_files import replace_files
 from holdfast.wiring.settings_loader import keys_path, settings_path
 
 EMPTY = "# Settings of Holdfast; docs/reference.md lists them.\n"
 KEYS = "# Keys of Holdfast, kept apart from the settings. Only their owner may read this file.\n"
+LOCK_SECONDS, LOCK_PAUSE = 2.0, 0.02
+"""How long another process that changes the settings is waited for: a change takes milliseconds."""
 
 
 def change_settings(changes: dict[str, str]) -> None:
@@ -23,12 +30,43 @@ def change_settings(changes: dict[str, str]) -> None:
     file = settings_path()
     keys = {key: value for key, value in changes.items() if is_secret(key)}
     plain = {key: value for key, value in changes.items() if key not in keys}
-    # A key that stands in the settings file would look like the one in use.
-    dropped = {key for key in keys if line_of(_text(file), key.split("."))}
-    if plain or dropped:
-        _write(file, EMPTY, plain, dropped)
-    if keys:
-        _write(keys_path(file), KEYS, keys, set())
+    try:
+        with _one_writer(file.parent):
+            # A key that stands in the settings file would look like the one in use.
+            dropped = {key for key in keys if line_of(_text(file), key.split("."))}
+            texts = {keys_path(file): _new_text(keys_path(file), KEYS, keys, set())} if keys else {}
+            if plain or dropped:
+                texts[file] = _new_text(file, EMPTY, plain, dropped)
+            replace_files(texts)
+    except OSError as cause:
+        raise InvalidInput(f"{file} can't be changed: {cause}") from cause
+
+
+@contextmanager
+def _one_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, so that no other process changes the same files; `InvalidInput` if one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY)
+    clock, never = SystemClock(), threading.Event()
+    try:
+        until = clock.monotonic() + LOCK_SECONDS
+        while not _locked(held):
+            if clock.monotonic() > until:
+                raise InvalidInput(
+                    f"another process is changing files in {folder}; nothing was changed. Try again."
+                )
+            clock.wait(never, LOCK_PAUSE)
+        yield
+    finally:
+        os.close(held)
+
+
+def _locked(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_secret(key: str) -> bool:
@@ -44,17 +82,15 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file} can't be changed: {cause}") from cause
 
 
-def _write(file: Path, empty: str, changes: dict[str, str], dropped: set[str]) -> None:
-    try:
-        text = _text(file) or empty
-        for key, value in changes.items():
-            text = _changed(text, key, value)
-        for key in dropped:
-            text = _without(text, key)
-        parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
-        replace_file(file, text)
-    except OSError as cause:
-        raise InvalidInput(f"{file} can't be changed: {cause}") from cause
+def _new_text(file: Path, empty: str, changes: dict[str, str], dropped: set[str]) -> str:
+    """The file as it is to be, checked."""
+    text = _text(file) or empty
+    for key, value in changes.items():
+        text = _changed(text, key, value)
+    for key in dropped:
+        text = _without(text, key)
+    parse_settings(f"{file} (as it would be; nothing was changed)", text.encode())
+    return text
 
 
 def _without(text: str, key: str) -> str:
@@ -63,15 +99,6 @@ def _without(text: str, key: str) -> str:
     if at is not None:
         del lines[at - 1 : _entry_end(lines, at, key)]
     return "\n".join(lines) + "\n"
-
-
-def replace_file(file: Path, text: str) -> None:
-    """Write the whole file at once; only its owner can read it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # The file may hold a key, so only its owner may read it. Renaming never leaves half a file.
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
-        new.write(text)
-    Path(new.name).replace(file)
 
 
 def _changed(text: str, key: str, value: str) -> str:

@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping
 from concurrent.futures import Future
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from holdfast.core.whole_files import replace_files
 from holdfast.memory.config import YES
 from holdfast.memory.contract import MemoryProvider
 
@@ -187,13 +187,7 @@ def atomic_json_write(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Write JSON atomically: a reader sees the old or the new file."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as new:
-        json.dump(data, new, indent=indent, **{"ensure_ascii": False, **options})
-    if mode is not None:
-        Path(new.name).chmod(mode)
-    Path(new.name).replace(target)
+    replace_files({Path(path): json.dumps(data, indent=indent, **{"ensure_ascii": False, **options})}, mode)
 
 
 def cfg_get(config: Mapping[str, Any] | None, *keys: str, default: object = None) -> object:
