@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.config import show_settings
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import McpServerSettings
 from holdfast.wiring import load_settings
 from holdfast.wiring.mcp_settings import add_server, remove_server
+from holdfast.wiring.settings_view import described_settings
 from holdfast.wiring.settings_writer import change_settings
 
 ON_A_FULL_DISK = """
@@ -100,6 +102,30 @@ def test_servers_are_added_and_removed_and_the_rest_of_the_file_stays(file: Path
     assert [each.name for each in settings.tools.mcp_servers] == (["old"] if written else [])
     assert (settings.tools.sandbox, settings.web.port) == ("off", 9000)
     assert "# mine" in file.read_text()
+
+
+ADDRESSES = (
+    ("tools.search_url", "http://me:hidden-words@search.example/"),
+    ("model.base_url", "http://me:one@hidden-words@model.example/v1"),
+    ("model.base_url", "https://model.example/v1?api-key=hidden-words&version=2"),
+    ("gateway.transcription_url", "https://me:hidden-words@speech.example/v1"),
+    ("store.url", "postgresql://db.example/holdfast?user=me&password=hidden-words&sslmode=require"),
+    ("store.url", "postgresql://me:hidden?words@db.example/holdfast"),
+)
+
+
+@pytest.mark.parametrize(("key", "address"), ADDRESSES)
+def test_no_list_of_settings_shows_a_password_in_an_address(
+    file: Path, capsys: pytest.CaptureFixture[str], key: str, address: str
+) -> None:
+    assert file.exists()
+    change_settings({key: address})
+    (entry,) = [each for each in described_settings()[1] if each.key == key]
+    show_settings()
+    for shown in (entry.value, capsys.readouterr().out):
+        assert ".example" in shown
+        assert "hidden" not in shown
+        assert "words" not in shown
 
 
 def test_a_change_of_which_one_part_is_refused_changes_no_part(file: Path) -> None:

@@ -1,6 +1,5 @@
 """`holdfast config`: shows and changes the settings."""
 
-import re
 import shlex
 import subprocess
 import sys
@@ -11,14 +10,13 @@ from cyclopts import App
 
 from holdfast.cli.output import show
 from holdfast.core.errors import InvalidInput
-from holdfast.core.secret import MASK, Secret
+from holdfast.core.secret import MASK, Secret, without_password
 from holdfast.core.settings_file import parse_settings
 from holdfast.core.whole_files import replace_files
 from holdfast.wiring import editor, load_settings, settings_path
 from holdfast.wiring.settings_writer import EMPTY, change_settings, to_toml
 
 config = App(name="config", help="Show and change the settings.")
-PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 @config.default
@@ -38,7 +36,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Secret):
         return MASK if value else '""'
     if isinstance(value, str):
-        return to_toml(PASSWORD.sub(f"{MASK}@", value))
+        return to_toml(without_password(value))
     return "(none)" if value is None else to_toml(value)
 
 

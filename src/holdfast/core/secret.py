@@ -3,12 +3,24 @@
 Logs, events, errors and the database see only the mask. The code that sends the value calls `reveal()`.
 """
 
+import re
 from typing import NoReturn
 
 MASK = "••••••"
 MIN_MASKED_LENGTH = 8
 """Shorter values are not searched for in texts. Local servers accept any key, such as `x`, and every x would
 be masked; servers on the internet never give out such short keys."""
+
+USER = re.compile(r"(?<=://)[^/\s]*@")
+"""The user and the password of an address; the last @ before the path ends them."""
+SECRET_PARAMETER = re.compile(r"(?i)(?<=[?&])([^=&#\s]*(?:pass|key|token|secret|sig)[^=&#\s]*=)[^&#\s]*")
+
+
+def without_password(text: str) -> str:
+    """A text to be shown, with the mask for passwords and keys that stand in an address."""
+    if "://" not in text:
+        return text
+    return SECRET_PARAMETER.sub(rf"\1{MASK}", USER.sub(f"{MASK}@", text))
 
 
 class Secret:

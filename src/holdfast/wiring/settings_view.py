@@ -5,14 +5,12 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from holdfast.core.secret import Secret
+from holdfast.core.secret import Secret, without_password
 from holdfast.core.settings_file import Tree, parse_settings
 from holdfast.wiring.settings_loader import PREFIX, environment, load_settings, settings_path, with_keys
 
 Source = Literal["default", "file", "environment"]
 Kind = Literal["text", "number", "yes or no", "choice", "list", "key", "other"]
-HIDDEN = frozenset({"store.url", "model.base_url"})
-"""Addresses that may hold a password: it is cut out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def _entry(key: str, value: object, field: Any, tree: Tree) -> SettingEntry:  # 
     source: Source = "environment" if variable in environment() else "file" if in_file else "default"
     kind, choices = _kind(value, field.annotation)
     return SettingEntry(
-        key, _shown(key, value), kind, choices, field.description or "", source, variable, bool(value)
+        key, _shown(value), kind, choices, field.description or "", source, variable, bool(value)
     )
 
 
@@ -66,7 +64,7 @@ def _kind(value: object, annotation: Any) -> tuple[Kind, tuple[str, ...]]:  # no
     return "text", ()
 
 
-def _shown(key: str, value: object) -> str:
+def _shown(value: object) -> str:
     if value is None or isinstance(value, Secret):
         return ""
     if isinstance(value, bool):
@@ -74,11 +72,4 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, tuple):
         plain = all(isinstance(each, str) for each in value)
         return ", ".join(value) if plain else f"{len(value)} of them"
-    text = str(value)
-    return _without_password(text) if key in HIDDEN else text
-
-
-def _without_password(address: str) -> str:
-    scheme, sign, rest = address.partition("://")
-    _, at, host = rest.rpartition("@")
-    return f"{scheme}{sign}…@{host}" if at else address
+    return without_password(str(value))
