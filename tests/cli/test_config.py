@@ -128,6 +128,15 @@ def test_no_list_of_settings_shows_a_password_in_an_address(
         assert "words" not in shown
 
 
+def test_a_list_that_is_nested_without_end_is_refused(file: Path) -> None:
+    before = file.read_text()
+    with pytest.raises(HoldfastError):
+        change_settings({"tools.allow": "[" * 50_000})
+    with pytest.raises(HoldfastError):
+        load_settings({"HOLDFAST_TOOLS_MCP_SERVERS": "[" * 50_000})
+    assert file.read_text() == before
+
+
 def test_a_change_of_which_one_part_is_refused_changes_no_part(file: Path) -> None:
     before = file.read_text()
     with pytest.raises(HoldfastError, match="nothing was changed"):

@@ -71,7 +71,7 @@ def split_list(text: str) -> list[object]:
     if text.lstrip().startswith("["):
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None  # an address of IPv6 begins with a bracket too
         if isinstance(found, list):
             return found

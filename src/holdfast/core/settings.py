@@ -157,7 +157,7 @@ def _from_json(value: Any) -> Any:  # noqa: ANN401 - whatever a setting was give
         return value
     try:
         return json.loads(value) if value.strip() else ()
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise ValueError(f"it must be a list as JSON: {cause}") from None
 
 
