@@ -65,7 +65,13 @@ def test_settings_say_where_they_come_from_and_a_key_is_never_shown(
             fixed = await http.patch("/api/settings", json={"changes": {"limits.max_steps": "9"}})
             assert fixed.status_code == 422
             assert "HOLDFAST_LIMITS_MAX_STEPS" in fixed.json()["detail"]
-            for bad in ({"no.such": "x"}, {"memory.recall_s": "soon"}, {"store.url": "sqlite:///x"}):
+            for bad in (
+                {"no.such": "x"},
+                {"memory.recall_s": "soon"},
+                {"store.url": "sqlite:///x"},
+                {"tools.workspace": str(tmp_path / "no folder")},
+                {"tools.workspace": str(file)},
+            ):
                 before = file.read_text()
                 assert (await http.patch("/api/settings", json={"changes": bad})).status_code == 422
                 assert file.read_text() == before

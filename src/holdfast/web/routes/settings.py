@@ -6,12 +6,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import Settings
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.views import View
 from holdfast.wiring.settings_view import SettingEntry, described_settings
 from holdfast.wiring.settings_writer import change_settings
+from holdfast.wiring.workspace import with_workspace, workspace_of
 
 router = APIRouter(prefix="/api/settings", tags=["settings"], responses=error_responses(422))
 
@@ -60,6 +62,9 @@ async def write_settings(host: HostDep, body: SettingsBody) -> SettingsView:
     for entry in _settings().items:
         if entry.key in body.changes and not entry.changeable:
             raise ProblemRaised(422, "SettingFixed", _why_fixed(entry), "Change it there, then start again.")
+    if folder := body.changes.get("tools.workspace"):
+        # The next start would refuse it, and then no page is there to set another one.
+        workspace_of(with_workspace(Settings(), folder))
     change_settings(body.changes)
     restart = [key for key in body.changes if not key.startswith(f"{AT_ONCE}.")]
     problem = ""
