@@ -91,6 +91,23 @@ def test_a_turns_changes_are_shown_and_taken_back_with_rights_and_bytes(
     assert all(each.undone for each in history.changes("s1"))
 
 
+def test_a_file_that_is_put_back_belongs_to_its_owner_and_group(
+    calls: Calls, tools: dict[str, Tool], history: FileHistory
+) -> None:
+    others = [each for each in os.getgroups() if each != os.getegid()]
+    owner = (12345, 12345) if os.geteuid() == 0 else (-1, others[0] if others else -1)
+    shared = calls.workspace / "shared.txt"
+    shared.write_text("one\n")
+    shared.chmod(0o640)
+    os.chown(shared, *owner)
+    before = shared.stat()
+    calls.run(tools["edit_file"], path="shared.txt", old="one", new="1")
+    assert outcomes(history.undo("s1", "t1")) == {"shared.txt": "restored"}
+    after = shared.stat()
+    assert shared.read_text() == "one\n"
+    assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+
+
 def test_what_was_changed_since_is_left_and_named(
     calls: Calls, tools: dict[str, Tool], history: FileHistory
 ) -> None:

@@ -79,7 +79,7 @@ def put_back(path: Path, version: FileVersion, data: bytes | None, expected: os.
             return
         written = f".holdfast-{new_id()}.tmp"
         try:
-            _write(written, folder, version.mode or 0o100644, data)
+            _write(written, folder, version.mode or 0o100644, data, owner=expected)
             _require_unchanged(path, folder, expected)
             os.replace(written, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -88,7 +88,8 @@ def put_back(path: Path, version: FileVersion, data: bytes | None, expected: os.
             raise
 
 
-def _write(name: str, folder: int, mode: int, data: bytes) -> None:
+def _write(name: str, folder: int, mode: int, data: bytes, owner: os.stat_result | None) -> None:
+    """Write a file or a link; it belongs to whom `owner` belongs, the file that it replaces."""
     if stat.S_ISLNK(mode):
         os.symlink(data, name, dir_fd=folder)
         return
@@ -97,6 +98,9 @@ def _write(name: str, folder: int, mode: int, data: bytes) -> None:
     with os.fdopen(file, "wb") as writing:
         writing.write(data)
         writing.flush()
+        if owner is not None:
+            with contextlib.suppress(PermissionError):  # only root can change the owner of a file
+                os.fchown(file, owner.st_uid, owner.st_gid)
         os.fchmod(file, stat.S_IMODE(mode))
         os.fsync(file)
 
