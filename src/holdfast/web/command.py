@@ -110,11 +110,11 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
     from holdfast.process.listen_socket import room_for_streams
     from holdfast.web.app import PAGE
     from holdfast.web.chat_service import chat_service, serving_chats
-    from holdfast.web.contract import WebParts
+    from holdfast.web.contract import WebParts, tell_nobody
     from holdfast.web.page_files import page_problem
     from holdfast.web.server import inherit, run_server
     from holdfast.web.streams import OpenStreams
-    from holdfast.web.workers import end_with_parent, tell_ready
+    from holdfast.web.workers import listen_to_parent, tell_model, tell_ready
     from holdfast.wiring.graceful_stop import open_host
     from holdfast.wiring.service_manager import READY, tell_service_manager
 
@@ -135,12 +135,20 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
         model_required=False,
     )
     async with opened as (hosted, leaving):
-        parts = WebParts(hosted, settings.web, token, OpenStreams(room_for_streams(settings.web.streams)))
+        streams = OpenStreams(room_for_streams(settings.web.streams))
+        on_model = tell_model if is_worker else tell_nobody
+        parts = WebParts(hosted, settings.web, token, streams, on_model=on_model)
         hosted.watch(_freeze_after_first_turn)
         hosted.serve_schedules()
         async with run_server(parts, listening) as running, serving_chats(chats, hosted, _say):
             if is_worker:
-                end_with_parent(asyncio.get_running_loop())
+                listen_to_parent(
+                    asyncio.get_running_loop(),
+                    # An empty name is that of the settings.
+                    lambda name: parts.background.spawn(
+                        hosted.switch_model(name) if name else hosted.reload_model()
+                    ),
+                )
                 tell_ready()
             else:
                 problems = (*hosted.overview.problems, page_problem(PAGE))

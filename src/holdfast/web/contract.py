@@ -13,6 +13,7 @@ A request passes these files, from the outside to the inside:
    with an event stream (`streams.py`, `sse.py`) or with a problem (`problems.py`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -28,6 +29,10 @@ from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
 
 
+def tell_nobody(_model: str) -> None:
+    """For a server that is one process."""
+
+
 @dataclass(frozen=True, slots=True)
 class WebParts:
     """What the application is built from."""
@@ -40,6 +45,8 @@ class WebParts:
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
+    on_model: Callable[[str], None] = tell_nobody
+    """Called when another model is used from now on, with its name; empty: that of the settings."""
 
 
 # Coroutines, because FastAPI runs a plain function on a thread.

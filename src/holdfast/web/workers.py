@@ -2,10 +2,12 @@
 
 This process listens and starts the workers, which take connections from its socket; any of them serves any
 conversation. A worker that dies is started again. Signals are handed on; each worker ends as a single server
-does. A worker reads from this process's end of a pipe: when this process is killed, it ends too.
+does. A worker reads from this process's end of a pipe: when this process is killed, it ends too. A worker
+whose model is changed says so, and this process tells the others.
 """
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -21,7 +23,9 @@ from holdfast.process import StopSignals
 
 logger = logging.getLogger(__name__)
 
-READY = b"ready\n"
+READY = b"ready"
+MODEL = b"model "
+"""What the pipes carry, a line each: a worker serves; another model is used, by its name as JSON."""
 READ_BYTES = 65_536
 MOST_WORKERS = 64
 PAUSES = (0.5, 30.0)
@@ -60,7 +64,8 @@ class Workers:
         self._listening = listening
         self._options = options
         self._end_seconds = watchdog_seconds + END_SECONDS
-        self._running: set[asyncio.subprocess.Process] = set()
+        self._running: dict[asyncio.subprocess.Process, int] = {}  # with the pipe that each reads from
+        self._model = b""  # the last line that named a model
         self._has_served = False
         self._stopping: signal.Signals | None = None
         self._stop_requested = asyncio.Event()
@@ -115,7 +120,8 @@ class Workers:
     async def _run_one(self, on_ready: Callable[[], None]) -> int:
         # Pipes of our own: asyncio would wait for the end of its pipes too, and whatever the worker has
         # started may hold those for longer than the worker lives.
-        with _pipe() as (said, out), _pipe() as (life, _):
+        with _pipe() as (said, out), _pipe() as (life, told):
+            os.set_blocking(told, False)
             worker = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "holdfast", "web", *self._options),
                 *("--socket", str(self._listening.fileno())),
@@ -124,21 +130,41 @@ class Workers:
                 pass_fds=[self._listening.fileno()],
                 start_new_session=True,  # Ctrl-C in a terminal comes here, and is handed on once
             )
-            self._running.add(worker)
-            loop = asyncio.get_running_loop()
-            loop.add_reader(said, self._read, said, on_ready)
+            self._running[worker] = told
+            loop, lines = asyncio.get_running_loop(), PipeLines(said)
+
+            def read() -> None:
+                for line in lines.read() or ():
+                    self._hear(worker, line, on_ready)
+
+            loop.add_reader(said, read)
             try:
                 if self._stopping is not None:
                     worker.send_signal(self._stopping)
                 return await worker.wait()
             finally:
                 loop.remove_reader(said)
-                self._running.discard(worker)
+                del self._running[worker]
 
-    def _read(self, said: int, on_ready: Callable[[], None]) -> None:
-        if READY in os.read(said, READ_BYTES) and not self._has_served:
-            self._has_served = True
-            on_ready()
+    def _hear(self, worker: asyncio.subprocess.Process, line: bytes, on_ready: Callable[[], None]) -> None:
+        """A line of a worker; what plugins print is none of ours."""
+        if line == READY:
+            # One that was started again has the model of the settings.
+            self._tell(self._running[worker], self._model)
+            if not self._has_served:
+                self._has_served = True
+                on_ready()
+        elif line.startswith(MODEL):
+            self._model = line
+            for other, told in self._running.items():
+                if other is not worker:
+                    self._tell(told, line)
+
+    @staticmethod
+    def _tell(told: int, line: bytes) -> None:
+        if line:
+            with suppress(OSError):  # it ends, or has not read for very long
+                os.write(told, line + b"\n")
 
     def _stop(self, signum: signal.Signals) -> None:
         self._stopping = self._stopping or signum
@@ -166,18 +192,49 @@ def _pipe() -> Iterator[tuple[int, int]]:
             os.close(each)
 
 
+class PipeLines:
+    """The lines of a pipe, as they come."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._rest = b""
+
+    def read(self) -> list[bytes] | None:
+        """The lines that have come; None when the other end is closed."""
+        found = os.read(self._file, READ_BYTES)
+        *lines, rest = (self._rest + found).split(b"\n")
+        self._rest = rest[-READ_BYTES:]
+        return lines if found else None
+
+
 def tell_ready() -> None:
     """Tell the process that started this worker that it serves."""
-    sys.stdout.buffer.write(READY)
-    sys.stdout.buffer.flush()
+    _say_to_parent(READY)
 
 
-def end_with_parent(loop: asyncio.AbstractEventLoop) -> None:
-    """Ask this worker to end when the process that started it is gone: its end of the pipe is closed."""
+def tell_model(name: str) -> None:
+    """Tell the other workers that another model is used; an empty name is that of the settings."""
+    _say_to_parent(MODEL + json.dumps(name).encode())
 
-    def at_end() -> None:
-        if not os.read(0, 1):
+
+def _say_to_parent(line: bytes) -> None:
+    with suppress(OSError):  # the parent is gone, and this worker is about to end
+        # Something else may have been printed without its end.
+        sys.stdout.buffer.write(b"\n" + line + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def listen_to_parent(loop: asyncio.AbstractEventLoop, on_model: Callable[[str], None]) -> None:
+    """Hear which model is used, and end when the process that started this worker is gone: its pipe ends."""
+    lines = PipeLines(0)
+
+    def read() -> None:
+        found = lines.read()
+        if found is None:
             loop.remove_reader(0)
             os.kill(os.getpid(), signal.SIGTERM)
+        for line in found or ():
+            if line.startswith(MODEL):
+                on_model(json.loads(line.removeprefix(MODEL)))
 
-    loop.add_reader(0, at_end)
+    loop.add_reader(0, read)

@@ -28,13 +28,14 @@ def folders(home: Path) -> dict[str, str]:
 
 @contextmanager
 def command(home: Path, *arguments: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
+    """The command with a scripted model, or with that of a settings file."""
     script = home / "script.json"
     script.write_text(json.dumps(["hello"] * 9), encoding="utf-8")
     (home / "project").mkdir(exist_ok=True)
+    scripted = {"HOLDFAST_MODEL_PROVIDER": "scripted", "HOLDFAST_MODEL_NAME": str(script)}
     environment = {
         **folders(home),
-        "HOLDFAST_MODEL_PROVIDER": "scripted",
-        "HOLDFAST_MODEL_NAME": str(script),
+        **({} if "HOLDFAST_SETTINGS" in variables else scripted),
         "HOLDFAST_MEMORY_PROVIDERS": "",
         **variables,
     }

@@ -56,6 +56,23 @@ def started_by_workers(server: "subprocess.Popen[str]") -> list[psutil.Process]:
     return found
 
 
+def models_of(server: "subprocess.Popen[str]", address: str) -> list[str]:
+    """The model that each worker uses: each is asked while the others are paused."""
+    found = []
+    workers = [psutil.Process(pid) for pid in workers_of(server)]
+    for one in workers:
+        others = [each for each in workers if each != one]
+        try:
+            for each in others:
+                each.suspend()
+            status = httpx2.get(f"{address}api/status", headers=HEADERS, timeout=60)
+            found.append(status.json()["model"]["name"])
+        finally:
+            for each in others:
+                each.resume()
+    return found
+
+
 def end(process: psutil.Process) -> None:
     with suppress(psutil.NoSuchProcess):
         process.kill()
@@ -178,6 +195,35 @@ def test_a_worker_that_cannot_be_started_again_is_tried_later_and_the_others_ser
             assert http.get("/readyz").status_code == 200
         parent.rlimit(psutil.RLIMIT_NOFILE, usual)
         until(lambda: len(workers_of(server)) == 2)
+
+
+@pytest.mark.slow
+def test_a_changed_model_is_used_by_every_worker(url: str, tmp_path: Path) -> None:
+    with GatedModel() as model:
+        own = tmp_path / "own.toml"
+        own.write_text(f'[model]\nprovider = "openai"\nname = "first"\nbase_url = "{model.url}"\n')
+        own.chmod(0o600)
+        settings = {
+            "HOLDFAST_STORE_URL": url,
+            "HOLDFAST_SETTINGS": str(own),
+            "HOLDFAST_MODEL_API_KEY": "a-key-of-this-test",
+            "HOLDFAST_WEB_TOKEN": TOKEN,
+        }
+        with command(tmp_path, "--workers", "2", **settings) as server:
+            assert server.stdout is not None
+            address = server.stdout.readline().partition("?")[0]
+            until(lambda: len(workers_of(server)) == 2)
+            until(lambda: models_of(server, address) == ["first", "first"])
+            changes = {"changes": {"model.name": "second"}}
+            assert httpx2.patch(f"{address}api/settings", json=changes, headers=HEADERS).status_code == 200
+            until(lambda: models_of(server, address) == ["second", "second"])
+            chosen = httpx2.put(f"{address}api/models/current", json={"name": "third"}, headers=HEADERS)
+            assert chosen.status_code == 200
+            until(lambda: models_of(server, address) == ["third", "third"])
+            killed = workers_of(server)[0]
+            psutil.Process(killed).kill()
+            until(lambda: len(workers_of(server)) == 2 and killed not in workers_of(server))
+            until(lambda: models_of(server, address) == ["third", "third"])
 
 
 @pytest.mark.slow

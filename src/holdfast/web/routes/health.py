@@ -166,9 +166,11 @@ async def models(host: HostDep) -> ModelsView:
 
 
 @router.put("/api/models/current", responses=error_responses(422, 502))
-async def switch_model(host: HostDep, body: ModelChoiceBody) -> ModelView:
-    """Use another model as the usual one, in this process, from each conversation's next turn on."""
-    return ModelView.of(await host.switch_model(body.name))
+async def switch_model(web: WebDep, body: ModelChoiceBody) -> ModelView:
+    """Use another model as the usual one, in this server, from each conversation's next turn on."""
+    chosen = ModelView.of(await web.host.switch_model(body.name))
+    web.on_model(body.name)
+    return chosen
 
 
 def _listed(model: ListedModel) -> ListedModelView:

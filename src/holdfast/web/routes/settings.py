@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
 from holdfast.web.bodies import StrictBody
-from holdfast.web.contract import HostDep
+from holdfast.web.contract import WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.views import View
 from holdfast.wiring.settings_view import SettingEntry, described_settings
@@ -57,7 +57,7 @@ async def read_settings() -> SettingsView:
 
 
 @router.patch("")
-async def write_settings(host: HostDep, body: SettingsBody) -> SettingsView:
+async def write_settings(web: WebDep, body: SettingsBody) -> SettingsView:
     """Write settings to the settings file, all or none. A changed model is used from the next turn on."""
     for entry in _settings().items:
         if entry.key in body.changes and not entry.changeable:
@@ -70,9 +70,10 @@ async def write_settings(host: HostDep, body: SettingsBody) -> SettingsView:
     problem = ""
     if len(restart) < len(body.changes):
         try:
-            await host.reload_model()
+            await web.host.reload_model()
         except HoldfastError as cause:
             problem = str(cause)
+        web.on_model("")
     return _settings().model_copy(update={"restart": restart, "model_problem": problem})
 
 
