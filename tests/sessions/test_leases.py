@@ -295,7 +295,7 @@ def test_only_a_holder_of_the_lock_rotates_under_it(database: Database) -> None:
     assert one.children("s") == []
 
 
-@pytest.mark.clause("D11", "C3")
+@pytest.mark.clause("D11", "C3", "N2")
 def test_a_lock_that_ran_out_and_that_nobody_took_is_taken_up_with_a_new_token(database: Database) -> None:
     other = database.open()
     stalled, own = with_own_clock(database.open())
@@ -313,7 +313,7 @@ def test_a_lock_that_ran_out_and_that_nobody_took_is_taken_up_with_a_new_token(d
     own.advance(RENEWAL)
 
 
-@pytest.mark.clause("D11")
+@pytest.mark.clause("D11", "N2")
 def test_a_renewal_takes_up_what_ran_out_and_nothing_that_somebody_else_had(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -336,7 +336,7 @@ def test_a_renewal_takes_up_what_ran_out_and_nothing_that_somebody_else_had(
     assert db.leases.current("slept") is None
 
 
-@pytest.mark.clause("D11")
+@pytest.mark.clause("D11", "N2")
 def test_a_token_whose_transaction_was_undone_is_tried_again(database: Database) -> None:
     db = database.open()
     held = hold_lease(db, "name", "me", ttl_seconds=10)
@@ -364,7 +364,7 @@ def test_a_token_whose_transaction_was_undone_is_tried_again(database: Database)
     assert not db.leases.let_go(held)
 
 
-@pytest.mark.clause("D11")
+@pytest.mark.clause("D11", "N2")
 def test_of_many_threads_that_wake_together_all_go_on_under_one_new_token(database: Database) -> None:
     db = database.open()
     held = hold_lease(db, "name", "me", ttl_seconds=10)

@@ -19,7 +19,7 @@ from holdfast.core.states import (
 )
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import MODES
-from holdfast.sessions.migrations import all_steps, parse_step, pending_steps
+from holdfast.sessions.migrations import SchemaMark, all_steps, parse_step, pending_steps
 from holdfast.sessions.schedules import NewSchedule
 from holdfast.sessions.sqlite.schema import split_statements
 from tests.sessions.databases import Database
@@ -44,8 +44,8 @@ def test_both_engines_are_at_the_same_step() -> None:
 @ENGINES
 def test_what_was_applied_is_not_applied_again(engine: str) -> None:
     steps = all_steps(engine)
-    assert pending_steps(engine, None, "here") == steps
-    assert pending_steps(engine, steps[-1].name, "here") == []
+    assert pending_steps(engine, SchemaMark(), "here") == steps
+    assert pending_steps(engine, SchemaMark(steps[-1].name), "here") == []
 
 
 @ENGINES
@@ -54,7 +54,7 @@ def test_a_mark_this_release_does_not_know_is_newer(engine: str, mark: str) -> N
     if mark == "0001.later" and all_steps(engine)[-1].number > 1:
         mark = f"{all_steps(engine)[-1].number:04d}.later"
     with pytest.raises(SchemaTooNew, match="here"):
-        pending_steps(engine, mark, "here")
+        pending_steps(engine, SchemaMark(mark), "here")
 
 
 def test_opening_again_changes_nothing(database: Database) -> None:

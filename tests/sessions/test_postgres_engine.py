@@ -140,7 +140,7 @@ def test_a_newer_schema_is_left_alone(place: PostgresPlace) -> None:
     SessionDB.open(place.url).close()
     place.connection.execute("update meta set value = '9000.pre'")
     assert "9000.pre" in refused(place.url, SchemaTooNew)
-    assert place.connection.execute("select value from meta").fetchall() == [("9000.pre",)]
+    assert set(place.connection.execute("select value from meta")) == {("9000.pre",)}
 
 
 def test_an_old_server_is_named() -> None:
@@ -289,6 +289,7 @@ def end_backend(place: PostgresPlace, tx: Transaction) -> None:
     place.connection.execute("select pg_terminate_backend(%s, 30000)", (tx.connection.info.backend_pid,))
 
 
+@pytest.mark.clause("N3")
 def test_work_that_lost_its_connection_before_the_commit_is_run_again(
     place: PostgresPlace, db: SessionDB
 ) -> None:

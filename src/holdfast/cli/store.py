@@ -1,4 +1,4 @@
-"""`holdfast store`: move all conversations to another database, and let an old one be written again."""
+"""`holdfast store`: move all conversations to another database, and bring a store's schema up to date."""
 
 import sys
 from collections.abc import Iterator
@@ -6,13 +6,15 @@ from contextlib import contextmanager
 
 from cyclopts import App
 
+from holdfast.cli.upgrade_view import plan_lines
 from holdfast.core.clock import SystemClock
 from holdfast.sessions import SessionDB
-from holdfast.wiring import load_settings
+from holdfast.sessions.upgrading import StoreUpgrade
+from holdfast.wiring import load_settings, usual_store
 
 TELL_SECONDS = 1.0
 
-store = App(name="store", help="Move all conversations to another database.")
+store = App(name="store", help="Move all conversations to another database, or upgrade the store.")
 
 
 @store.command
@@ -56,6 +58,30 @@ def unlock(address: str, /) -> None:
     with _opened(address, create=False) as db:
         changed = db.unlock()
         _show(f"{db.location} {'can be written again' if changed else 'can be written; nothing was changed'}")
+
+
+@store.command
+def upgrade(address: str = "", /, *, plan: bool = False) -> None:
+    """Bring a store's schema up to date, or say what that would do.
+
+    Every start of Holdfast does so too, except for steps that remove what older programs use: those are run
+    only here, when nothing else is left to do.
+
+    Parameters
+    ----------
+    address
+        The store; by default the one that the settings name.
+    plan
+        Change nothing, and say what would be run, what waits meanwhile and which programs may go on.
+
+    """
+    settings = load_settings()
+    url = address or settings.store.url or f"sqlite:///{usual_store()}"
+    upgrading = StoreUpgrade(url, patience=settings.store.busy_timeout_s)
+    for line in (
+        plan_lines(upgrading.plan(), is_done=False) if plan else plan_lines(upgrading.run(), is_done=True)
+    ):
+        _show(line)
 
 
 class Progress:

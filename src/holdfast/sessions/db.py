@@ -10,14 +10,12 @@ public.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock, Message
-from holdfast.core.distribution import install_command
-from holdfast.core.errors import InvalidInput, StoreUnopenable
+from holdfast.core.errors import InvalidInput
 from holdfast.process import DaemonPool
 from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
@@ -56,6 +54,7 @@ from holdfast.sessions.portable import export_lines, import_lines
 from holdfast.sessions.rotation import rotate_session
 from holdfast.sessions.schedules import Schedules
 from holdfast.sessions.search import Filters, parse_query, search
+from holdfast.sessions.store_address import require_driver, sqlite_path, unknown_address
 from holdfast.sessions.transcripts import Transcripts, create_session, find_session
 from holdfast.sessions.usage import UsageRecords
 
@@ -65,7 +64,6 @@ P = ParamSpec("P")
 PATIENCE_SECONDS = 30.0
 MOST_CONNECTIONS = 10
 ADDRESSES = ("sqlite", "postgresql", "postgres")
-POSTGRES_DRIVER = ("psycopg", "psycopg_pool")
 
 
 class SessionDB:
@@ -116,22 +114,16 @@ class SessionDB:
         """
         if connections < 1:
             raise InvalidInput(f"connections is a number from 1 on, not {connections}")
-        scheme, separator, rest = url.partition("://")
-        if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-            return cls(rest[1:], clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
-        if scheme in ("postgresql", "postgres"):
-            _require_driver()
+        path = sqlite_path(url)
+        if path is not None:
+            return cls(path, clock=clock, patience=patience, create=create, lease_seconds=lease_seconds)
+        if url.startswith(("postgresql://", "postgres://")):
+            require_driver()
             from holdfast.sessions.postgres import PostgresEngine
 
             engine = PostgresEngine(url, patience=patience, connections=connections)
             return cls.on(engine, clock=clock, lease_seconds=lease_seconds)
-        # Of another address only the scheme is repeated: the rest may hold a password.
-        given = scheme + separator if separator else url
-        path = rest if separator else url
-        meant = f": write sqlite:///{path}" if path.strip("/") and scheme in ("sqlite", url) else ""
-        raise InvalidInput(
-            f"a store's address is sqlite:///PATH or postgresql://HOST/DATABASE, not {given!r}{meant}"
-        )
+        raise unknown_address(url)
 
     @classmethod
     def on(cls, engine: Engine, *, clock: Clock | None = None, lease_seconds: float = TTL_SECONDS) -> Self:
@@ -352,14 +344,3 @@ class SessionDB:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _require_driver() -> None:
-    try:
-        for module in POSTGRES_DRIVER:
-            import_module(module)
-    except ImportError as cause:
-        raise StoreUnopenable(
-            "the PostgreSQL store",
-            f"its driver is not installed. Install it with: {install_command('postgres')}",
-        ) from cause

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         forget_outputs,
         has_store,
         open_store,
+        usual_store,
     )
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "open_model",
     "open_store",
     "settings_path",
+    "usual_store",
 ]
 
 _FILES = {
@@ -62,6 +64,7 @@ _FILES = {
     "settings_loader": ("editor", "environment", "load_settings", "settings_path"),
     "store_opener": (
         *("existing_store", "exit_watchdog", "file_history", "forget_outputs", "has_store", "open_store"),
+        "usual_store",
     ),
 }
 

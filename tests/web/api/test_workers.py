@@ -84,7 +84,7 @@ def answers(http: httpx2.Client, session: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.clause("N1", "I7", "X4")
+@pytest.mark.clause("N1", "N2", "I7", "X4")
 def test_a_killed_workers_turn_is_answered_by_another_and_all_end_with_the_server(
     url: str, tmp_path: Path
 ) -> None:

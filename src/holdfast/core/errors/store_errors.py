@@ -82,6 +82,14 @@ class SchemaTooNew(StoreInvalid):
         )
 
 
+class SchemaTooOld(StoreInvalid):
+    def __init__(self, location: str, found: str, needed: str) -> None:
+        super().__init__(
+            f"{location} was written by a Holdfast too old for this one (schema {found}; the oldest that "
+            f"can be upgraded is {needed}). Nothing was changed. Open it with a release in between first."
+        )
+
+
 class StoreTooOld(StoreInvalid):
     """The version of the engine is too old for Holdfast."""
 

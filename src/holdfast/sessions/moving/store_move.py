@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.core.errors import InvalidInput, StoreFault
+from holdfast.core.errors import InvalidInput, SchemaTooNew, StoreFault
 from holdfast.sessions.bulk_dialect import allowed_writes
 from holdfast.sessions.contract import Engine, Transaction
+from holdfast.sessions.migrations import SCHEMA, all_steps, parse_step
 from holdfast.sessions.moving.moved_tables import TABLES, MovedTable
 
 BATCH = 1_000
@@ -77,6 +78,7 @@ class StoreMove:
 
     def _require_fit(self, tx: Transaction) -> None:
         """The new store is empty, or an earlier run has begun to fill it from this one."""
+        _refuse_newer(tx, self._target.location)
         state = read_state(tx)
         if state is None or (state.get("done") and not self._is_source_closed()):
             if filled := [table.name for table in TABLES[:-1] if table.count(tx)]:
@@ -95,6 +97,7 @@ class StoreMove:
         return state is not None and state.get("to") == self._target.location
 
     def _close_source(self, tx: Transaction) -> None:
+        _refuse_newer(tx, self._source.location)
         state = read_state(tx)
         if state is not None and not state.get("done"):
             if state.get("to") != self._target.location:
@@ -228,6 +231,13 @@ def unlock_store(engine: Engine) -> bool:
         return True
 
     return engine.write(work)
+
+
+def _refuse_newer(tx: Transaction, location: str) -> None:
+    """A store of a newer schema may hold what this program does not know of, and would leave behind."""
+    applied, known = str(tx.queries.meta_value(key=SCHEMA)), all_steps("sqlite")[-1]
+    if parse_step(applied) > (known.number, known.half):
+        raise SchemaTooNew(location, applied, known.name)
 
 
 def read_state(tx: Transaction) -> dict[str, Any] | None:

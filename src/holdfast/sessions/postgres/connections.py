@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import StoreBusy, StoreClosed, StoreUnreachable
+from holdfast.sessions.migrations import all_steps
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.errors import gone, words_of
 from holdfast.sessions.postgres.refusal import database_exists
@@ -115,7 +116,8 @@ def connect_settings(patience: float) -> dict[str, Any]:
     return {
         "autocommit": True,
         "connect_timeout": max(2, min(LONGEST_CONNECT, int(patience))),
-        "fallback_application_name": "holdfast",
+        # `holdfast store upgrade --plan` tells by it which programs are connected.
+        "fallback_application_name": f"holdfast {all_steps('postgres')[-1].name}",
     }
 
 

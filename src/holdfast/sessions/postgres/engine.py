@@ -80,7 +80,7 @@ class PostgresEngine:
         self._clock = SystemClock()
         self._queries = load_queries("postgres", "psycopg")
         self._dialect = PostgresDialect()
-        _prepare(address, patience)
+        prepared(address, patience, lambda connection: migrate(connection, address.location))
         self._connections = Connections(address, patience, connections)
         self.notifications = PostgresNotifications(address, patience)
         self._pid = os.getpid()
@@ -237,8 +237,8 @@ class PostgresEngine:
             return "open"  # the server is on its way back
 
 
-def _prepare(address: Address, patience: float) -> None:
-    """Connect once in the open, so that what is wrong is said at once, and bring the schema up to date."""
+def prepared(address: Address, patience: float, work: Callable[[Connection], T]) -> T:
+    """Connect once in the open, so that what is wrong is said at once, and do what comes before all else."""
     try:
         connection = psycopg.connect(address.conninfo, **connect_settings(patience))
     except psycopg.Error as error:
@@ -247,7 +247,7 @@ def _prepare(address: Address, patience: float) -> None:
         with connection:
             refuse_transaction_pooler(connection, address, LONGEST_CONNECT)
             configure(connection, patience)
-            migrate(connection, address.location)
+            return work(connection)
     except GONE as error:
         raise StoreUnopenable(address.location, words_of(error)) from error
     except psycopg.Error as error:

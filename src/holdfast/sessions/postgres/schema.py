@@ -4,13 +4,14 @@ One transaction under an advisory lock, so that many processes may open a new da
 changed in a database that has a newer schema, or that PostgreSQL is too old for.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import errors as states
 
 from holdfast.core.errors import StoreTooOld, StoreUnopenable
-from holdfast.sessions.migrations import pending_steps
+from holdfast.sessions.migrations import SchemaMark, Step, pending_steps, steps_at_opening
 
 OLDEST_POSTGRES = 14
 MIGRATION_LOCK = (
@@ -28,11 +29,19 @@ FOREIGN = (
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def migrate(connection: Connection, location: str) -> None:
-    """Refuse what can't be used, then run the pending steps."""
-    _refuse_unfit(connection, location)
+def migrate(
+    connection: Connection, location: str, *, steps: Sequence[Step] | None = None, is_last: bool = False
+) -> None:
+    """Refuse what can't be used, then run the pending steps; with `is_last` also what ends an upgrade."""
+    refuse_unfit(connection, location)
+
+    def to_run() -> list[Step]:
+        mark = read_mark(connection)
+        pending = pending_steps("postgres", mark, location, steps)
+        return pending if is_last else steps_at_opening(pending, mark)
+
     try:
-        _run_pending_steps(connection, location)
+        _run_steps(connection, to_run)
     except FOREIGN as cause:
         raise StoreUnopenable(
             location,
@@ -41,21 +50,25 @@ def migrate(connection: Connection, location: str) -> None:
         ) from cause
 
 
-def _run_pending_steps(connection: Connection, location: str) -> None:
-    if not pending_steps("postgres", _applied(connection), location):
+def _run_steps(connection: Connection, to_run: Callable[[], list[Step]]) -> None:
+    if not to_run():
         return
     with connection.transaction():
         connection.execute(MIGRATION_LOCK)
-        for step in pending_steps("postgres", _applied(connection), location):
+        mark = read_mark(connection)
+        for step in to_run():
             connection.execute(step.sql.encode())
-            connection.execute(
-                "insert into meta (key, value) values ('schema', %s)"
-                " on conflict (key) do update set value = excluded.value",
-                (step.name,),
-            )
+            mark = mark.after(step)
+            for row in mark.rows():
+                connection.execute(
+                    "insert into meta (key, value) values (%s, %s)"
+                    " on conflict (key) do update set value = excluded.value",
+                    row,
+                )
 
 
-def _refuse_unfit(connection: Connection, location: str) -> None:
+def refuse_unfit(connection: Connection, location: str) -> None:
+    """Raise where the server or the database can't hold a store."""
     version = connection.info.server_version
     if version < OLDEST_POSTGRES * 10_000:
         raise StoreTooOld("PostgreSQL", f"{version // 10_000}.{version % 10_000}", str(OLDEST_POSTGRES))
@@ -67,13 +80,19 @@ def _refuse_unfit(connection: Connection, location: str) -> None:
         raise StoreUnopenable(location, "none of the schemas in its search_path exists")
 
 
-def _applied(connection: Connection) -> str | None:
-    """The last step that was run in the schema at hand."""
+def read_mark(connection: Connection) -> SchemaMark:
+    """What was run in the schema at hand."""
     # Read as rows: a lookup by name may answer from a cache that is older than the lock.
     there = connection.execute(
         "select 1 from pg_tables where schemaname = current_schema() and tablename = 'meta'"
     ).fetchone()
-    if there is None:
-        return None
-    row = connection.execute("select value from meta where key = 'schema'").fetchone()
-    return None if row is None else str(row[0])
+    return SchemaMark.of(dict(connection.execute("select key, value from meta")) if there else {})
+
+
+def connected_programs(connection: Connection) -> dict[str, int]:
+    """How many other connections each Holdfast program has to this database, by the name it gives itself."""
+    rows = connection.execute(
+        "select application_name, count(*) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and application_name like 'holdfast%' group by 1 order by 1"
+    )
+    return {str(name): int(count) for name, count in rows}

@@ -6,11 +6,12 @@ Nothing is written to a file that isn't ours, is damaged, or has a newer schema.
 import contextlib
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from holdfast.core.errors import DatabaseDamaged, NotADatabase, StoreTooOld, StoreUnopenable
-from holdfast.sessions.migrations import pending_steps
+from holdfast.sessions.migrations import SchemaMark, Step, pending_steps, steps_at_opening
 from holdfast.sessions.sqlite.connection import SqliteFile
 from holdfast.sessions.sqlite.errors import error_code, translate
 from holdfast.sessions.sqlite.forks import refuse_forked
@@ -19,22 +20,24 @@ APPLICATION_ID = 0x484F4C44
 OLDEST_SQLITE = (3, 37, 0)
 
 
-def open_database(file: SqliteFile) -> sqlite3.Connection:
-    """The writer's connection to a database that is ours and up to date."""
+def open_database(
+    file: SqliteFile, *, steps: Sequence[Step] | None = None, is_last: bool = False
+) -> sqlite3.Connection:
+    """The writer's connection to a database that is ours and up to date. The rest is for `migrate`."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreTooOld("SQLite", sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE)))
     try:
         if not file.in_memory:
             _prepare_path(file.path, create=file.create)
             refuse_forked(file.path)
-            _inspect(file)
+            _inspect(file, steps)
         connection = file.connect()
     except sqlite3.Error as error:
         raise translate(error, file.path, file.patience) from error
     try:
         file.patiently(lambda: _refuse_foreign(connection, file.path))
         file.patiently(lambda: _use_wal(connection, file.path))
-        file.patiently(lambda: _migrate(connection, file.path))
+        file.patiently(lambda: migrate(connection, file.path, steps=steps, is_last=is_last))
     except sqlite3.Error as error:
         connection.close()
         raise translate(error, file.path, file.patience) from error
@@ -69,20 +72,25 @@ def _prepare_path(path: str, *, create: bool) -> None:
         raise StoreUnopenable(path, str(cause)) from cause
 
 
-def _inspect(file: SqliteFile) -> None:
+def _inspect(file: SqliteFile, steps: Sequence[Step] | None) -> None:
     """Refuse by a look that can't write: a writing connection would fold the file's log into it."""
-    uri = f"file:{quote(os.fsencode(file.path))}?mode=ro"
     try:
-        connection = sqlite3.connect(uri, uri=True, timeout=file.patience, isolation_level=None)
-        try:
-            _refuse_foreign(connection, file.path)
-            pending_steps("sqlite", _applied(connection), file.path)
-        finally:
-            connection.close()
+        pending_steps("sqlite", inspect_mark(file), file.path, steps)
     except sqlite3.Error as error:
         # What needs a repair before it can be read is for the writing connection to judge.
         if error_code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             raise
+
+
+def inspect_mark(file: SqliteFile) -> SchemaMark:
+    """What the file says of its schema, by a look that can't write."""
+    uri = f"file:{quote(os.fsencode(file.path))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=file.patience, isolation_level=None)
+    try:
+        _refuse_foreign(connection, file.path)
+        return _read_mark(connection)
+    finally:
+        connection.close()
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: str) -> None:
@@ -99,21 +107,33 @@ def _use_wal(connection: sqlite3.Connection, path: str) -> None:
         raise StoreUnopenable(path, "its file system has no shared memory, which WAL mode needs")
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Run the pending steps, all in one transaction: a crash leaves the old schema or the new one."""
-    if not pending_steps("sqlite", _applied(connection), path):
+def migrate(
+    connection: sqlite3.Connection, path: str, *, steps: Sequence[Step] | None = None, is_last: bool = False
+) -> None:
+    """Run the pending steps, all in one transaction: a crash leaves the old schema or the new one.
+
+    With `is_last` also what ends an upgrade.
+    """
+
+    def to_run() -> list[Step]:
+        mark = _read_mark(connection)
+        pending = pending_steps("sqlite", mark, path, steps)
+        return pending if is_last else steps_at_opening(pending, mark)
+
+    if not to_run():
         return
     connection.execute("begin immediate")
     try:
-        applied = _applied(connection)
-        _refuse_unmarked(connection, applied, path)
-        for step in pending_steps("sqlite", applied, path):
+        mark = _read_mark(connection)
+        _refuse_unmarked(connection, mark.applied, path)
+        for step in to_run():
             for statement in split_statements(step.sql):
                 connection.execute(statement)
-            connection.execute(
-                "insert into meta (key, value) values ('schema', ?)"
+            mark = mark.after(step)
+            connection.executemany(
+                "insert into meta (key, value) values (?, ?)"
                 " on conflict (key) do update set value = excluded.value",
-                (step.name,),
+                mark.rows(),
             )
         connection.execute("commit")
     except BaseException:
@@ -128,12 +148,9 @@ def _refuse_unmarked(connection: sqlite3.Connection, applied: str | None, path: 
         raise DatabaseDamaged(path, "its schema mark is missing")
 
 
-def _applied(connection: sqlite3.Connection) -> str | None:
+def _read_mark(connection: sqlite3.Connection) -> SchemaMark:
     has_meta = connection.execute("select 1 from sqlite_schema where name = 'meta'").fetchone()
-    if has_meta is None:
-        return None
-    row = connection.execute("select value from meta where key = 'schema'").fetchone()
-    return None if row is None else str(row[0])
+    return SchemaMark.of(dict(connection.execute("select key, value from meta")) if has_meta else {})
 
 
 def split_statements(script: str) -> list[str]:
