@@ -290,9 +290,9 @@ def environment_of(home: Path, model: int, providers: str) -> dict[str, str]:
 
 
 @contextmanager
-def holdfast_web(home: Path, model: int, providers: str = "") -> Iterator[Server]:
-    """`holdfast web` with the defaults, but for its memory providers."""
-    environment = environment_of(home, model, providers)
+def holdfast_web(home: Path, model: int, providers: str = "", store: str = "") -> Iterator[Server]:
+    """`holdfast web` with the defaults, but for its memory providers and its store."""
+    environment = environment_of(home, model, providers) | ({"HOLDFAST_STORE_URL": store} if store else {})
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-c", MAIN, "web", "--port", "0"],

@@ -58,8 +58,9 @@ def open_turn(
     columns = encode(message)
 
     def work(tx: Transaction) -> TurnRecord:
-        _insert_turn(tx, session_id, turn_id, lease)
-        return _with_first_message(tx, session_id, turn_id, columns)
+        turn = _insert_turn(tx, session_id, turn_id, lease)
+        _add_first_message(tx, turn, columns)
+        return turn
 
     return _fenced(lease, work)
 
@@ -73,9 +74,10 @@ def take_next(
     checked_number("take", inbox_id)
 
     def work(tx: Transaction) -> tuple[TurnRecord, Message]:
-        _insert_turn(tx, session_id, turn_id, lease)
+        turn = _insert_turn(tx, session_id, turn_id, lease)
         message = acknowledge(tx, inbox_id, turn_id).message
-        return _with_first_message(tx, session_id, turn_id, encode(message)), message
+        _add_first_message(tx, turn, encode(message))
+        return turn, message
 
     return _fenced(lease, work)
 
@@ -247,22 +249,23 @@ def _fenced(lease: HeldLease | None, work: Work[T]) -> Work[T]:
     return fenced
 
 
-def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None) -> None:
+def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None) -> TurnRecord:
     lock_session(tx, session_id)
     running = tx.queries.running_turn(session_id=session_id)
     if running is not None:
         # Whoever holds the lease runs no other turn: the one that is open is that of a dead process.
         raise (TurnCutOff if lease else TurnAlreadyRunning)(session_id, running[0])
-    if not tx.queries.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease)):
-        if require_session(tx, session_id).ended is not None:
-            raise refuse_ended(tx, session_id)
-        raise TurnExists(turn_id)
+    row = tx.queries.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease))
+    if row is not None:
+        return TurnRecord(*row)
+    if require_session(tx, session_id).ended is not None:
+        raise refuse_ended(tx, session_id)
+    raise TurnExists(turn_id)
 
 
-def _with_first_message(tx: Transaction, session_id: str, turn_id: str, first: Columns) -> TurnRecord:
-    insert_message(tx, session_id, turn_id, first)
-    tx.queries.touch_session(id=session_id)
-    return require_turn(tx, turn_id)
+def _add_first_message(tx: Transaction, turn: TurnRecord, first: Columns) -> None:
+    insert_message(tx, turn.session_id, turn.id, first)
+    tx.queries.touch_session(id=turn.session_id)
 
 
 def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, str], TurnRecord]:
@@ -299,12 +302,12 @@ def _finish(
     generation: int | None,
     account: TurnAccount,
 ) -> TurnRecord:
-    finished = tx.queries.finish_turn(
+    row = tx.queries.finish_turn(
         id=turn_id, state=state, reason=reason, generation=generation, timeline=account.timeline
     )
-    turn = require_turn(tx, turn_id)
-    if not finished:
-        raise TurnNotRunning(turn_id, turn.state)
+    if row is None:
+        raise TurnNotRunning(turn_id, require_turn(tx, turn_id).state)
+    turn = TurnRecord(*row)
     if account.usage:
         charged = find_turn(tx, account.charged_to) or turn
         insert_usage(tx, root_of(tx, charged.session_id), charged.id, account.usage)

@@ -2,7 +2,6 @@
 
 from holdfast.core.errors import TurnNotFound, TurnNotRunning
 from holdfast.sessions.contract import Transaction, TurnRecord
-from holdfast.sessions.transcripts import lock_session
 
 
 def find_turn(tx: Transaction, turn_id: str) -> TurnRecord | None:
@@ -19,15 +18,13 @@ def require_turn(tx: Transaction, turn_id: str) -> TurnRecord:
 
 def lock_turn(tx: Transaction, turn_id: str) -> TurnRecord:
     """Lock the session that the turn is in now."""
-    turn = require_turn(tx, turn_id)
     while not tx.alone:
-        lock_session(tx, turn.session_id)
+        locked = tx.queries.lock_session_of_turn(turn_id=turn_id)
+        turn = require_turn(tx, turn_id)
         # A rotation may have moved the turn between the look and the lock.
-        current = require_turn(tx, turn_id)
-        if current.session_id == turn.session_id:
-            return current
-        turn = current
-    return turn
+        if turn.session_id == locked:
+            return turn
+    return require_turn(tx, turn_id)
 
 
 def lock_running_turn(tx: Transaction, turn_id: str) -> TurnRecord:

@@ -32,8 +32,9 @@ from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
+from holdfast.sessions.postgres.lazy_begin import LazyBegin
 from holdfast.sessions.postgres.notifications import PostgresNotifications
-from holdfast.sessions.postgres.outcome import Outcome, TransactionMark, begin_marked, outcome_of
+from holdfast.sessions.postgres.outcome import Outcome, TransactionMark, outcome_of
 from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
@@ -180,13 +181,9 @@ class PostgresEngine:
 
     def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
         with self._connections.borrowed() as connection:
-            mark = None
+            lazy = LazyBegin(connection, begin, is_marked=begin != READ)
             try:
-                if begin == READ:
-                    connection.execute(begin.encode())
-                else:
-                    mark = begin_marked(connection, begin)
-                result = work(Transaction(connection, self._queries(connection), self._dialect, alone=False))
+                result = work(Transaction(lazy, self._queries(lazy), self._dialect, alone=False))
             except psycopg.Error as error:
                 _undo(connection)
                 if isinstance(error, RERUN) or connection_lost(error):
@@ -195,10 +192,12 @@ class PostgresEngine:
             except BaseException:
                 _undo(connection)
                 raise
+            if not lazy.has_begun:
+                return result
             if begin == READ:
                 _undo(connection)
             else:
-                self._commit(connection, mark, result)
+                self._commit(connection, lazy.mark, result)
             return result
 
     def _commit(self, connection: Connection, mark: TransactionMark | None, result: object) -> None:

@@ -1,13 +1,13 @@
 """Finds out what became of a transaction whose COMMIT got no answer: the server knows it by its number.
 
-Each transaction that writes is told its number when it begins, in the same round trip. After a lost
+Each transaction that writes asks for its number when it begins, in the same round trip. After a lost
 connection another one asks for that number: it was committed, or undone, or is open since COMMIT never came.
 Another server that took over (a promoted standby) has a history, and so numbers, of its own from then on: it
 is known by its timeline, and is not asked.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 
@@ -35,11 +35,9 @@ class TransactionMark:
     timeline: str
 
 
-def begin_marked(connection: Connection, begin: str) -> TransactionMark | None:
-    """Begin a transaction; its mark, or None where the server gives none."""
-    cursor = connection.execute(f"{begin};{MARK}".encode(), prepare=False)
-    cursor.nextset()
-    number, timeline = cursor.fetchone() or (None, None)
+def mark_of(answer: psycopg.Cursor[Any]) -> TransactionMark | None:
+    """The mark in the answer to `MARK`; None where the server gives none."""
+    number, timeline = answer.fetchone() or (None, None)
     return None if number is None else TransactionMark(number, timeline)
 
 

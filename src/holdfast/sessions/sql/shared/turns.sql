@@ -1,8 +1,9 @@
--- name: insert_turn(id, session_id, holder)!
--- The row count tells whether the session is open and the turn's id was free.
+-- name: insert_turn(id, session_id, holder)^
+-- No row unless the session is open and the turn's id was free.
 insert into turns (id, session_id, state, started, holder)
 select :id, id, 'running', store_now(), :holder from sessions where id = :session_id and ended is null
 on conflict (id) do nothing
+returning id, session_id, state, started, ended, reason, generation
 
 -- name: insert_completed_turn(id, session_id, generation, provider_messages)!
 -- A turn that ran elsewhere and is recorded whole.
@@ -39,10 +40,11 @@ select t.id, t.session_id, t.state, t.started, t.ended, t.reason, t.generation
   from turns t join sessions s on s.id = t.session_id join sessions r on r.id = s.root
  where t.state = 'running' and (r.relation is null or r.relation <> 'delegate') order by t.started, t.id
 
--- name: finish_turn(id, state, reason, generation, timeline)!
+-- name: finish_turn(id, state, reason, generation, timeline)^
 update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
        timeline = :timeline, partial = null, partial_after = null
  where id = :id and state = 'running'
+returning id, session_id, state, started, ended, reason, generation
 
 -- name: resume_turn(id, holder)!
 -- Going on with a turn that was handed over is no resumption after a crash.

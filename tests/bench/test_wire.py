@@ -1,0 +1,75 @@
+"""What the counting proxy counts, and what a transaction of the store costs by it."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from bench.wire import CountingProxy, Frames, Traffic, counting_proxy
+from holdfast.sessions import SessionDB
+from tests.sessions.conftest import postgres
+from tests.sessions.databases import PostgresPlace
+
+__all__ = ["postgres"]
+
+READS = 20
+
+
+@pytest.fixture
+def proxy(postgres: str) -> Iterator[CountingProxy]:
+    parts = urlsplit(postgres)
+    with counting_proxy(parts.hostname or "127.0.0.1", parts.port or 5432) as proxy:
+        yield proxy
+
+
+def behind(proxy: CountingProxy, url: str) -> str:
+    return url.replace(f":{urlsplit(url).port}/", f":{proxy.port}/")
+
+
+def counted(proxy: CountingProxy, before: Traffic) -> Traffic:
+    return proxy.traffic.since(before)
+
+
+def test_a_statement_is_a_round_trip_and_statements_in_a_pipeline_share_one(
+    postgres: str, proxy: CountingProxy
+) -> None:
+    with psycopg.connect(behind(proxy, postgres), autocommit=True) as connection:
+        before = proxy.traffic.copy()
+        for _ in range(3):
+            connection.execute("select 1")
+        assert (counted(proxy, before).statements, counted(proxy, before).round_trips) == (3, 3)
+        before = proxy.traffic.copy()
+        with connection.pipeline():
+            connection.execute("select 2")
+            connection.execute("select 3")
+        assert (counted(proxy, before).statements, counted(proxy, before).round_trips) == (2, 1)
+        assert counted(proxy, before).sent > 0
+
+
+def test_a_transaction_begins_in_the_round_trip_of_its_first_statement(
+    postgres: str, proxy: CountingProxy
+) -> None:
+    place = PostgresPlace(postgres)
+    with SessionDB.open(behind(proxy, place.url)) as db:
+        db.create_session("s", source="cli")
+        db.get_session("s")
+        before = proxy.traffic.copy()
+        for _ in range(READS):
+            db.get_session("s")
+        spent = counted(proxy, before)
+        # begin, the statement and the end; the first two travel together.
+        assert spent.statements == 3 * READS
+        assert spent.round_trips <= 2 * READS + 2
+    place.drop()
+
+
+def test_messages_are_found_however_the_bytes_are_cut() -> None:
+    startup = (9).to_bytes(4) + b"12345"
+    asked = (8).to_bytes(4) + b"abcd"
+    query = b"Q" + (6).to_bytes(4) + b"ab"
+    stream = asked + startup + query + query
+    for size in (1, 3, len(stream)):
+        frames = Frames()
+        cuts = [stream[at : at + size] for at in range(0, len(stream), size)]
+        assert [letter for cut in cuts for letter in frames.letters(cut)] == [ord("Q")] * 2
