@@ -63,6 +63,7 @@ NAV: dict[str, list[str]] = {
         "mcp.md",
         "deploy.md",
         "postgres.md",
+        "operations.md",
         "behind-a-proxy.md",
         "security.md",
         "sandbox.md",

@@ -24,7 +24,7 @@ NEEDS_MORE = {
     "docs/writing-an-adapter.md": "the files before it; tests/gateway runs them",
 }
 """Documents whose Python needs something that a block alone has not; it must compile."""
-DISPLAYED = {"caddy", "json", "markdown", "mermaid", "nginx", "text", "toml"}
+DISPLAYED = {"caddy", "json", "markdown", "mermaid", "nginx", "text", "toml", "yaml"}
 """Not commands: configurations of other programs, pictures and what is printed."""
 
 
