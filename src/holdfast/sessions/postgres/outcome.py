@@ -37,8 +37,8 @@ class TransactionMark:
 
 def mark_of(answer: psycopg.Cursor[Any]) -> TransactionMark | None:
     """The mark in the answer to `MARK`; None where the server gives none."""
-    number, timeline = answer.fetchone() or (None, None)
-    return None if number is None else TransactionMark(number, timeline)
+    row = answer.fetchone()
+    return TransactionMark(*row) if row is not None and row[0] is not None else None
 
 
 def outcome_of(connection: Connection, mark: TransactionMark) -> Outcome:
