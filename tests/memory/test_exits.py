@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.memory import MemoryManager
-from holdfast.memory.write_lane import LEASE_SECONDS
+from holdfast.memory.write_lane import CLAIM_SECONDS
 from holdfast.sessions import SessionDB
 from holdfast.testing import FakeClock
 from tests.memory.workers.exit_worker import TURNS, FilingProvider
@@ -62,7 +62,7 @@ def owed(folder: Path) -> int:
 
 def delivered_after_restart(folder: Path) -> list[str]:
     """What the provider has in the end, each turn once, once the dead process's claims have run out."""
-    clock = FakeClock(time.time() + LEASE_SECONDS + 1)
+    clock = FakeClock(time.time() + CLAIM_SECONDS + 1)
     with SessionDB(folder / "holdfast.db", clock=clock) as db:
         memory = MemoryManager(db, clock=clock)
         memory.add_provider(FilingProvider(folder / "filed", wedged=False))

@@ -13,7 +13,7 @@ from holdfast.sessions import Lease, SessionDB, Transaction
 from holdfast.sessions.codec import LONGEST_NAME
 from holdfast.sessions.contract import SECOND
 from holdfast.sessions.held_lease import HeldLease
-from holdfast.sessions.lease_keeper import RENEWALS_PER_TTL, TTL_SECONDS, LeaseKeeper
+from holdfast.sessions.lease_keeper import LEASE_SECONDS, RENEWALS_PER_LEASE, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock
 from holdfast.testing import FakeClock, ProcessDied
 from holdfast.testing.faults import Moment
@@ -21,7 +21,7 @@ from tests.fast_run import examples
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import crashing, hold_lease, together, until, user, with_own_clock
 
-RENEWAL = TTL_SECONDS / RENEWALS_PER_TTL
+RENEWAL = LEASE_SECONDS / RENEWALS_PER_LEASE
 
 
 def acquired(db: SessionDB, holder: str, *, ttl: float = 10.0, name: str = "name") -> Lease:

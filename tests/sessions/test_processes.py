@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.core.errors import LeaseLost
 from holdfast.sessions import SessionDB
-from holdfast.sessions.lease_keeper import TTL_SECONDS
+from holdfast.sessions.lease_keeper import LEASE_SECONDS
 from holdfast.sessions.leases import compression_lock
 from tests.sessions.databases import Database
 from tests.sessions.workers.worker_process import Worker
@@ -96,7 +96,7 @@ def test_the_lock_of_a_killed_process_is_free_15_seconds_later_and_not_before(
         assert holder.next() is True
         holder.kill()
     assert db.get_compression_lock_holder("s") == "first"
-    database.clock.advance(TTL_SECONDS - 1)
+    database.clock.advance(LEASE_SECONDS - 1)
     assert not db.try_acquire_compression_lock("s", "second")
     database.clock.advance(1)
     assert db.get_compression_lock_holder("s") is None
@@ -116,7 +116,7 @@ def test_a_process_that_stood_still_and_lost_its_lock_cannot_rotate_any_more(
     with Worker("hold", database.url, session="s", name="first") as holder:
         assert holder.next() is True
         holder.signal(signal.SIGSTOP)
-        database.clock.advance(TTL_SECONDS)
+        database.clock.advance(LEASE_SECONDS)
         assert db.try_acquire_compression_lock("s", "second")
         holder.signal(signal.SIGCONT)
         holder.tell("rotate")
@@ -145,11 +145,11 @@ def test_in_real_time_a_living_holder_keeps_its_lock_and_a_killed_one_frees_it(
         killed = time.monotonic()
         never = Event()
         while not db.try_acquire_compression_lock("freed", "next"):
-            assert time.monotonic() < killed + 2 * TTL_SECONDS
+            assert time.monotonic() < killed + 2 * LEASE_SECONDS
             never.wait(0.05)
         # The lease was up to a quarter of its life old; a poll and a slow machine come on top.
-        assert TTL_SECONDS * 0.7 < time.monotonic() - killed < TTL_SECONDS + 2
-        while time.monotonic() < killed + TTL_SECONDS * 1.4:
+        assert LEASE_SECONDS * 0.7 < time.monotonic() - killed < LEASE_SECONDS + 2
+        while time.monotonic() < killed + LEASE_SECONDS * 1.4:
             assert db.get_compression_lock_holder("kept") == "living"
             never.wait(0.2)
         living.tell("rotate")

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LEASE_SECONDS = 15.0
+CLAIM_SECONDS = 15.0
 MAX_BATCH = 50
 # The longest wait between two looks into the outbox: other processes add to it, and its clock may differ.
 MAX_WAIT_SECONDS = 5.0
@@ -143,7 +143,7 @@ class WriteLane:
             claimed = self._claimed
         if claimed is not None:
             try:
-                self._outbox.extend(claimed, lease_seconds=LEASE_SECONDS)
+                self._outbox.extend(claimed, lease_seconds=CLAIM_SECONDS)
             except LeaseLost:
                 logger.warning("memory.claim_lost", extra={"provider": self.name, "delivery": claimed.id})
 
@@ -163,7 +163,7 @@ class WriteLane:
             return did
         did = self._forget() or did
         limit = self._limit if self._circuit.state == "closed" else 1
-        deliveries = self._outbox.claim(self.name, lease_seconds=LEASE_SECONDS, limit=limit)
+        deliveries = self._outbox.claim(self.name, lease_seconds=CLAIM_SECONDS, limit=limit)
         if not deliveries:
             return did
         self._deliver(deliveries)

@@ -44,7 +44,7 @@ from holdfast.sessions.forgettings import Forgettings
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import Inbox
 from holdfast.sessions.journal import Journal
-from holdfast.sessions.lease_keeper import TTL_SECONDS, LeaseKeeper
+from holdfast.sessions.lease_keeper import LEASE_SECONDS, LeaseKeeper
 from holdfast.sessions.leases import Leases, compression_lock, session_lease
 from holdfast.sessions.live_text import LiveText
 from holdfast.sessions.moving import MovedRows, StoreMove, unlock_store
@@ -76,7 +76,7 @@ class SessionDB:
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
         create: bool = True,
-        lease_seconds: float = TTL_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """Open the SQLite database at `db_path`, made if missing; ":memory:" keeps it in memory.
 
@@ -104,7 +104,7 @@ class SessionDB:
         clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
         create: bool = True,
-        lease_seconds: float = TTL_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
         connections: int = MOST_CONNECTIONS,
     ) -> Self:
         """Open `sqlite:///path` (four slashes for an absolute one) or `postgresql://…`.
@@ -126,7 +126,7 @@ class SessionDB:
         raise unknown_address(url)
 
     @classmethod
-    def on(cls, engine: Engine, *, clock: Clock | None = None, lease_seconds: float = TTL_SECONDS) -> Self:
+    def on(cls, engine: Engine, *, clock: Clock | None = None, lease_seconds: float = LEASE_SECONDS) -> Self:
         """A store on an engine that is open already."""
         db = cls.__new__(cls)
         db._stand_on(engine, clock or SystemClock(), lease_seconds)  # noqa: SLF001 - its own second constructor

@@ -15,14 +15,14 @@ from holdfast.sessions.leases import Leases
 
 logger = logging.getLogger(__name__)
 
-TTL_SECONDS = 15.0
-RENEWALS_PER_TTL = 4
+LEASE_SECONDS = 15.0
+RENEWALS_PER_LEASE = 4
 
 
 class LeaseKeeper:
     """Holds named leases for this process."""
 
-    def __init__(self, leases: Leases, clock: Clock, *, ttl_seconds: float = TTL_SECONDS) -> None:
+    def __init__(self, leases: Leases, clock: Clock, *, ttl_seconds: float = LEASE_SECONDS) -> None:
         self._leases = leases
         self._clock = clock
         self._ttl = ttl_seconds
@@ -120,5 +120,5 @@ class LeaseKeeper:
                 logger.info("lease.taken_up_again", extra={"lease": lease.name, "token": lease.token})
 
     def _run(self) -> None:
-        while not self._clock.wait(self._stop, self._ttl / RENEWALS_PER_TTL):
+        while not self._clock.wait(self._stop, self._ttl / RENEWALS_PER_LEASE):
             self.renew_once()

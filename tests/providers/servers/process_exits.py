@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.memory import MemoryManager
-from holdfast.memory.write_lane import LEASE_SECONDS
+from holdfast.memory.write_lane import CLAIM_SECONDS
 from holdfast.sessions import SessionDB
 from holdfast.testing import FakeClock
 from tests.providers.servers.exit_worker import TURNS
@@ -73,7 +73,7 @@ def ended(backend: Backend, folder: Path, ending: str, wait: float | Callable[[]
 
 def deliver_the_rest(backend: Backend, folder: Path) -> None:
     """The next start, once the claims of a process that was killed have run out."""
-    clock = FakeClock(time.time() + LEASE_SECONDS + 1)
+    clock = FakeClock(time.time() + CLAIM_SECONDS + 1)
     with SessionDB(folder / "holdfast.db", clock=clock) as db:
         memory = MemoryManager(db, clock=clock)
         memory.add_provider(backend.make(folder), config=backend.config())

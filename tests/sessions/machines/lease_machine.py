@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.core.errors import AlreadyContinued, LeaseLost
 from holdfast.sessions import Lease, SessionDB
-from holdfast.sessions.lease_keeper import TTL_SECONDS
+from holdfast.sessions.lease_keeper import LEASE_SECONDS
 from holdfast.sessions.leases import compression_lock
 from holdfast.testing.faults import Moment
 from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
@@ -84,7 +84,7 @@ class LeaseMachine(RuleBasedStateMachine):
         if not self.is_untouched(who, session):
             raise LeaseLost(compression_lock(session), f"compactor {who}")
         if known.expires <= self.now:
-            known.token, known.expires = known.token + 1, self.now + int(TTL_SECONDS)
+            known.token, known.expires = known.token + 1, self.now + int(LEASE_SECONDS)
             self.locks[who, session] = known.token
 
     def is_untouched(self, who: int, session: str) -> bool:
@@ -162,7 +162,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
         def model() -> None:
             if free:
-                self.grant(session, f"compactor {who}", int(TTL_SECONDS))
+                self.grant(session, f"compactor {who}", int(LEASE_SECONDS))
 
         locked = self.processes.step(
             who,
@@ -195,7 +195,7 @@ class LeaseMachine(RuleBasedStateMachine):
             except LeaseLost:
                 del self.locks[holding, session]
             else:
-                self.model[session].expires = self.now + int(TTL_SECONDS)
+                self.model[session].expires = self.now + int(LEASE_SECONDS)
 
     @rule(who=who, crash=crash, session=sessions, back=pick, delay=delays)
     def rotate_as_holder(self, who: int, crash: Moment | None, session: str, back: int, delay: int) -> None:
