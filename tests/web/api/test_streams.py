@@ -1,13 +1,10 @@
 """Event streams: nothing is missed, nothing comes twice, and nobody's end is anybody else's."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
-from starlette.requests import Request
-from starlette.types import Message
 
 from holdfast.core.events import Event, ReasoningDelta, TextDelta, TurnCompleted
 from holdfast.host import Numbered
@@ -15,14 +12,11 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call, Delay
 from holdfast.web import streams
 from holdfast.web.compat import client_wait
-from holdfast.web.compat.api_turn import AnswerDelta, ApiTurn
 from holdfast.web.sse import merge_text
 from tests.agent.agent_fixtures import Hold, until
 from tests.web.api.api_server import frames, served
 
 Wait = Callable[[Awaitable[Any]], Any]
-
-ROUNDS = 4
 
 
 def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(db: SessionDB, wait: Wait) -> None:
@@ -194,43 +188,3 @@ def test_a_stream_that_has_nothing_to_say_yet_is_answered_before_it_has(
             assert lines[-1] == "data: [DONE]"
 
     wait(scenario())
-
-
-def test_a_stream_begins_a_few_rounds_of_the_loop_after_its_first_part(wait: Wait) -> None:
-    """Under load a round takes as long as the work of all other streams."""
-
-    class Turn:
-        web = SimpleNamespace(streams=None)
-
-        def __init__(self) -> None:
-            self.part: asyncio.Future[AnswerDelta] = asyncio.get_running_loop().create_future()
-
-        async def run(self, _streams: object) -> AsyncGenerator[AnswerDelta, None]:
-            yield await self.part
-
-    async def scenario() -> int:
-        loop, turn, rounds = asyncio.get_running_loop(), Turn(), 0
-        waiting, leaves = asyncio.Event(), asyncio.Event()
-
-        async def receive() -> Message:
-            waiting.set()
-            await leaves.wait()
-            return {"type": "http.disconnect"}
-
-        def count() -> None:
-            nonlocal rounds
-            if not begun.done():
-                rounds += 1
-                loop.call_soon(count)
-
-        stream = client_wait.DeltaStream(cast("ApiTurn", turn))
-        begun = asyncio.create_task(stream.start(Request({"type": "http"}, receive)))
-        await waiting.wait()
-        turn.part.set_result(AnswerDelta("word"))
-        loop.call_soon(count)
-        await begun
-        assert (await anext(stream)).text == "word"
-        await stream.aclose()
-        return rounds
-
-    assert wait(scenario()) <= ROUNDS

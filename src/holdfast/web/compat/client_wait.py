@@ -76,8 +76,8 @@ async def _wait_for(work: "asyncio.Future[Any]", request: Request, seconds: floa
         elif leaving.done():
             raise ProblemRaised(AWAY, "client_gone", "the client did not wait for its answer.", "")
     finally:
-        # Not waited for: that takes three rounds of the event loop, each as long as all others' work.
         leaving.cancel()
+        await asyncio.wait([leaving])
 
 
 async def _gone(request: Request) -> None:
