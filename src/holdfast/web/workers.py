@@ -66,7 +66,7 @@ class Workers:
         self._end_seconds = watchdog_seconds + END_SECONDS
         self._running: dict[asyncio.subprocess.Process, int] = {}  # with the pipe that each reads from
         self._model = b""  # the last line that named a model
-        self._has_served = False
+        self._served = asyncio.Event()
         self._stopping: signal.Signals | None = None
         self._stop_requested = asyncio.Event()
 
@@ -79,12 +79,16 @@ class Workers:
                 loop.call_soon_threadsafe(self._stop, signum)
 
         with StopSignals(on_stop=hand_on, on_skip=hand_on):
-            kept = [asyncio.create_task(self._keep_one(on_ready)) for _ in range(count)]
+            kept = [asyncio.create_task(self._keep_one()) for _ in range(count)]
+            announced = asyncio.create_task(self._announce(on_ready))
             stopped = asyncio.create_task(self._stop_requested.wait())
             try:
-                ended, _ = await asyncio.wait([*kept, stopped], return_when=asyncio.FIRST_COMPLETED)
+                ended, _ = await asyncio.wait(
+                    [*kept, announced, stopped], return_when=asyncio.FIRST_COMPLETED
+                )
                 await asyncio.gather(*ended)
             finally:
+                announced.cancel()
                 stopped.cancel()
                 self._stop(self._stopping or signal.SIGTERM)
                 await self._end(kept)
@@ -93,22 +97,28 @@ class Workers:
         if self._stopping is not None:
             raise StoppedBySignal(self._stopping)
 
-    async def _keep_one(self, on_ready: Callable[[], None]) -> None:
+    async def _announce(self, on_ready: Callable[[], None]) -> None:
+        """Call `on_ready` when the first worker serves; ends with the server, or with its error."""
+        await self._served.wait()
+        on_ready()
+        await self._stop_requested.wait()
+
+    async def _keep_one(self) -> None:
         """Start a worker, and another one whenever it ends by itself."""
         loop = asyncio.get_running_loop()
         pause = PAUSES[0]
         while not self._stop_requested.is_set():
             began = loop.time()
             try:
-                code = await self._run_one(on_ready)
+                code = await self._run_one()
                 ended = f"a worker ended with exit code {code}"
             except OSError as cause:  # too little memory, or too many processes or files
-                if not self._has_served:
+                if not self._served.is_set():
                     raise
                 code, ended = None, f"a worker can't be started: {cause.strerror}"
             if self._stop_requested.is_set():
                 return
-            if code is not None and not self._has_served:
+            if code is not None and not self._served.is_set():
                 raise WorkersFailed(code)
             pause = PAUSES[0] if loop.time() - began > LONG_LIFE else min(2 * pause, PAUSES[1])
             logger.warning("web.worker_died", extra={"code": code, "pause": pause})
@@ -117,7 +127,7 @@ class Workers:
                 async with asyncio.timeout(pause):
                     await self._stop_requested.wait()
 
-    async def _run_one(self, on_ready: Callable[[], None]) -> int:
+    async def _run_one(self) -> int:
         # Pipes of our own: asyncio would wait for the end of its pipes too, and whatever the worker has
         # started may hold those for longer than the worker lives.
         with _pipe() as (said, out), _pipe() as (life, told):
@@ -135,7 +145,7 @@ class Workers:
 
             def read() -> None:
                 for line in lines.read() or ():
-                    self._hear(worker, line, on_ready)
+                    self._hear(worker, line)
 
             loop.add_reader(said, read)
             try:
@@ -146,14 +156,12 @@ class Workers:
                 loop.remove_reader(said)
                 del self._running[worker]
 
-    def _hear(self, worker: asyncio.subprocess.Process, line: bytes, on_ready: Callable[[], None]) -> None:
+    def _hear(self, worker: asyncio.subprocess.Process, line: bytes) -> None:
         """A line of a worker; what plugins print is none of ours."""
         if line == READY:
             # One that was started again has the model of the settings.
             self._tell(self._running[worker], self._model)
-            if not self._has_served:
-                self._has_served = True
-                on_ready()
+            self._served.set()
         elif line.startswith(MODEL):
             self._model = line
             for other, told in self._running.items():

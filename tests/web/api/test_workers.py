@@ -198,6 +198,17 @@ def test_a_worker_that_cannot_be_started_again_is_tried_later_and_the_others_ser
 
 
 @pytest.mark.slow
+def test_a_server_whose_link_cannot_be_printed_ends_with_its_workers(url: str, tmp_path: Path) -> None:
+    with command(tmp_path, "--workers", "2", HOLDFAST_STORE_URL=url) as server:
+        assert server.stdout is not None
+        server.stdout.close()
+        until(lambda: len(workers_of(server)) == 2)
+        known = workers_of(server)
+        assert server.wait(60) != 0
+        assert not any(psutil.pid_exists(pid) for pid in known)
+
+
+@pytest.mark.slow
 def test_a_changed_model_is_used_by_every_worker(url: str, tmp_path: Path) -> None:
     with GatedModel() as model:
         own = tmp_path / "own.toml"
