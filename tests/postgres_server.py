@@ -8,9 +8,11 @@ test run, however that ends: a guard waits for this process's end of a pipe to c
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
@@ -75,6 +77,15 @@ class PostgresServer:
 
     def stop(self) -> None:
         self._pg0("stop")
+
+    def crash(self) -> None:
+        """End it as a power cut would end its processes, and start it again."""
+        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGQUIT)
+        deadline = time.monotonic() + DEADLINE
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            os.sched_yield()
+        self.start()
 
     def _pg0(self, command: str, *arguments: str) -> None:
         with tempfile.TemporaryFile() as output:

@@ -346,6 +346,31 @@ def test_a_commit_whose_answer_was_lost_is_found_out_and_not_run_again(server: P
 
 
 @pytest.mark.clause("N3")
+def test_a_number_that_a_crashed_server_gives_again_is_not_taken_for_the_first(
+    server: PostgresServer,
+) -> None:
+    runs: list[int] = []
+
+    def work(tx: Transaction) -> None:
+        """Its number is lost in a crash, and is that of another transaction before anybody asks for it."""
+        runs.append(1)
+        number = tx.connection.execute("select pg_current_xact_id()::text::bigint").fetchone()[0]
+        server.crash()
+        with psycopg.connect(server.url, autocommit=True) as other:
+            given = 0
+            while given < number:
+                given = other.execute("select pg_current_xact_id()::text::bigint").fetchone()[0]  # type: ignore[index]
+
+    engine = PostgresEngine(server.url, patience=10)
+    try:
+        with pytest.raises(OutcomeUnknown, match="not known"):
+            engine.write(work)
+    finally:
+        engine.close()
+    assert len(runs) == 1
+
+
+@pytest.mark.clause("N3")
 def test_a_commit_that_nobody_can_tell_about_is_not_run_again(server: PostgresServer) -> None:
     runs: list[int] = []
 

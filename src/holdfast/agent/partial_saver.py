@@ -10,7 +10,7 @@ import logging
 
 from holdfast.agent.answer import Answer
 from holdfast.agent.turn_store import TurnStore
-from holdfast.core.errors import Retryable
+from holdfast.core.errors import OutcomeUnknown, Retryable
 from holdfast.process.cancellation import finish_despite_cancel
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,9 @@ class PartialSaver:
                 try:
                     await self._store.save_partial(text)
                     saved = len(text)
-                except Retryable as trouble:
-                    # The answer continues, and its end waits for the store if it must.
+                except (Retryable, OutcomeUnknown) as trouble:
+                    # The answer continues, and its end waits for the store if it must. To save it twice is
+                    # no harm.
                     logger.warning("turn.partial_not_saved", extra={"cause": repr(trouble)})
 
     async def _until_next_save(self, answer: Answer, sent: int) -> int:

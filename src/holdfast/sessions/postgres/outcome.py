@@ -2,8 +2,9 @@
 
 Each transaction that writes asks for its number when it begins, in the same round trip. After a lost
 connection another one asks for that number: it was committed, or undone, or is open since COMMIT never came.
-Another server that took over (a promoted standby) has a history, and so numbers, of its own from then on: it
-is known by its timeline, and is not asked.
+A server that crashed may give a number that was not yet on disk a second time, so "committed" counts only
+where the server has run since before the transaction; "undone" is true either way. Another server that took
+over (a promoted standby) has numbers of its own from then on: it is known by its timeline, and not believed.
 """
 
 from dataclasses import dataclass
@@ -17,22 +18,25 @@ Outcome = Literal["committed", "undone", "open", "unknown"]
 
 # A standby has no numbers to give; it refuses the first write by name.
 MARK = (
-    "select case when pg_is_in_recovery() then null else pg_current_xact_id()::text end,"
-    " case when pg_is_in_recovery() then null else left(pg_walfile_name(pg_current_wal_lsn()), 8) end"
+    "select case when not pg_is_in_recovery() then pg_current_xact_id()::text end,"
+    " case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end,"
+    " now()::text"
 )
+# The server's statistics begin anew after a crash, also one that its main process outlived.
 STATUS = (
-    "select pg_xact_status(%s::xid8)"
+    "select pg_xact_status(%s::xid8),"
+    " greatest(pg_postmaster_start_time(), (select stats_reset from pg_stat_bgwriter)) < %s::timestamptz"
     " where not pg_is_in_recovery() and left(pg_walfile_name(pg_current_wal_lsn()), 8) = %s"
 )
-OUTCOMES: dict[str, Outcome] = {"committed": "committed", "aborted": "undone", "in progress": "open"}
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """A transaction's number, and the timeline of the server's history in which it counts."""
+    """A transaction's number, the timeline of the server's history in which it counts, and when it began."""
 
     number: str
     timeline: str
+    began: str
 
 
 def mark_of(answer: psycopg.Cursor[Any]) -> TransactionMark | None:
@@ -44,7 +48,15 @@ def mark_of(answer: psycopg.Cursor[Any]) -> TransactionMark | None:
 def outcome_of(connection: Connection, mark: TransactionMark) -> Outcome:
     """What became of it, as far as this server knows."""
     try:
-        row = connection.execute(STATUS, (mark.number, mark.timeline)).fetchone()
+        row = connection.execute(STATUS, (mark.number, mark.began, mark.timeline)).fetchone()
     except psycopg.errors.InvalidParameterValue:
-        return "unknown"  # a number that this server has yet to give
-    return OUTCOMES.get(row[0], "unknown") if row else "unknown"
+        return "undone"  # the server forgot in a crash that it gave this number
+    match row:
+        case ("committed", True):
+            return "committed"
+        case ("aborted", _):
+            return "undone"
+        case ("in progress", _):
+            return "open"
+        case _:
+            return "unknown"
