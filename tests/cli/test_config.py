@@ -128,6 +128,15 @@ def test_no_list_of_settings_shows_a_password_in_an_address(
         assert "words" not in shown
 
 
+def test_an_address_that_is_written_back_as_it_is_shown_keeps_its_password(file: Path) -> None:
+    change_settings({"tools.search_url": "http://me:hidden-words@search.example/"})
+    before = file.read_text()
+    (entry,) = [each for each in described_settings()[1] if each.key == "tools.search_url"]
+    with pytest.raises(HoldfastError, match="Write the whole value"):
+        change_settings({"tools.search_url": entry.value})
+    assert file.read_text() == before
+
+
 def test_a_list_that_is_nested_without_end_is_refused(file: Path) -> None:
     before = file.read_text()
     with pytest.raises(HoldfastError):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import InvalidInput
-from holdfast.core.secret import Secret
+from holdfast.core.secret import MASK, Secret
 from holdfast.core.setting_checks import split_list
 from holdfast.core.settings import Settings
 from holdfast.core.settings_file import line_of, parse_settings
@@ -28,6 +28,11 @@ LOCK_SECONDS, LOCK_PAUSE = 2.0, 0.02
 def change_settings(changes: dict[str, str]) -> None:
     """Write settings to the file, all or none; an invalid one changes nothing. Keys go into another file."""
     file = settings_path()
+    if masked := [key for key, value in changes.items() if MASK in value]:
+        raise InvalidInput(
+            f"{masked[0]} holds {MASK}, which stands for a password or a key that is not shown; nothing was "
+            "changed. Write the whole value."
+        )
     keys = {key: value for key, value in changes.items() if is_secret(key)}
     plain = {key: value for key, value in changes.items() if key not in keys}
     try:
