@@ -70,8 +70,9 @@ class CountingProxy:
         ready.set()
         await stop.wait()
         server.close()
-        for task in self._tasks:
+        for task in (left := list(self._tasks)):
             task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -99,11 +100,14 @@ class CountingProxy:
             writer.close()
 
         try:
-            await asyncio.gather(program_to_server(), server_to_program())
-        except (ConnectionError, asyncio.CancelledError):
+            async with asyncio.TaskGroup() as both:
+                both.create_task(program_to_server())
+                both.create_task(server_to_program())
+        except* ConnectionError:
+            pass  # one end hung up in mid-word
+        finally:
             writer.close()
             far_writer.close()
-        finally:
             self._tasks.discard(task)
 
 
