@@ -15,8 +15,9 @@ from tests.sessions.databases import PostgresPlace
 pytestmark = pytest.mark.slow  # starts a server
 
 PROVIDERS = ("local", "recorder")
-HOLDER = "holdfast:1:2:3:4"
-"""It begins with the name under which Holdfast is known to the database when nobody gives it another."""
+NODE = "node"
+"""Under which the node is known to the database."""
+HOLDER = f"{NODE}:1:2:3:4"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def place(server: str) -> Iterator[PostgresPlace]:
 
 @pytest.fixture
 def db(place: PostgresPlace) -> Iterator[SessionDB]:
-    with SessionDB.open(place.url) as opened:
+    with SessionDB.open(f"{place.url}&application_name={NODE}") as opened:
         place.connection.execute(LOG)
         opened.create_session("s", source="test")
         yield opened
