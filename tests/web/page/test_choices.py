@@ -75,6 +75,7 @@ def test_a_conversation_has_a_model_and_a_place_of_its_own_and_keeps_them(
     page.goto(f"{server.url}#/s/{here}")
     page.get_by_role("button", name="Choose a model; now gated-large").click()
     dialog.get_by_role("button", name=re.compile("The usual model")).click()
+    expect(dialog).to_be_hidden()
     model.will_answer("As usual.")
     say(page, "and now?")
     see_answer(page, "As usual.")

@@ -200,6 +200,7 @@ class Page {
     const { view, stream } = await begin({ ...previous, ...chosen, message: messageBody(content, mode, key) });
     drafts.write(NEW, "");
     this.list.put({ ...view, state: "running" });
+    if (chosen.folder) this.trying(() => this.list.loadFolders());
     this._leaveBegun();
     // The person may have opened it from the list in the meantime.
     if (this._isOpen(view.id) || this.opening === view.id) stream?.close();
