@@ -107,3 +107,11 @@ function escape(page) {
   }
   return document.activeElement?.blur();
 }
+
+/** Escape closes at once: by itself a dialog says so a moment later, and the next key would find it open. */
+export function closesOnEscape(event, close) {
+  if (event.key !== "Escape" || event.isComposing) return;
+  event.preventDefault();
+  event.stopPropagation();
+  close();
+}

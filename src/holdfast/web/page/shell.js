@@ -2,6 +2,7 @@
 // the right, and menus and dialogs above. `main.js` has the actions.
 import { html, useLayoutEffect, useRef, useState } from "./lib/base.js";
 import { Composer } from "./composer.js";
+import { closesOnEscape } from "./keys.js";
 import { whereLives } from "./list.js";
 import { Sidebar } from "./sidebar.js";
 
@@ -167,6 +168,7 @@ export function Finder({ page, close }) {
     page.trying(async () => setView({ Palette: (await import("./palette.js")).default }));
   }, []);
   const onKeyDown = (event) => {
+    closesOnEscape(event, close);
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step && event.key !== "Enter") return;
     event.preventDefault();
