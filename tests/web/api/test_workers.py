@@ -148,7 +148,8 @@ def test_a_worker_that_never_ends_holds_up_the_exit_for_a_bounded_time(url: str,
         try:
             assert server.wait(30) == 128 + signal.SIGTERM
         finally:
-            known[0].resume()
+            with suppress(psutil.NoSuchProcess):  # it may have ended with the server
+                known[0].resume()
         _, alive = psutil.wait_procs(known, timeout=60)
         assert alive == []
 
