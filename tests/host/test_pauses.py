@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 
 from holdfast.sessions import Lease, SessionDB
+from holdfast.sessions.contract import SECOND
 from tests.agent.agent_fixtures import until
 from tests.host.host_processes import HostProcess, Start, host_processes
 from tests.host.test_two_processes import said, sound
@@ -55,6 +57,21 @@ async def lease_ran_out(db: SessionDB) -> None:
     await until(lambda: db.session_holder("s") is None)
 
 
+async def slept_past_its_lease(db: SessionDB, node: HostProcess) -> None:
+    """Pause a process until its lease has run out, also one that it was about to renew.
+
+    A process that stopped between a renewal and its commit commits when it goes on: the store shows the
+    earlier end until then.
+    """
+    node.pause()
+
+    def both_ran_out() -> bool:
+        last = db.leases.last("session:s")
+        return last is not None and time.time() > last.expires / SECOND + LEASE
+
+    await until(both_ran_out)
+
+
 def nothing_tells_of(holder: str, db: SessionDB, *nodes: HostProcess) -> None:
     """No transcript, event or answer names a holder or a lease."""
     shown = json.dumps([db.get_messages("s"), *(node.told for node in nodes)])
@@ -71,8 +88,7 @@ def test_a_turn_whose_process_slept_longer_than_its_lease_goes_on_to_its_answer(
     async def scenario(db: SessionDB, start: Start) -> None:
         a, gate = await start(lease=LEASE), tmp_path / "gate"
         first = await running(db, a, f"{says} {gate}")
-        a.pause()
-        await lease_ran_out(db)
+        await slept_past_its_lease(db, a)
         gate.touch()  # the answer and the next renewal come in the same moment
         a.wake()
         (done,) = await a.shows("s", "TurnCompleted")
@@ -100,8 +116,7 @@ def test_a_process_that_wakes_holds_its_conversation_again_before_anything_is_sa
         a, gate = await start(lease=LEASE), tmp_path / "gate"
         before = await running(db, a, f"tool {gate}")
         for _ in range(2):
-            a.pause()
-            await lease_ran_out(db)
+            await slept_past_its_lease(db, a)
             a.wake()
             now = await held(db)
             assert now.holder == before.holder
@@ -122,8 +137,7 @@ def test_what_another_process_took_while_one_slept_stays_with_it_and_is_said_in_
     async def scenario(db: SessionDB, start: Start) -> None:
         a, b, gate = await start(lease=LEASE), await start(lease=LEASE), tmp_path / "gate"
         lost = await running(db, a, f"hold {gate}")
-        a.pause()
-        await lease_ran_out(db)
+        await slept_past_its_lease(db, a)
         await b.do("follow", session_id="s")
         await b.do("send", session_id="s", text="are you there?")
         await b.shows("s", "TurnCompleted")
@@ -153,8 +167,7 @@ def test_a_question_that_was_open_during_the_pause_can_still_be_answered_by_anot
         a, b = await start(lease=LEASE), await start(lease=LEASE)
         before = await running(db, a, "ask which way?")
         (asked,) = await a.shows("s", "QuestionAsked")
-        a.pause()
-        await lease_ran_out(db)
+        await slept_past_its_lease(db, a)
         a.wake()
         assert (await held(db)).holder == before.holder
         assert await b.do("answer", session_id="s", ask_id=asked["ask_id"], text="left")

@@ -55,7 +55,8 @@ class Firefox:
             self._process.kill()
         await self._socket.close()
         await self._http.close()
-        await self._process.wait()
+        # Its children write to the same pipe, and outlive it by a moment.
+        await self._process.communicate()
 
     async def _address(self) -> str:
         assert self._process.stderr is not None
