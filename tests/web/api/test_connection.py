@@ -19,6 +19,13 @@ from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
+
+@pytest.fixture
+def db(in_memory: SessionDB) -> SessionDB:
+    """A connection does not depend on the engine of the store."""
+    return in_memory
+
+
 GET = b"GET /healthz HTTP/1.1"
 POST = b"POST /api/sessions HTTP/1.1"
 HOST = b"Host: localhost"

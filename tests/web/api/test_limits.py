@@ -18,6 +18,12 @@ from tests.web.api.api_server import TOKEN, served
 Wait = Callable[[Awaitable[Any]], Any]
 
 
+@pytest.fixture
+def db(in_memory: SessionDB) -> SessionDB:
+    """Limits do not depend on the engine of the store."""
+    return in_memory
+
+
 def test_a_body_that_is_too_large_is_refused_by_what_comes_not_by_what_is_said(
     db: SessionDB, wait: Wait
 ) -> None:

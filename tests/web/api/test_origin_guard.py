@@ -18,6 +18,13 @@ from tests.web.api.api_server import BEARER, TOKEN, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
+
+@pytest.fixture
+def db(in_memory: SessionDB) -> SessionDB:
+    """Who gets in does not depend on the engine of the store."""
+    return in_memory
+
+
 GUARDED = ["/api/sessions", "/api/status", "/metrics", "/readyz", "/openapi.json", "/v1/models", "/nothing"]
 
 

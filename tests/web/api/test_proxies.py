@@ -15,6 +15,13 @@ from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
+
+@pytest.fixture
+def db(in_memory: SessionDB) -> SessionDB:
+    """What a proxy says does not depend on the engine of the store."""
+    return in_memory
+
+
 NAME = "holdfast.example.org"
 PROXY = {"Host": NAME, "X-Forwarded-Proto": "https", "X-Forwarded-Host": NAME, "X-Forwarded-For": "192.0.2.9"}
 PAGE = {"Origin": f"https://{NAME}"}
