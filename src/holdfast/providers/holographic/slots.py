@@ -16,35 +16,36 @@ MAX_ATTRIBUTE_WORDS = 4
 CLAUSE = re.compile(
     r" (?:since|because|with|but|until|while|when|where|which|who|and|for|as|so|though|if|by) "
 )
-
-
-def _rule(attribute: str, verb: str) -> tuple[str, re.Pattern[str]]:
-    return attribute, re.compile(rf"(?P<subject>[^|]+?) (?:{verb}) (?P<value>.+)")
-
-
-RULES = (
-    _rule("age", r"(?:is|are|am|turned)(?= \d+ (?:years? old|$))|is aged"),
-    _rule(
+VERBS = (
+    ("age", r"(?:is|are|am|turned)(?= \d+ (?:years? old|$))|is aged"),
+    (
         "home",
-        r"(?:(?:is|are|am) )?(?:live|lives|living|reside|resides|residing|based|located) (?:in|at|near)"
-        r"|(?:has |have )?(?:moved|relocated|moving) (?:in)?to",
+        (
+            r"(?:(?:is|are|am) )?(?:live|lives|living|reside|resides|residing|based|located) (?:in|at|near)"
+            r"|(?:has |have )?(?:moved|relocated|moving) (?:in)?to"
+        ),
     ),
-    _rule("employer", r"(?:(?:is|are|am) )?(?:work|works|working|employed) (?:at|for|by)"),
-    _rule("job", r"(?:(?:is|are|am) )?(?:work|works|working|employed) as"),
-    _rule("origin", r"(?:is|are|am|comes?) from|grew up in"),
-    _rule("birth", r"(?:is |was )?born on|(?:is |was )?born in(?= \d)"),
-    _rule("birthplace", r"(?:is |was )?born in(?! \d)"),
-    _rule("spouse", r"(?:(?:is|are|am) )?(?:married|engaged) to"),
-    _rule("name", r"(?:is|are|am) (?:called|named)|goes by"),
-    _rule("language", r"(?:is|are) (?:written|implemented|coded) in"),
-    _rule("host", r"(?:is|are) (?:hosted|deployed|running|stored|kept) (?:on|in|at)|(?:run|runs) on"),
-    _rule("port", r"(?:listens?|listening|is listening) on(?: port)?"),
-    _rule("due", r"(?:is|are) (?:due|scheduled|planned)(?: (?:on|for|in|at|by))?"),
-    _rule("start", r"(?:starts?|begins?|opens?) (?:on|at|in)"),
-    _rule("end", r"(?:ends?|finishes|closes?) (?:on|at|in)"),
-    _rule("cost", r"costs?"),
-    _rule("weight", r"weighs?"),
+    ("employer", r"(?:(?:is|are|am) )?(?:work|works|working|employed) (?:at|for|by)"),
+    ("job", r"(?:(?:is|are|am) )?(?:work|works|working|employed) as"),
+    ("origin", r"(?:is|are|am|comes?) from|grew up in"),
+    ("birth", r"(?:is |was )?born on|(?:is |was )?born in(?= \d)"),
+    ("birthplace", r"(?:is |was )?born in(?! \d)"),
+    ("spouse", r"(?:(?:is|are|am) )?(?:married|engaged) to"),
+    ("name", r"(?:is|are|am) (?:called|named)|goes by"),
+    ("language", r"(?:is|are) (?:written|implemented|coded) in"),
+    ("host", r"(?:is|are) (?:hosted|deployed|running|stored|kept) (?:on|in|at)|(?:run|runs) on"),
+    ("port", r"(?:listens?|listening|is listening) on(?: port)?"),
+    ("due", r"(?:is|are) (?:due|scheduled|planned)(?: (?:on|for|in|at|by))?"),
+    ("start", r"(?:starts?|begins?|opens?) (?:on|at|in)"),
+    ("end", r"(?:ends?|finishes|closes?) (?:on|at|in)"),
+    ("cost", r"costs?"),
+    ("weight", r"weighs?"),
 )
+RULES = tuple(
+    (attribute, re.compile(rf"(?P<subject>[^|]+?) (?:{verb}) (?P<value>.+)")) for attribute, verb in VERBS
+)
+# Whether any of the rules can match: one look instead of one for each rule.
+ANY_VERB = re.compile(rf" (?:{'|'.join(verb for _, verb in VERBS)}) ")
 POSSESSIVE = re.compile(r"(?P<subject>.+?) 's (?P<attribute>.+?) (?:is|are) (?P<value>.+)")
 OF = re.compile(r"(?P<attribute>.+?) of (?P<subject>.+?) (?:is|are) (?P<value>.+)")
 BARE = re.compile(r"(?P<attribute>.+?) (?:is|are) (?:set to )?(?P<value>.+)")
@@ -80,7 +81,7 @@ def slot_of(tokens: list[str]) -> Slot | None:
     uses = USES_FOR.fullmatch(text)
     if uses:
         return _slot(uses["subject"], f"uses for {uses['attribute']}", uses["value"])
-    for attribute, pattern in RULES:
+    for attribute, pattern in RULES if ANY_VERB.search(text) else ():
         found = pattern.fullmatch(text)
         if found:
             return _slot(found["subject"], attribute, found["value"])

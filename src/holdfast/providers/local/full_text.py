@@ -12,6 +12,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Any
 
 from holdfast.providers.local.words import query_words, quoted
@@ -120,10 +121,8 @@ class FullText:
         for rarity, ids in equally_rare.items():
             for each in sorted(ids, reverse=True):
                 total[each] += rarity
-        # Equal ones keep their order: newest first.
-        ranked = sorted(total, key=total.__getitem__, reverse=True)
         found: list[Position] = []
-        for ids in _portions(ranked):
+        for ids in _ranked(total):
             positions = dict(self._rows("positions_of", ids=json.dumps(ids), scope=scope))
             found += [positions[each] for each in ids if each in positions]
             if len(found) >= FOUND_BY_WORDS:
@@ -135,8 +134,13 @@ class FullText:
         return self._connection.execute(getattr(self._queries, name).sql, bound).fetchall()
 
 
-def _portions(ids: list[int]) -> Iterator[list[int]]:
-    return (ids[begin : begin + IDS_AT_ONCE] for begin in range(0, len(ids), IDS_AT_ONCE))
+def _ranked(total: dict[int, float]) -> Iterator[list[int]]:
+    """The ids in portions, highest total first; equal ones keep their order."""
+    # The first portion is nearly always enough, and takes a fraction of the time that sorting all takes.
+    yield nlargest(IDS_AT_ONCE, total, key=total.__getitem__)
+    ranked = sorted(total, key=total.__getitem__, reverse=True)
+    for begin in range(IDS_AT_ONCE, len(ranked), IDS_AT_ONCE):
+        yield ranked[begin : begin + IDS_AT_ONCE]
 
 
 def _rarity(passages: int, looked_at: int, hits: int) -> float:

@@ -161,10 +161,10 @@ select p.id, j.value, p.kind, s.id, p.turn_key, p.turn_id, p.speaker, p.text, p.
  where :scope is null
     or coalesce((select c.scope from scoped_sessions c where c.session_no = p.session_no), '') = :scope
 
--- name: asked_turns(session_id, text)
--- The turns of a session with the same question.
-select p.turn_key from passages p join sessions s on s.no = p.session_no
- where s.id = :session_id and p.text = :text and p.turn_key is not null
+-- name: asked_turns(turn_keys, text)
+-- Those of the turns that have a passage with this text.
+select distinct p.turn_key from json_each(:turn_keys) j join passages p on p.turn_key = j.value
+ where p.text = :text
 
 -- name: newest_turn_keys(session_id)
 -- One row for each passage, newest first.

@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.providers.local.embedding import EmbeddingLate
@@ -179,18 +180,24 @@ class HybridRecall:
         vectors = self._near(connection, question, _best(text))
         near = {position for position, similarity in vectors.items() if similarity >= MIN_SIMILARITY}
         found, hits = merge(Candidates(text, vectors)), full_text.hits | near
-        known = self._known_turns(connection, question)
+        rows = self._rows_at(connection, found, question.scope)
+        known = self._known_turns(connection, question, rows)
+        rows = [row for row in rows if row.turn_key is None or row.turn_key not in known]
         scored = [
             (found[row.position] + bonus(question, row.speaker, row.text, row.day), row)
-            for row in self._rows_at(connection, found, question.scope)
-            if row.turn_key is None or row.turn_key not in known
+            for row in within_reach(question, rows, found, limit)
         ]
         scored.sort(key=lambda each: (each[0], each[1].created, each[1].id), reverse=True)
         return [row.found(score, is_hit=row.position in hits) for score, row in scored[:limit]]
 
-    def _known_turns(self, connection: sqlite3.Connection, question: RecallQuery) -> set[str]:
-        """The turns of the session that would tell it nothing new."""
-        asked = self._queries.asked_turns(connection, session_id=question.session_id, text=question.text)
+    def _known_turns(
+        self, connection: sqlite3.Connection, question: RecallQuery, rows: Sequence[PassageRow]
+    ) -> set[str]:
+        """The turns of these rows that would tell the session nothing new."""
+        own = {row.turn_key for row in rows if row.session_id == question.session_id and row.turn_key}
+        if not own:
+            return set()
+        asked = self._queries.asked_turns(connection, turn_keys=json.dumps(list(own)), text=question.text)
         known = {row[0] for row in asked}
         if not question.session_id:
             return known
@@ -236,6 +243,22 @@ class HybridRecall:
         bound = {"positions": json.dumps(list(positions)), "scope": scope}
         rows = connection.execute(self._queries.passages_at.sql, bound).fetchall()
         return [PassageRow._make(row) for row in rows]
+
+
+def within_reach(
+    question: RecallQuery, rows: Sequence[PassageRow], found: dict[Position, float], limit: int
+) -> list[PassageRow]:
+    """The rows that can be among the best, whatever bonus each gets; the others need none computed."""
+    if len(rows) <= limit:
+        return list(rows)
+    largest = (
+        SPEAKER_BONUS * bool(question.speakers)
+        + SUBSTANCE_BONUS
+        + TIME_BONUS * question.wants_time
+        + DATE_BONUS * bool(question.dates)
+    )
+    least = nlargest(limit, (found[row.position] for row in rows))[-1] - largest
+    return [row for row in rows if found[row.position] >= least]
 
 
 def bonus(question: RecallQuery, speaker: str, text: str, day: str) -> float:
