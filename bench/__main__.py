@@ -20,6 +20,7 @@ from bench.events import event_rows
 from bench.growth import growth_rows
 from bench.holographic import holographic_rows
 from bench.memory import memory_rows
+from bench.postgres_load import postgres_rows
 from bench.processes import process_rows
 from bench.reading import load_rows, search_rows, size_rows
 from bench.rounds import FULL, MILLI, QUICK, Scale
@@ -76,6 +77,8 @@ def all_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     say("the web surface")
     os.sync()  # what the parts before left to be written is not paid for here
     yield from web_rows(folder, scale)
+    say("PostgreSQL")
+    yield from postgres_rows(folder, scale)
     say("a server after thousands of chats")
     yield from growth_rows(folder, scale)
     say("sizes")

@@ -2,9 +2,11 @@
 
 python -m bench.turn_cost [--chats 10] [--rounds 3] [--statements]     starts a PostgreSQL of its own
 
-`holdfast web` runs with the settings that users get, memory on, behind a proxy that counts (`bench/wire.py`).
-Each chat is a new conversation with one turn: a message, 100 tokens in 2 s, one delivery to memory. What the
-server does while nobody speaks is measured first, and taken off. `--statements` prints the most frequent.
+`holdfast web` runs with the settings that users get, memory on, behind a proxy that counts (`bench/wire.py`);
+then the same without memory. Each chat is a new conversation with one turn: a message, 100 tokens in 2 s, one
+delivery to memory. What the server does while nobody speaks is measured first, and taken off. A second table
+says which transactions that was, by the queries that each of them asks, a third what each query writes.
+`--statements` prints the most frequent as the server counted them.
 """
 
 import argparse
@@ -20,9 +22,9 @@ from typing import Any
 
 import psycopg
 
-from bench.table import Row, number, render
+from bench.table import Row, markdown_table, number, render
 from bench.web import await_worker, cpu_seconds, holdfast_web, load, paced_model
-from bench.wire import CountingProxy, Traffic, counting_proxy
+from bench.wire import CountingProxy, Kind, Traffic, counting_proxy, label
 from tests.postgres_server import PostgresServer, own_server
 
 IDLE_SECONDS = 10.0
@@ -35,6 +37,10 @@ MOST = """
 select calls, rows, round(total_exec_time::numeric, 1), regexp_replace(left(query, 110), '\\s+', ' ', 'g')
   from statistics.pg_stat_statements order by calls desc limit 45
 """
+WRITERS = "select query, calls, wal_bytes from statistics.pg_stat_statements where wal_bytes > 0"
+FEWEST = 0.05
+"""Transactions that fewer turns have than one in twenty are left out of the table."""
+WAYS = {"local": "with memory", "": "without memory"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,14 @@ class Meter:
     def most_often(self) -> list[tuple[object, ...]]:
         return self._connection.execute(MOST.encode()).fetchall()
 
+    def writers(self) -> dict[str, tuple[int, int]]:
+        """How often each query ran, and its bytes of WAL."""
+        found: dict[str, tuple[int, int]] = {}
+        for query, calls, wal in self._connection.execute(WRITERS):
+            before = found.get(name := label(query), (0, 0))
+            found[name] = before[0] + int(calls), before[1] + int(wal)
+        return found
+
     def forget(self) -> None:
         self._connection.execute("select statistics.pg_stat_statements_reset()")
 
@@ -129,10 +143,16 @@ class Measured:
     turn: Cost
     disk: float
     seconds: float
+    turns: int
+    idle_kinds: dict[str, Kind]
+    """What transactions cost in `IDLE_SECONDS` without a turn, by what they ask."""
+    kinds: dict[str, Kind]
+    """The same for all turns and the time that they took."""
+    writers: dict[str, tuple[int, int]]
     most_often: list[tuple[object, ...]]
 
 
-def measure(chats: int, rounds: int) -> Measured:
+def measure(chats: int, rounds: int, providers: str = "local") -> Measured:
     """A fresh server, a fresh store, `holdfast web` in front of it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-", dir="/var/tmp")))
@@ -141,7 +161,7 @@ def measure(chats: int, rounds: int) -> Measured:
         proxy = stack.enter_context(counting_proxy("127.0.0.1", server.port))
         store = server.url.replace(f":{server.port}/", f":{proxy.port}/")
         model = stack.enter_context(paced_model())
-        web = stack.enter_context(holdfast_web(folder / "home", model, "local", store))
+        web = stack.enter_context(holdfast_web(folder / "home", model, providers, store))
         meter = stack.enter_context(closing(Meter(proxy, server.url, postmaster)))
         load("api", web.port, chats)  # connections are made, statements prepared, the worker is loaded
         await_worker(web)
@@ -154,14 +174,23 @@ def _measured(meter: Meter, port: int, chats: int, rounds: int) -> Measured:
     after = meter.read()
     idle = spent(before, after, after.at - before.at)
     meter.forget()
-    disk, before = meter.disk(), meter.read()
-    begun = time.monotonic()
+    disk, begun = meter.disk(), meter.read()
+    started = time.monotonic()
     for _ in range(rounds):
         load("api", port, chats)
-    seconds = time.monotonic() - begun
-    after, turns = meter.read(), chats * rounds
-    on_disk = (meter.disk() - disk) / turns
-    return Measured(idle, spent(before, after, turns, idle), on_disk, seconds, meter.most_often())
+    seconds = time.monotonic() - started
+    done, turns = meter.read(), chats * rounds
+    return Measured(
+        idle,
+        spent(begun, done, turns, idle),
+        (meter.disk() - disk) / turns,
+        seconds,
+        turns,
+        after.traffic.since(before.traffic).kinds,
+        done.traffic.since(begun.traffic).kinds,
+        meter.writers(),
+        meter.most_often(),
+    )
 
 
 def with_statistics(server: PostgresServer) -> int:
@@ -187,12 +216,40 @@ WHAT = {
 }
 
 
-def cost_rows(found: Measured) -> Iterator[Row]:
+def cost_rows(found: Measured, without: Measured | None = None) -> Iterator[Row]:
+    """What a turn takes; `without` is the same without memory."""
     for name, what in WHAT.items():
         factor = 1000 if name == "server_cpu" else 1
         turn, idle = getattr(found.turn, name) * factor, getattr(found.idle, name) * factor
-        yield Row(f"a turn: {what}", "", number(turn), "", f"{number(idle)} in a second without a turn")
-    yield Row("a turn: bytes on disk, with indexes", "", number(found.disk), "")
+        beside = "" if without is None else f"{number(getattr(without.turn, name) * factor)} without memory; "
+        said = f"{beside}{number(idle)} in a second without a turn"
+        yield Row(f"a turn on PostgreSQL: {what}", "", number(turn), "", said)
+    yield Row("a turn on PostgreSQL: bytes on disk, with indexes", "", number(found.disk), "")
+
+
+def kinds_table(found: Measured) -> str:
+    """Which transactions a turn has."""
+    heads = ("transaction", "for a turn", "round trips", "statements", "sent", "received", "idle, /s")
+    lines = []
+    for name, kind in found.kinds.items():
+        idle = found.idle_kinds.get(name, Kind()).transactions / IDLE_SECONDS
+        if kind.transactions >= FEWEST * found.turns or idle:
+            numbers = (kind.transactions, kind.round_trips, kind.statements, kind.sent, kind.received)
+            lines.append(
+                (kind.round_trips, (name, *(number(each / found.turns) for each in numbers), number(idle)))
+            )
+    return markdown_table(heads, [line for _, line in sorted(lines, key=lambda each: -each[0])])
+
+
+def writers_table(found: Measured) -> str:
+    """Which queries write, and how much WAL that is for a turn."""
+    ordered = sorted(found.writers.items(), key=lambda each: -each[1][1])
+    lines = [
+        (name, number(calls / found.turns), number(wal / found.turns))
+        for name, (calls, wal) in ordered
+        if wal
+    ]
+    return markdown_table(("query", "for a turn", "bytes of WAL"), lines)
 
 
 if __name__ == "__main__":
@@ -201,8 +258,11 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--statements", action="store_true", help="print what was run most often")
     given = parser.parse_args()
-    result = measure(given.chats, given.rounds)
-    print(render(list(cost_rows(result))))
-    if given.statements:
-        for calls, rows, milliseconds, query in result.most_often:
-            sys.stdout.write(f"{calls:>7} calls {rows:>7} rows {milliseconds:>8} ms  {query}\n")
+    results = {said: measure(given.chats, given.rounds, providers) for providers, said in WAYS.items()}
+    print(render(list(cost_rows(*results.values()))))
+    for said, result in results.items():
+        print(f"\nTransactions of a turn {said}:\n\n{kinds_table(result)}")
+        print(f"\nWhat a turn writes {said}:\n\n{writers_table(result)}")
+        if given.statements:
+            for calls, rows, milliseconds, query in result.most_often:
+                sys.stdout.write(f"{calls:>7} calls {rows:>7} rows {milliseconds:>8} ms  {query}\n")

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Agent, SessionDB
 from holdfast.core.errors import HoldfastError, ModelFailure
 from holdfast.models.contract import Finished, ModelRequest, ReasoningPiece, TextPiece, ToolCallPiece, Usage
+from holdfast.sessions.turn_operations import complete_unless_steered
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.agent_fixtures import echo, require_valid
 
@@ -135,6 +136,37 @@ def test_a_steering_message_that_is_taken_back_at_the_last_moment_does_not_fail_
         agent = Agent(model, db, "s", tools=[echo()])
         assert (await agent.run("go")).final_response == "done"
         assert "never mind" not in str(model.requests[1].messages)
+        await agent.close()
+        db.close()
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_an_answer_is_said_once_when_the_message_that_would_have_joined_it_is_taken_back(
+    wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        db = SessionDB(":memory:")
+        run = db.run
+
+        async def run_then_withdraw(pool: Any, operation: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            done = await run(pool, operation, *args, **kwargs)
+            if operation is complete_unless_steered and isinstance(done, list):
+                for each in done:
+                    db.inbox.withdraw(each.id)
+            return done
+
+        def steer(_: ModelRequest) -> str:
+            db.inbox.put("s", {"role": "user", "content": "never mind"}, mode="steer")
+            return "done"
+
+        monkeypatch.setattr(db, "run", run_then_withdraw)
+        model = ScriptedModel([steer, "again"])
+        agent = Agent(model, db, "s")
+        assert (await agent.run("go")).final_response == "done"
+        assert len(model.requests) == 1
+        assert [each["content"] for each in db.get_messages("s")] == ["go", "done"]
         await agent.close()
         db.close()
 

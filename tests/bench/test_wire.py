@@ -53,14 +53,51 @@ def test_a_transaction_begins_in_the_round_trip_of_its_first_statement(
     place = PostgresPlace(postgres)
     with SessionDB.open(behind(proxy, place.url)) as db:
         db.create_session("s", source="cli")
+        db.conversations.state("s")
+        before = proxy.traffic.copy()
+        for _ in range(READS):
+            db.conversations.state("s")
+        spent = counted(proxy, before)
+        # begin, two queries and the end; all but the end travel together.
+        assert spent.statements == 4 * READS
+        assert spent.round_trips <= 2 * READS + 2
+    place.drop()
+
+
+def test_a_read_of_one_query_is_one_round_trip_and_needs_no_transaction(
+    postgres: str, proxy: CountingProxy
+) -> None:
+    place = PostgresPlace(postgres)
+    with SessionDB.open(behind(proxy, place.url)) as db:
+        db.create_session("s", source="cli")
         db.get_session("s")
         before = proxy.traffic.copy()
         for _ in range(READS):
             db.get_session("s")
         spent = counted(proxy, before)
-        # begin, the statement and the end; the first two travel together.
-        assert spent.statements == 3 * READS
-        assert spent.round_trips <= 2 * READS + 2
+        assert spent.statements == READS
+        # The server is told once to prepare it.
+        assert spent.round_trips <= READS + 1
+        with pytest.raises(RuntimeError, match="second statement"):
+            db._engine.read_once(  # noqa: SLF001
+                lambda tx: [tx.queries.get_session(id="s"), tx.queries.get_session(id="s")]
+            )
+    place.drop()
+
+
+def test_what_a_transaction_cost_is_told_by_what_it_asked(postgres: str, proxy: CountingProxy) -> None:
+    place = PostgresPlace(postgres)
+    with SessionDB.open(behind(proxy, place.url)) as db:
+        before = proxy.traffic.copy()
+        for number in range(READS):
+            db.create_session(f"s{number}", source="cli")
+        db.get_session("s0")
+    kind = counted(proxy, before).kinds["insert_session + get_session"]
+    assert kind.transactions == READS
+    # begin, the mark, the two queries and COMMIT.
+    assert kind.statements == 5 * READS
+    assert kind.sent > 0
+    assert kind.received > 0
     place.drop()
 
 
@@ -72,4 +109,4 @@ def test_messages_are_found_however_the_bytes_are_cut() -> None:
     for size in (1, 3, len(stream)):
         frames = Frames()
         cuts = [stream[at : at + size] for at in range(0, len(stream), size)]
-        assert [letter for cut in cuts for letter in frames.letters(cut)] == [ord("Q")] * 2
+        assert [message for cut in cuts for message in frames.messages(cut)] == [(ord("Q"), b"ab")] * 2

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.errors import InvalidInput, LeaseLost
+from holdfast.core.errors import InvalidInput, LeaseLost, StoreUnreachable
 from holdfast.core.ids import new_id
 from holdfast.sessions import Lease, SessionDB, Transaction
 from holdfast.sessions.codec import LONGEST_NAME
@@ -440,4 +440,27 @@ def test_a_lease_released_while_it_is_renewed_is_not_called_lost(
     with caplog.at_level(logging.WARNING):
         keeper.renew_once()
     assert caplog.records == []
+    keeper.close()
+
+
+def test_a_lease_that_could_not_be_released_is_released_by_the_next_renewal(database: Database) -> None:
+    class Unreachable(Leases):
+        fails = True
+
+        def let_go(self, held: HeldLease) -> bool:
+            if self.fails:
+                raise StoreUnreachable("the server", "no route")
+            return super().let_go(held)
+
+    leases = Unreachable(database.open()._engine)  # noqa: SLF001 - built on it
+    keeper = LeaseKeeper(leases, FakeClock())
+    assert keeper.acquire("name", "me") is not None
+    with pytest.raises(StoreUnreachable):
+        keeper.release("name", "me")
+    assert keeper.held("name", "me") is None
+    keeper.renew_once()
+    assert leases.last("name") is not None, "the store fails still"
+    leases.fails = False
+    keeper.renew_once()
+    assert leases.last("name") is None
     keeper.close()

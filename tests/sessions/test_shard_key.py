@@ -34,7 +34,7 @@ EXCEPTIONS = {
     "a key against doubles counts for all conversations: on shards a table of its own": "inbox_by_key",
     "searches all conversations: on every shard, and the best of each": "search_fragments search_words",
     "the outbox is drained for one provider: each shard for itself": """
-        count_open count_set_aside due_heads last_delivery list_deliveries next_due rename_provider
+        count_open count_set_aside due_heads is_due last_delivery list_deliveries next_due rename_provider
     """,
     "a request to forget is about turns of any conversation: on every shard": """
         drop_forgotten_copies drop_forgotten_deliveries forgotten_under_way providers_told

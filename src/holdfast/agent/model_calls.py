@@ -5,6 +5,9 @@ request for its content, it is sent again without the likely causes (`refused_co
 breaks is started over by the model's own retries (`models/retrying_model.py`); what had come stays on record.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from holdfast.agent.answer import Answer, open_stream
 from holdfast.agent.context_use import beside_messages
 from holdfast.agent.partial_saver import PartialSaver
@@ -56,9 +59,20 @@ class ModelCalls:
         if recalled:
             self._addition = (len(self._context.transcript.messages) - 1, recalled)
 
-    def forget_answer(self) -> None:
-        """The answer is stored: nothing of it is partial any more."""
-        self.answer = Answer()
+    async def keep_answer(self, message: Message) -> None:
+        """Store what the model said."""
+        with self.storing_answer():
+            await self._store.keep(message)
+
+    @contextmanager
+    def storing_answer(self) -> Generator[None, None, None]:
+        """Once the body has stored the answer, nothing of it is partial any more."""
+        stored = self._store.stored
+        try:
+            yield
+        finally:
+            if self._store.stored > stored:
+                self.answer = Answer()
 
     async def answer_next(self) -> Answer:
         """One whole answer of the model. Raises why the request was refused when nothing helps."""

@@ -122,18 +122,21 @@ class Turn:
             message = (await self._model.answer_next()).message()
             final = await self._final(message)
             if final is None:
-                joining = await self._store.steers()
-            else:
-                # A turn that hands calls to its client ends; what would join it becomes the next one.
-                joining = await self.ending.complete(final, unless_steered=not final.get("tool_calls"))
-                if not joining:
-                    break
-                if not message.get("tool_calls"):
-                    await self._keep(final)
-            await self._join(joining)
+                await self._join(await self._store.steers())
+            elif await self._is_completed(message, final):
+                break
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)
         self.ending.emit_completed()
+
+    async def _is_completed(self, message: Message, final: Message) -> bool:
+        """Whether the turn ends with its final message; it goes on when other messages join it."""
+        said = () if message.get("tool_calls") else (final,)
+        # A turn that hands calls to its client ends; what would join it becomes the next one.
+        while joining := await self.ending.complete(final, unless_steered=not final.get("tool_calls")):
+            if await self._join(joining, said):
+                return False
+        return True
 
     async def _final(self, message: Message) -> Message | None:
         """The message that ends the turn, or None: then what the answer calls for is done and stored."""
@@ -141,13 +144,13 @@ class Turn:
         if calls := message.get("tool_calls"):
             if theirs := self._context.handed_over(calls):
                 return await self._hand_over(message, theirs)
-            await self._keep(message)
+            await self._model.keep_answer(message)
             await self._run_tools(calls)
             return form.answer() if form is not None else None
         if form is None:
             return message
         if (objection := form.objection(message)) is not None:
-            await self._keep(message)
+            await self._model.keep_answer(message)
             await self._store.keep(objection)
             return None
         return form.answer()
@@ -158,18 +161,9 @@ class Turn:
         own = [call for call in message["tool_calls"] if call["function"]["name"] not in names]
         if not own:
             return handed_over({**message, "tool_calls": theirs})
-        await self._keep({**message, "tool_calls": own})
+        await self._model.keep_answer({**message, "tool_calls": own})
         await self._run_tools(own)
         return handed_over({"role": "assistant", "content": "", "tool_calls": theirs})
-
-    async def _keep(self, message: Message) -> None:
-        """Store the answer; once it is stored, it is no longer partial."""
-        stored = self._store.stored
-        try:
-            await self._store.keep(message)
-        finally:
-            if self._store.stored > stored:
-                self._model.forget_answer()
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         results = await self._context.tools.batch(calls, self._store, self._emit, self._repeats).run()
@@ -179,10 +173,16 @@ class Turn:
         if self.ending.is_suspended:
             raise asyncio.CancelledError  # the results are stored: another process goes on from here
 
-    async def _join(self, steers: Sequence[InboxMessage]) -> None:
+    async def _join(self, steers: Sequence[InboxMessage], said: Sequence[Message] = ()) -> bool:
+        """Let the messages that still wait join, right after what was `said`; whether any did."""
+        any_joined = False
         for steer in steers:
-            if (joined := await self._store.join(steer)) is not None:
+            with self._model.storing_answer():
+                joined = await self._store.join(steer, () if any_joined else said)
+            if joined is not None:
+                any_joined = True
                 self._emit(MessageJoined(**self._store.ids, inbox_id=steer.id, text=text_of(joined)))
+        return any_joined
 
     def _limit_reached(self) -> str | None:
         left, used = self._context.tokens_left, self.usage.input + self.usage.output

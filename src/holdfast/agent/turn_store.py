@@ -156,15 +156,18 @@ class TurnStore:
     def _steers(self) -> list[InboxMessage]:
         return steers(self._db.inbox.waiting(self.session_id))
 
-    async def join(self, steer: InboxMessage) -> Message | None:
-        """Let a waiting message join, as it is now; None when it was taken back meanwhile."""
+    async def join(self, steer: InboxMessage, said: Sequence[Message]) -> Message | None:
+        """Let a waiting message join, as it is now, right after what the turn has `said`.
+
+        None when it was taken back meanwhile; then nothing is stored.
+        """
 
         async def work() -> Message | None:
             try:
-                message = await self._run(join_turn, self.turn_id, steer.id, lease=self._lease)
+                message = await self._run(join_turn, self.turn_id, steer.id, said, lease=self._lease)
             except NotWaiting:
                 return None
-            self._fold([message])
+            self._fold([*said, message])
             return message
 
         return await self.retry.until_stored(work)

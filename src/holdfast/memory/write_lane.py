@@ -162,6 +162,8 @@ class WriteLane:
         if not self._circuit.allows(self._clock.monotonic()):
             return did
         did = self._forget() or did
+        if not self._outbox.is_due(self.name):
+            return did
         limit = self._limit if self._circuit.state == "closed" else 1
         deliveries = self._outbox.claim(self.name, lease_seconds=CLAIM_SECONDS, limit=limit)
         if not deliveries:

@@ -55,7 +55,7 @@ class ActivityReader:
             rows = tx.queries.store_activity(since=since, overlap=OVERLAP_US)
             return [tuple(row) for row in rows]
 
-        return _activity(self._engine.read(work))
+        return _activity(self._engine.read_once(work))
 
 
 def _activity(rows: list[tuple[str, str, str, str, str]]) -> Activity:

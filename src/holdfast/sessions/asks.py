@@ -38,8 +38,7 @@ class Asks:
         text = json.dumps(event)
 
         def work(tx: Transaction) -> None:
-            session_id = lock_running_turn(tx, turn_id).session_id
-            lease.require(tx)
+            session_id = lock_running_turn(tx, turn_id, lease).session_id
             tx.queries.put_ask(id=ask_id, turn_id=turn_id, lease=lease.name, token=lease.token, event=text)
             post_ask(tx, turn_id, session_id, event)
 
@@ -95,7 +94,7 @@ class Asks:
 
     def open(self, session_id: str) -> list[Ask]:
         """What the session's running turn waits for, oldest first."""
-        return self._engine.read(
+        return self._engine.read_once(
             lambda tx: [_from_row(row) for row in tx.queries.open_asks(session_id=session_id)]
         )
 
@@ -105,7 +104,7 @@ class Asks:
 
     def left_behind(self) -> list[str]:
         """Turns that have ended and whose asks nobody has settled."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.turns_with_asks_left()])
+        return self._engine.read_once(lambda tx: [row[0] for row in tx.queries.turns_with_asks_left()])
 
     def settle(self, turn_id: str, unheard: Unheard) -> list[InboxMessage]:
         """Forget the asks of a turn; answers that it never took in become the next messages."""

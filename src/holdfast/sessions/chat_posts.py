@@ -157,7 +157,7 @@ class ChatPosts:
 
 def post_turn_end(tx: Transaction, turn_id: str, session_id: str, body: Mapping[str, Any]) -> None:
     """Post how a turn ended to the chat that its first message came from, if it came from one."""
-    tx.queries.post_turn_end(turn_id=turn_id, session_id=session_id, body=_json(body))
+    tx.queries.ahead.post_turn_end(turn_id=turn_id, session_id=session_id, body=_json(body))
 
 
 def post_ask(tx: Transaction, turn_id: str, session_id: str, event: Mapping[str, Any]) -> None:

@@ -54,8 +54,8 @@ class Dialect(Protocol):
         session_id: str,
         turn_id: str | None,
         columns: tuple[str, str | None, str | None],
-    ) -> int | None:
-        """Store role, content and extra at the end of a session; returns the sequence number.
+    ) -> Callable[[], int | None]:
+        """Store role, content and extra at the end of a session; the function gives the sequence number.
 
         None when the session is not open, or the turn is given and does not run in it. When the session was
         last active is on record to the second: of many messages in a row, few write it anew.
@@ -157,6 +157,10 @@ class Engine(Protocol):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot."""
+        ...
+
+    def read_once(self, work: Callable[[Transaction], T]) -> T:
+        """`read` for work that asks one query, which sees one moment by itself: that costs less."""
         ...
 
     async def run(self, operation: Operation[T], pool: DaemonPool) -> T:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.short_title import short_title
 from holdfast.sessions.codec import checked_limit, checked_name, checked_number
 from holdfast.sessions.contract import (
@@ -152,7 +152,10 @@ class ConversationList:
 
     def is_untitled(self, session_id: str) -> bool:
         """Whether the conversation has no title, and no person has decided that it has none."""
-        return self._engine.read(lambda tx: bool(tx.queries.is_untitled(root=root_of(tx, session_id))))
+        found = self._engine.read_once(lambda tx: tx.queries.is_untitled(id=session_id))
+        if found is None:
+            raise SessionNotFound(session_id)
+        return bool(found)
 
     def tool_profile(self, session_id: str) -> str:
         """The tool profile that was chosen for the conversation; empty: none was."""

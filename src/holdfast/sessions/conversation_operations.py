@@ -15,20 +15,21 @@ from holdfast.sessions.contract import (
     ClaimedConversation,
     ConversationState,
     InboxMessage,
+    Lease,
     Mode,
     ReleasedConversation,
+    Session,
     SessionStart,
     Transaction,
 )
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.sessions.inbox import EncodedMessage, checked_columns, message_by_key, waiting_messages
-from holdfast.sessions.leases import acquired_lease, session_lease
+from holdfast.sessions.leases import session_lease
 from holdfast.sessions.operations import operation
 from holdfast.sessions.transcripts import (
     check_start,
-    create_session_row,
-    find_session,
-    insert_message,
+    insert_messages,
+    insert_session_row,
     require_scope,
 )
 
@@ -65,10 +66,14 @@ def begin_conversation(
         if earlier is not None:
             require_scope(tx, earlier.session_id, session.scope)
             return BegunConversation(earlier, None)
-        create_session_row(tx, session, None, None)
-        for columns in said:
-            insert_message(tx, session.id, None, columns)
-        return BegunConversation(posted.put(tx, session.id), _claim(tx, session.id, holder, ttl_us))
+        started = insert_session_row(tx, session)
+        lease = tx.queries.ahead.acquire_lease(name=session_lease(session.id), holder=holder, ttl_us=ttl_us)
+        insert_messages(tx, session.id, None, said)
+        stored = posted.put_into_new(tx, session.id)
+        state = ConversationState(session.id, (stored,), None, len(said), started, session.scope)
+        taken = lease()
+        claim = None if taken is None else ClaimedConversation(Lease(*taken), state)
+        return BegunConversation(stored, claim)
 
     return work
 
@@ -107,10 +112,14 @@ def release_if_idle(
     """
 
     def work(tx: Transaction) -> ReleasedConversation:
-        lease.require(tx)
+        held = lease.require_ahead(tx)
+        found = _sessions(tx, completed)
         state = conversation_state(tx, root_id)
+        held()
         idle = state.is_idle(parked=parked, recovers=recovers)
-        return _release(tx, state, lease if idle else None, completed)
+        if idle:
+            lease.release_required(tx)
+        return ReleasedConversation(state, idle, found())
 
     return work
 
@@ -120,30 +129,36 @@ def release_conversation(
     root_id: str, lease: HeldLease | None, *, completed: Sequence[str] = ()
 ) -> Callable[[Transaction], ReleasedConversation]:
     """See how the conversation stands, and let its lease go in any case; None is one that was lost."""
-    return lambda tx: _release(tx, conversation_state(tx, root_id), lease, completed)
+
+    def work(tx: Transaction) -> ReleasedConversation:
+        found = _sessions(tx, completed)
+        state = conversation_state(tx, root_id)
+        return ReleasedConversation(state, lease is not None and lease.release(tx), found())
+
+    return work
 
 
 def conversation_state(tx: Transaction, session_id: str) -> ConversationState:
     """Where a conversation goes on, what waits there, which turn is open and how far it got."""
-    found = tx.queries.live_session(id=session_id)
-    if found is None:
+    found = tx.queries.ahead.live_session(id=session_id)
+    # Most conversations go on where they began.
+    waiting = waiting_messages(tx, session_id)
+    row = found()
+    if row is None:
         raise SessionNotFound(session_id)
-    live, started, scope, tool_profile = found
-    waiting = tuple(waiting_messages(tx, live))
-    running = tx.queries.running_turn(session_id=live)
-    count = int(tx.queries.message_count(session_id=live))
-    open_turn = None if running is None else running[0]
-    return ConversationState(live, waiting, open_turn, count, started, scope, tool_profile or "")
+    live, started, scope, tool_profile, open_turn, count = row
+    if live != session_id:
+        waiting = waiting_messages(tx, live)
+    return ConversationState(live, tuple(waiting), open_turn, count, started, scope, tool_profile or "")
 
 
 def _claim(tx: Transaction, root_id: str, holder: str, ttl_us: int) -> ClaimedConversation | None:
-    lease = acquired_lease(tx, session_lease(root_id), holder, ttl_us)
-    return None if lease is None else ClaimedConversation(lease, conversation_state(tx, root_id))
+    lease = tx.queries.ahead.acquire_lease(name=session_lease(root_id), holder=holder, ttl_us=ttl_us)
+    state = conversation_state(tx, root_id)
+    taken = lease()
+    return None if taken is None else ClaimedConversation(Lease(*taken), state)
 
 
-def _release(
-    tx: Transaction, state: ConversationState, lease: HeldLease | None, completed: Sequence[str]
-) -> ReleasedConversation:
-    found = [find_session(tx, session_id) for session_id in completed]
-    released = lease is not None and lease.release(tx)
-    return ReleasedConversation(state, released, tuple(each for each in found if each is not None))
+def _sessions(tx: Transaction, session_ids: Sequence[str]) -> Callable[[], tuple[Session, ...]]:
+    asked = [tx.queries.ahead.get_session(id=each) for each in session_ids]
+    return lambda: tuple(Session(*row) for each in asked if (row := each()) is not None)

@@ -28,7 +28,7 @@ class ConversationStatuses:
 
     def busy_elsewhere(self, holder: str) -> list[BusyConversation]:
         """Where something is to be done and this holder has no lease; each with who has one, if anybody."""
-        return self._engine.read(
+        return self._engine.read_once(
             lambda tx: [
                 BusyConversation(root, bool(cut_off), who)
                 for root, cut_off, who in tx.queries.conversations_of_others(holder=holder)
@@ -37,4 +37,4 @@ class ConversationStatuses:
 
     def delegated_turns(self) -> list[str]:
         """The sessions of subagents in which a turn is open."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.delegated_turns()])
+        return self._engine.read_once(lambda tx: [row[0] for row in tx.queries.delegated_turns()])

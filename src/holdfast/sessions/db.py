@@ -206,7 +206,7 @@ class SessionDB:
         )
 
     def get_session(self, session_id: str) -> Session | None:
-        return self._engine.read(lambda tx: find_session(tx, session_id))
+        return self._engine.read_once(lambda tx: find_session(tx, session_id))
 
     def delete_session(self, session_id: str, *, holder: str | None = None, force: bool = False) -> Deleted:
         """Delete the whole conversation: messages, turns, inbox, outbox and leases of all its sessions.
@@ -226,11 +226,11 @@ class SessionDB:
 
     def get_messages(self, session_id: str) -> list[Message]:
         """The session's own transcript, ready for a model; empty for an unknown session."""
-        return self._engine.read(lambda tx: decode_all(tx.queries.get_messages(session_id=session_id)))
+        return self._engine.read_once(lambda tx: decode_all(tx.queries.get_messages(session_id=session_id)))
 
     def children(self, session_id: str) -> list[str]:
         """Ids of the sessions whose parent is `session_id`."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.children(id=session_id)])
+        return self._engine.read_once(lambda tx: [row[0] for row in tx.queries.children(id=session_id)])
 
     # who runs a conversation
 

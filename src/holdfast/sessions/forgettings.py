@@ -150,7 +150,7 @@ class Forgettings:
             due: int | None = tx.queries.next_forgetting(provider=provider)
             return due
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def defer(
         self,
@@ -236,11 +236,11 @@ class Forgettings:
             number: int | None = tx.queries.forgetting_id(key=key)
             return number
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def newest(self) -> int:
         """The number of the newest forgetting; 0 for none."""
-        return self._engine.read(lambda tx: int(tx.queries.last_forgetting()))
+        return self._engine.read_once(lambda tx: int(tx.queries.last_forgetting()))
 
 
 def forget_undone(tx: Transaction, session_id: str, before: int, providers: Sequence[str]) -> None:

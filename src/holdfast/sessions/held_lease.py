@@ -4,6 +4,8 @@ A lease that ran out while its holder stood still, and that nobody took meanwhil
 new token: by the next renewal, or in the very transaction that it guards. One that another took is lost.
 """
 
+from collections.abc import Callable
+
 from holdfast.core.errors import LeaseLost
 from holdfast.sessions.codec import checked_seconds
 from holdfast.sessions.contract import Lease, Transaction
@@ -29,12 +31,22 @@ class HeldLease:
 
     def require(self, tx: Transaction) -> None:
         """Fencing: go on only while nobody else has taken the lease; raises `LeaseLost`."""
-        if not self._is_in_force(tx):
-            self._take_up(tx)
+        self.require_ahead(tx)()
+
+    def require_ahead(self, tx: Transaction) -> Callable[[], None]:
+        """The same for a caller that asks for more before it needs to know; the function raises."""
+        locked = tx.queries.ahead.lock_lease(name=self.name)
+
+        def require() -> None:
+            if not self._has_time_left(locked()):
+                self._take_up(tx)
+
+        return require
 
     def renew(self, tx: Transaction) -> None:
         """Hold on from now; raises `LeaseLost` when it is another's, or was let go."""
-        if not self._is_in_force(tx) or not tx.queries.renew_lease(
+        # One after the other: which token the row has is known only once it is locked.
+        if not self._has_time_left(tx.queries.lock_lease(name=self.name)) or not tx.queries.renew_lease(
             name=self.name, holder=self.holder, token=self.token, ttl_us=self._ttl_us
         ):
             self._take_up(tx)
@@ -42,14 +54,18 @@ class HeldLease:
     def release(self, tx: Transaction) -> bool:
         """Let go; False when it is another's by now."""
         try:
-            self._is_in_force(tx)
+            self._has_time_left(tx.queries.lock_lease(name=self.name))
         except LeaseLost:
             return False
-        return bool(tx.queries.release_lease(name=self.name, holder=self.holder, token=self.token))
+        self.release_required(tx)
+        return True
 
-    def _is_in_force(self, tx: Transaction) -> bool:
-        """Whether the lease, which nobody else has taken, has time left."""
-        row = tx.queries.lock_lease(name=self.name)
+    def release_required(self, tx: Transaction) -> None:
+        """Let go of a lease that this transaction has required: its row is locked, and this holder's."""
+        tx.queries.ahead.release_lease(name=self.name, holder=self.holder, token=self.token)
+
+    def _has_time_left(self, row: tuple[str, int, bool] | None) -> bool:
+        """Whether the lease, whose row is locked and which nobody else has taken, is in force."""
         if row is None or row[0] != self.holder or row[1] not in self._tokens:
             raise LeaseLost(self.name, self.holder)
         self.token = row[1]

@@ -6,7 +6,7 @@ moves what still waits.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,8 +14,8 @@ from holdfast.core.content import Checked, check_parts
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NotWaiting
 from holdfast.sessions.codec import LARGEST, Columns, checked_limit, checked_name, encode, to_json
-from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Operation, Transaction
-from holdfast.sessions.transcripts import live_end, lock_session, refuse_ended, require_session, root_of
+from holdfast.sessions.contract import MODES, Engine, InboxMessage, Mode, Operation, Session, Transaction
+from holdfast.sessions.transcripts import live_end, refuse_ended, root_of
 from holdfast.sessions.turns import require_turn
 
 
@@ -47,20 +47,22 @@ class Inbox:
             row = tx.queries.get_inbox_message(id=inbox_id)
             return None if row is None else _from_row(row)
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def by_key(self, key: str) -> InboxMessage | None:
         """The message that was put with this key."""
-        return self._engine.read(lambda tx: message_by_key(tx, key))
+        return self._engine.read_once(lambda tx: message_by_key(tx, key))
 
     def waiting(self, session_id: str, *, limit: int | None = None) -> list[InboxMessage]:
         """What waits in this session, in the order in which it runs: interrupts first, then oldest first."""
         most = checked_limit(limit)
-        return self._engine.read(lambda tx: waiting_messages(tx, session_id, most))
+        return self._engine.read_once(lambda tx: waiting_messages(tx, session_id, most))
 
     def sessions(self) -> list[str]:
         """Every session in which something waits."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages()])
+        return self._engine.read_once(
+            lambda tx: [row[0] for row in tx.queries.sessions_with_waiting_messages()]
+        )
 
     def edit(self, inbox_id: int, message: Message | Checked, *, mode: Mode | None = None) -> InboxMessage:
         """Change a message that still waits, and (unless None) how it waits; returns it as it is now.
@@ -109,27 +111,33 @@ class EncodedMessage:
 
     def put(self, tx: Transaction, session_id: str, *, to_running_turn: bool = False) -> InboxMessage:
         """Let it wait in the conversation, addressed to the turn that runs there if the caller says so."""
-        if self.key is not None:
-            earlier = message_by_key(tx, self.key)
-            if earlier is not None:
-                return _of_conversation(tx, earlier, session_id)
+        earlier = None if self.key is None else tx.queries.ahead.inbox_by_key(key=self.key)
         end = lock_live_end(tx, session_id)
-        if require_session(tx, end).ended is not None:
-            raise refuse_ended(tx, end)
+        if earlier is not None and (row := earlier()) is not None:
+            return _of_conversation(tx, _from_row(row), session_id)
+        found = tx.queries.ahead.get_session(id=end)
         addressed = self.addressed_to
         if to_running_turn:
             running = tx.queries.running_turn(session_id=end)
             addressed = None if running is None else running[0]
         elif addressed is not None:
             require_turn(tx, addressed)
+        stored = self._put(tx, end, addressed)
+        if Session(*found()).ended is not None:
+            raise refuse_ended(tx, end)
+        return stored if stored.session_id == end else _of_conversation(tx, stored, session_id)
+
+    def put_into_new(self, tx: Transaction, session_id: str) -> InboxMessage:
+        """Let it wait in a session that begins in this transaction."""
+        stored = self._put(tx, session_id, self.addressed_to)
+        return stored if stored.session_id == session_id else _of_conversation(tx, stored, session_id)
+
+    def _put(self, tx: Transaction, session_id: str, addressed: str | None) -> InboxMessage:
         row = tx.queries.put_message(
-            session_id=end, mode=self.mode, message=self.text, addressed_to=addressed, key=self.key
+            session_id=session_id, mode=self.mode, message=self.text, addressed_to=addressed, key=self.key
         )
-        if row is not None:
-            return _from_row(row)
         # Two puts with one key at once: the loser answers with the winner's message.
-        winner = _from_row(tx.queries.inbox_by_key(key=self.key))
-        return _of_conversation(tx, winner, session_id)
+        return _from_row(tx.queries.inbox_by_key(key=self.key) if row is None else row)
 
 
 def message_by_key(tx: Transaction, key: str) -> InboxMessage | None:
@@ -189,10 +197,12 @@ def _of_conversation(tx: Transaction, earlier: InboxMessage, session_id: str) ->
 
 
 def lock_live_end(tx: Transaction, session_id: str) -> str:
-    end = live_end(tx, session_id)
+    """The session in which the conversation goes on, locked as by `lock_session`."""
+    end = session_id
     while True:
-        lock_session(tx, end)
-        # A rotation may have moved the end between the look and the lock.
+        if not tx.alone:
+            tx.queries.ahead.lock_session(id=end)
+        # Looked for behind the lock: a rotation moves the end.
         current = live_end(tx, end)
         if current == end:
             return end
@@ -201,10 +211,20 @@ def lock_live_end(tx: Transaction, session_id: str) -> str:
 
 def acknowledge(tx: Transaction, inbox_id: int, turn_id: str) -> InboxMessage:
     """Take a waiting message, as its last edit left it, into a turn whose session is locked."""
-    row = tx.queries.acknowledge_message(id=inbox_id, turn_id=turn_id)
-    if row is None:
-        raise _not_waiting(tx, inbox_id)
-    return _from_row(row)
+    return acknowledge_ahead(tx, inbox_id, turn_id)()
+
+
+def acknowledge_ahead(tx: Transaction, inbox_id: int, turn_id: str) -> Callable[[], InboxMessage]:
+    """The same for a caller that asks for more before it needs the message."""
+    taken = tx.queries.ahead.acknowledge_message(id=inbox_id, turn_id=turn_id)
+
+    def message() -> InboxMessage:
+        row = taken()
+        if row is None:
+            raise _not_waiting(tx, inbox_id)
+        return _from_row(row)
+
+    return message
 
 
 def _not_waiting(tx: Transaction, inbox_id: int) -> NotWaiting:

@@ -90,12 +90,12 @@ class Journal:
 
     def holder(self, turn_id: str) -> str | None:
         """Who ran the turn last, or runs it; None when no lease was held for it."""
-        found = self._engine.read(lambda tx: tx.queries.turn_holder(id=turn_id))
+        found = self._engine.read_once(lambda tx: tx.queries.turn_holder(id=turn_id))
         return None if found is None else str(found)
 
     def resume_count(self, turn_id: str) -> int:
         """How often the turn was gone on with after its process died."""
-        return self._engine.read(lambda tx: int(tx.queries.turn_resume_count(id=turn_id) or 0))
+        return self._engine.read_once(lambda tx: int(tx.queries.turn_resume_count(id=turn_id) or 0))
 
     def join(self, turn_id: str, take: int) -> Message:
         """Let a waiting message join the running turn at this step; returns it."""
@@ -111,7 +111,7 @@ class Journal:
 
     def partial(self, turn_id: str) -> str:
         """What had come of an answer that never became a message; empty when there is none."""
-        return self._engine.read(lambda tx: tx.queries.get_partial(id=turn_id) or "")
+        return self._engine.read_once(lambda tx: tx.queries.get_partial(id=turn_id) or "")
 
     def complete(
         self,
@@ -194,7 +194,7 @@ class Journal:
         )
 
     def get(self, turn_id: str) -> TurnRecord | None:
-        return self._engine.read(lambda tx: find_turn(tx, turn_id))
+        return self._engine.read_once(lambda tx: find_turn(tx, turn_id))
 
     def running(self, session_id: str) -> TurnRecord | None:
         """The one turn that runs in this session, or was running when its process died."""
@@ -203,18 +203,18 @@ class Journal:
             row = tx.queries.running_turn(session_id=session_id)
             return None if row is None else TurnRecord(*row)
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def unfinished(self) -> list[TurnRecord]:
         """Every turn that has not ended; after a crash, the ones to resume, retry or drop.
 
         Those of subagents are not among them: see `ConversationStatuses.delegated_turns`.
         """
-        return self._engine.read(lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns()])
+        return self._engine.read_once(lambda tx: [TurnRecord(*row) for row in tx.queries.unfinished_turns()])
 
     def messages(self, turn_id: str) -> list[Message]:
         """All that was said in a turn, also across a rotation, each message once."""
-        return self._engine.read(lambda tx: decode_all(tx.queries.turn_messages(turn_id=turn_id)))
+        return self._engine.read_once(lambda tx: decode_all(tx.queries.turn_messages(turn_id=turn_id)))
 
     def history(self, turn_id: str) -> TurnHistory:
         """All that is on record of a turn, as of one moment."""
@@ -236,11 +236,12 @@ class Journal:
         """A completed turn as providers get it."""
 
         def work(tx: Transaction) -> ProviderTurn:
-            row = tx.queries.turn_provider_messages(id=turn_id)
+            found = tx.queries.ahead.turn_provider_messages(id=turn_id)
+            own = decode_all(tx.queries.turn_messages(turn_id=turn_id))
+            row = found()
             if row is None:
                 raise TurnNotFound(turn_id)
             handed, ended, scope = row
-            own = decode_all(tx.queries.turn_messages(turn_id=turn_id))
             return ProviderTurn(own, own if handed is None else json.loads(handed), ended, scope)
 
         return self._engine.read(work)
@@ -248,7 +249,7 @@ class Journal:
     def tokens_used(self, scope: str, seconds: float) -> int:
         """How many tokens the turns of a scope used that ended in so many seconds before now."""
         period = int(seconds * SECOND)
-        return self._engine.read(lambda tx: int(tx.queries.tokens_used(scope=scope, period_us=period)))
+        return self._engine.read_once(lambda tx: int(tx.queries.tokens_used(scope=scope, period_us=period)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ class LeaseKeeper:
         self._leases = leases
         self._clock = clock
         self._ttl = ttl_seconds
-        self._lock = threading.Lock()  # guards _held and _thread
+        self._lock = threading.Lock()  # guards _held, _unreleased and _thread
         self._held: dict[tuple[str, str], HeldLease] = {}
+        self._unreleased: list[HeldLease] = []  # the store failed when they were to be let go
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
@@ -68,19 +69,24 @@ class LeaseKeeper:
             return self._held.get((name, holder))
 
     def release(self, name: str, holder: str) -> None:
-        """Let go. A lease that was lost meanwhile is its new holder's and stays as it is."""
+        """Let go. A lease that was lost meanwhile is its new holder's and stays as it is.
+
+        Raises when the store fails; the next renewal tries again.
+        """
         with self._lock:
             lease = self._held.pop((name, holder), None)
         if lease is not None:
-            self._leases.let_go(lease)
+            self._let_go(lease)
 
     def renew_once(self) -> None:
         """Renew everything held; what was lost is forgotten and said."""
         with self._lock:
             held = list(self._held.values())
-        for lease in held:
+            unreleased, self._unreleased = self._unreleased, []
+        work = [*((self._let_go, lease) for lease in unreleased), *((self._renew, lease) for lease in held)]
+        for step, lease in work:
             try:
-                self._renew(lease)
+                step(lease)
             except StoreClosed:
                 return
             except StoreFailure as cause:
@@ -106,6 +112,14 @@ class LeaseKeeper:
             except StoreFailure as cause:
                 # It runs out by itself.
                 logger.warning("lease.release_failed", extra={"lease": name, "cause": repr(cause)})
+
+    def _let_go(self, lease: HeldLease) -> None:
+        try:
+            self._leases.let_go(lease)
+        except StoreFailure:
+            with self._lock:
+                self._unreleased.append(lease)
+            raise
 
     def _renew(self, lease: HeldLease) -> None:
         before = lease.token

@@ -64,7 +64,7 @@ class Leases:
 
     def is_untouched(self, held: HeldLease) -> bool:
         """Whether nobody else took it or let it go, in force or not: its holder can go on."""
-        return self._engine.read(
+        return self._engine.read_once(
             lambda tx: bool(
                 tx.queries.is_untouched_lease(name=held.name, holder=held.holder, token=held.token)
             )
@@ -76,7 +76,7 @@ class Leases:
 
     def current(self, name: str) -> Lease | None:
         """Who holds it now."""
-        return self._engine.read(lambda tx: current_lease(tx, name))
+        return self._engine.read_once(lambda tx: current_lease(tx, name))
 
     def last(self, name: str) -> Lease | None:
         """Who holds it now, or did when it ran out; None once it was let go."""
@@ -85,7 +85,11 @@ class Leases:
             row = tx.queries.last_lease(name=name)
             return None if row is None else Lease(*row)
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
+
+    def was_let_go(self, name: str) -> bool:
+        """Whether its last holder has released it; False for one that nobody ever took."""
+        return self._engine.read_once(lambda tx: bool(tx.queries.was_let_go(name=name)))
 
     def require_writable(self) -> None:
         """Returns once leases can be written; raises what keeps them from it."""

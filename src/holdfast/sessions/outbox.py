@@ -45,15 +45,12 @@ class Outbox:
         lease_us = checked_seconds("a claim", lease_seconds)
 
         def work(tx: Transaction) -> list[Delivery]:
-            claimed: list[Delivery] = []
-            heads = list(tx.queries.due_heads(provider=provider, limit=limit))
-            for (session_id,) in heads:
-                if len(claimed) == limit:
-                    break
-                run = _due_run(tx, provider, session_id, limit - len(claimed))
-                rows = tx.queries.claim_run(ids=to_json(run), lease=lease, lease_us=lease_us)
-                claimed += sorted((Delivery(*row) for row in rows), key=lambda taken: taken.id)
-            return claimed
+            due = _due(tx, provider, limit)
+            if not due:
+                return []
+            rows = tx.queries.claim_run(ids=to_json(due), lease=lease, lease_us=lease_us)
+            claimed = {row[0]: Delivery(*row) for row in rows}
+            return [claimed[each] for each in due]
 
         return self._engine.write(Operation("claim_deliveries", work))
 
@@ -76,11 +73,15 @@ class Outbox:
         """The provider has them. Raises `LeaseLost`, and marks none, when one is no longer held."""
 
         def work(tx: Transaction) -> None:
+            ahead = tx.queries.ahead
+            settled = [
+                ahead.settle_claim(id=each.id, lease=each.lease, state="delivered") for each in deliveries
+            ]
             for delivery in deliveries:
-                settled = tx.queries.settle_claim(id=delivery.id, lease=delivery.lease, state="delivered")
-                if not settled:
+                ahead.forget_provider_messages(id=delivery.turn_id)
+            for delivery, was_held in zip(deliveries, settled, strict=True):
+                if not was_held():
                     raise _lost(delivery)
-                tx.queries.forget_provider_messages(id=delivery.turn_id)
 
         self._engine.write(Operation("mark_delivered", work))
 
@@ -97,7 +98,7 @@ class Outbox:
         self._return(delivery, "set_aside", error=error)
 
     def get(self, delivery_id: int) -> Delivery | None:
-        return self._engine.read(lambda tx: _find(tx, delivery_id))
+        return self._engine.read_once(lambda tx: _find(tx, delivery_id))
 
     def list(
         self, state: str, *, provider: str | None = None, after: int = 0, limit: int = 100
@@ -137,6 +138,10 @@ class Outbox:
 
         return self._engine.write(Operation("rename_provider", work))
 
+    def is_due(self, provider: str) -> bool:
+        """Whether a claim would find something: a read, so that whoever finds nothing writes nothing."""
+        return self._engine.read_once(lambda tx: bool(tx.queries.is_due(provider=provider)))
+
     def next_due(self, provider: str) -> int | None:
         """When the next claim can find something, or None when nothing is owed."""
 
@@ -144,15 +149,15 @@ class Outbox:
             due: int | None = tx.queries.next_due(provider=provider)
             return due
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def last_open(self, provider: str) -> int:
         """The newest delivery that is owed to a provider by now; 0 for none."""
-        return self._engine.read(lambda tx: int(tx.queries.last_delivery(provider=provider)))
+        return self._engine.read_once(lambda tx: int(tx.queries.last_delivery(provider=provider)))
 
     def is_open(self, provider: str, *, last: int, session_id: str | None = None) -> bool:
         """Whether a delivery up to `last` is still owed, in one session or in any."""
-        return self._engine.read(
+        return self._engine.read_once(
             lambda tx: bool(tx.queries.open_until(provider=provider, session_id=session_id, last=last))
         )
 
@@ -210,10 +215,17 @@ def deliveries_of(tx: Transaction, turn_id: str) -> tuple[Delivery, ...]:
     return tuple(Delivery(*row) for row in tx.queries.deliveries_of_turn(turn_id=turn_id))
 
 
-def _due_run(tx: Transaction, provider: str, session_id: str, limit: int) -> list[int]:
-    """A session's open deliveries from its head on, up to the first that is not due."""
-    rows = tx.queries.lock_run(provider=provider, session_id=session_id, limit=limit)
-    return [delivery_id for delivery_id, _ in takewhile(lambda row: row[1], list(rows))]
+def _due(tx: Transaction, provider: str, limit: int) -> list[int]:
+    """Up to `limit` due deliveries: of each session from its head on, up to the first that is not due."""
+    heads = list(tx.queries.due_heads(provider=provider, limit=limit))
+    runs = (tx.queries.ahead.lock_run(provider=provider, session_id=each, limit=limit) for (each,) in heads)
+    due: list[int] = []
+    # Where statements cost a round trip all are on their way at once; else only those that are needed.
+    for run in runs if tx.alone else list(runs):
+        due += [delivery_id for delivery_id, _ in takewhile(lambda row: row[1], run())]
+        if len(due) >= limit:
+            break
+    return due[:limit]
 
 
 def _find(tx: Transaction, delivery_id: int) -> Delivery | None:

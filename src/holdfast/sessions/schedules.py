@@ -183,7 +183,7 @@ class Schedules:
 
     def work(self) -> ScheduleWork:
         """What there is to do; one statement, whose cost grows with what is open."""
-        return self._engine.read(lambda tx: ScheduleWork(*tx.queries.schedule_work()))
+        return self._engine.read_once(lambda tx: ScheduleWork(*tx.queries.schedule_work()))
 
     def due(self) -> Schedule | None:
         """A schedule that is due and whose runs are not recorded."""

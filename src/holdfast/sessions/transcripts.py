@@ -75,14 +75,14 @@ class Transcripts:
 
         def work(tx: Transaction) -> list[int]:
             lock_session(tx, session_id)
-            return [insert_message(tx, session_id, turn_id, row) for row in columns]
+            return insert_messages(tx, session_id, turn_id, columns)
 
         return self._engine.write(Operation("append_messages", work))
 
     def read(self, session_id: str, *, start: int = 0, limit: int | None = None) -> list[StoredMessage]:
         """Messages with their place, from sequence number `start` on."""
         most = checked_limit(limit)
-        return self._engine.read(lambda tx: read_messages(tx, session_id, start, most))
+        return self._engine.read_once(lambda tx: read_messages(tx, session_id, start, most))
 
     def read_before(
         self, session_id: str, before: int | None = None, *, limit: int | None = None
@@ -95,23 +95,23 @@ class Transcripts:
             rows = tx.queries.read_messages_before(session_id=session_id, before=place, limit=most)
             return [stored(row) for row in rows][::-1]
 
-        return self._engine.read(work)
+        return self._engine.read_once(work)
 
     def message_count(self, session_id: str) -> int:
         """How many messages the session's own transcript has."""
-        return self._engine.read(lambda tx: int(tx.queries.message_count(session_id=session_id)))
+        return self._engine.read_once(lambda tx: int(tx.queries.message_count(session_id=session_id)))
 
     def lineage(self, session_id: str) -> list[str]:
         """Every session of the conversation this one belongs to, oldest first."""
-        return self._engine.read(lambda tx: lineage(tx, session_id))
+        return self._engine.read_once(lambda tx: lineage(tx, session_id))
 
     def conversation(self, session_id: str) -> list[Session]:
         """The same, each with what is known of it."""
-        return self._engine.read(lambda tx: conversation(tx, session_id))
+        return self._engine.read_once(lambda tx: conversation(tx, session_id))
 
     def root(self, session_id: str) -> str:
         """The first session of the conversation, by which it is known."""
-        return self._engine.read(lambda tx: root_of(tx, session_id))
+        return self._engine.read_once(lambda tx: root_of(tx, session_id))
 
     def scopes(self, session_ids: Iterable[str]) -> dict[str, str]:
         """The scope of each of these sessions that is not the owner's."""
@@ -124,22 +124,24 @@ class Transcripts:
 
     def live_end(self, session_id: str) -> str:
         """Where the conversation goes on, from any of its sessions."""
-        return self._engine.read(lambda tx: live_end(tx, session_id))
+        return self._engine.read_once(lambda tx: live_end(tx, session_id))
 
     def uncommitted(self) -> list[str]:
         """Sessions with completed turns that no boundary commit has covered yet."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.uncommitted_sessions()])
+        return self._engine.read_once(lambda tx: [row[0] for row in tx.queries.uncommitted_sessions()])
 
     def uncommitted_holders(self, root_id: str) -> list[str]:
         """The processes, by the names they hold leases under, that ran a conversation's uncommitted turns."""
-        return self._engine.read(lambda tx: [row[0] for row in tx.queries.uncommitted_holders(root=root_id)])
+        return self._engine.read_once(
+            lambda tx: [row[0] for row in tx.queries.uncommitted_holders(root=root_id)]
+        )
 
     def uncommitted_messages(self, session_id: str, *, through: int | None = None) -> list[Message]:
         """All that was said in those turns of a session, oldest turn first, each message once.
 
         `through` leaves out turns with a later generation: those of another agent, or completed meanwhile.
         """
-        return self._engine.read(
+        return self._engine.read_once(
             lambda tx: decode_all(tx.queries.uncommitted_messages(session_id=session_id, through=through))
         )
 
@@ -184,9 +186,17 @@ def check_start(session: SessionStart) -> None:
 def create_session_row(
     tx: Transaction, session: SessionStart, parent: str | None, relation: Relation | None
 ) -> Session:
+    insert_session_row(tx, session, parent, relation)
+    return require_session(tx, session.id)
+
+
+def insert_session_row(
+    tx: Transaction, session: SessionStart, parent: str | None = None, relation: Relation | None = None
+) -> int:
+    """The session with what was chosen for it; returns when it started."""
     if parent is not None and find_session(tx, parent) is None:
         raise SessionNotFound(parent)
-    created = tx.queries.insert_session(
+    started = tx.queries.insert_session(
         id=session.id,
         parent=parent,
         relation=relation,
@@ -194,7 +204,7 @@ def create_session_row(
         title=session.title,
         scope=session.scope,
     )
-    if not created:
+    if started is None:
         raise SessionExists(session.id)
     chosen = session.choice
     if chosen != NOTHING_CHOSEN:
@@ -203,7 +213,7 @@ def create_session_row(
         tx.queries.put_choice(
             root=session.id, model=chosen.model, workspace=chosen.workspace, folder=chosen.folder
         )
-    return require_session(tx, session.id)
+    return int(started)
 
 
 def find_session(tx: Transaction, session_id: str) -> Session | None:
@@ -277,7 +287,26 @@ def root_of(tx: Transaction, session_id: str) -> str:
 
 def insert_message(tx: Transaction, session_id: str, turn_id: str | None, columns: Columns) -> int:
     """Append to an open session that is locked or new, in a running turn of it or in none."""
-    seq = tx.dialect.add_message(tx, session_id, turn_id, columns)
+    return insert_messages(tx, session_id, turn_id, [columns])[0]
+
+
+def insert_messages(
+    tx: Transaction, session_id: str, turn_id: str | None, rows: Sequence[Columns]
+) -> list[int]:
+    """The same for several; returns their sequence numbers."""
+    added = [tx.dialect.add_message(tx, session_id, turn_id, columns) for columns in rows]
+    return [_added(tx, session_id, turn_id, each()) for each in added]
+
+
+def insert_message_ahead(
+    tx: Transaction, session_id: str, turn_id: str, columns: Columns
+) -> Callable[[], int]:
+    """The same for one whose sequence number is not needed yet."""
+    added = tx.dialect.add_message(tx, session_id, turn_id, columns)
+    return lambda: _added(tx, session_id, turn_id, added())
+
+
+def _added(tx: Transaction, session_id: str, turn_id: str | None, seq: int | None) -> int:
     if seq is None:
         raise _why_not_appended(tx, session_id, turn_id)
     return seq

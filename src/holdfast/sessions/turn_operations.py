@@ -12,7 +12,7 @@ from typing import TypeVar
 from holdfast.core.contract import Message
 from holdfast.core.errors import (
     InvalidInput,
-    Refused,
+    SessionNotFound,
     TurnAlreadyRunning,
     TurnCutOff,
     TurnExists,
@@ -30,15 +30,13 @@ from holdfast.sessions.codec import (
 )
 from holdfast.sessions.contract import InboxMessage, Transaction, TurnRecord
 from holdfast.sessions.held_lease import HeldLease
-from holdfast.sessions.inbox import acknowledge, waiting_messages
+from holdfast.sessions.inbox import acknowledge, acknowledge_ahead, waiting_messages
 from holdfast.sessions.operations import operation
-from holdfast.sessions.outbox import enqueue
 from holdfast.sessions.transcripts import (
-    insert_message,
-    lock_session,
+    insert_message_ahead,
+    insert_messages,
     refuse_ended,
     require_session,
-    root_of,
 )
 from holdfast.sessions.turns import find_turn, lock_running_turn, require_turn
 from holdfast.sessions.usage import UsageEntry, insert_usage
@@ -58,11 +56,11 @@ def open_turn(
     columns = encode(message)
 
     def work(tx: Transaction) -> TurnRecord:
-        turn = _insert_turn(tx, session_id, turn_id, lease)
+        turn = _insert_turn(tx, session_id, turn_id, lease)()
         _add_first_message(tx, turn, columns)
         return turn
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -74,12 +72,13 @@ def take_next(
     checked_number("take", inbox_id)
 
     def work(tx: Transaction) -> tuple[TurnRecord, Message]:
-        turn = _insert_turn(tx, session_id, turn_id, lease)
-        message = acknowledge(tx, inbox_id, turn_id).message
+        opened = _insert_turn(tx, session_id, turn_id, lease)
+        taken = acknowledge_ahead(tx, inbox_id, turn_id)
+        turn, message = opened(), taken().message
         _add_first_message(tx, turn, encode(message))
         return turn, message
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -87,10 +86,10 @@ def resume_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None]:
     """Go on with a turn whose process died; the turn counts how often that happens."""
 
     def work(tx: Transaction) -> None:
-        lock_running_turn(tx, turn_id)
-        tx.queries.resume_turn(id=turn_id, holder=_holder(lease))
+        lock_running_turn(tx, turn_id, lease)
+        tx.queries.ahead.resume_turn(id=turn_id, holder=_holder(lease))
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -98,10 +97,10 @@ def hand_over_turn(turn_id: str, *, lease: HeldLease | None = None) -> Work[None
     """Leave an open turn to another process, which goes on with it."""
 
     def work(tx: Transaction) -> None:
-        lock_running_turn(tx, turn_id)
-        tx.queries.hand_over_turn(id=turn_id)
+        lock_running_turn(tx, turn_id, lease)
+        tx.queries.ahead.hand_over_turn(id=turn_id)
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -112,23 +111,26 @@ def append_to_turn(
     columns = [encode(message) for message in messages]
 
     def work(tx: Transaction) -> list[int]:
-        session_id = lock_running_turn(tx, turn_id).session_id
-        return [insert_message(tx, session_id, turn_id, row) for row in columns]
+        session_id = lock_running_turn(tx, turn_id, lease).session_id
+        return insert_messages(tx, session_id, turn_id, columns)
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
-def join_turn(turn_id: str, inbox_id: int, *, lease: HeldLease | None = None) -> Work[Message]:
-    """Let a waiting message join the running turn at this step; returns it."""
+def join_turn(
+    turn_id: str, inbox_id: int, said: Sequence[Message] = (), *, lease: HeldLease | None = None
+) -> Work[Message]:
+    """Let a waiting message join the running turn, right after what the turn has `said`; returns it."""
+    columns = [encode(message) for message in said]
 
     def work(tx: Transaction) -> Message:
-        session_id = lock_running_turn(tx, turn_id).session_id
+        session_id = lock_running_turn(tx, turn_id, lease).session_id
         taken = acknowledge(tx, inbox_id, turn_id)
-        insert_message(tx, session_id, turn_id, encode(taken.message))
+        insert_messages(tx, session_id, turn_id, [*columns, encode(taken.message)])
         return taken.message
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -138,10 +140,10 @@ def save_partial(turn_id: str, text: str, *, lease: HeldLease | None = None) -> 
         raise InvalidInput("an answer must be plain text without NUL or half surrogate pairs")
 
     def work(tx: Transaction) -> None:
-        lock_running_turn(tx, turn_id)
-        tx.queries.save_partial(id=turn_id, partial=text)
+        lock_running_turn(tx, turn_id, lease)
+        tx.queries.ahead.save_partial(id=turn_id, partial=text)
 
-    return _fenced(lease, work)
+    return work
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ def complete_turn(
 ) -> Work[TurnRecord]:
     """End the turn with its final message; from here on it is owed to each provider."""
     complete = _completion(turn_id, ending)
-    return _fenced(lease, lambda tx: complete(tx, lock_running_turn(tx, turn_id).session_id))
+    return lambda tx: complete(tx, lock_running_turn(tx, turn_id, lease).session_id)
 
 
 @operation
@@ -187,10 +189,10 @@ def complete_unless_steered(
     complete = _completion(turn_id, ending)
 
     def work(tx: Transaction) -> TurnRecord | list[InboxMessage]:
-        session_id = lock_running_turn(tx, turn_id).session_id
+        session_id = lock_running_turn(tx, turn_id, lease).session_id
         return steers(waiting_messages(tx, session_id)) or complete(tx, session_id)
 
-    return _fenced(lease, work)
+    return work
 
 
 @operation
@@ -212,14 +214,13 @@ def end_turn(
     said = _last_words(messages)
 
     def work(tx: Transaction) -> TurnRecord:
-        session_id = lock_running_turn(tx, turn_id).session_id
-        for row in columns:
-            insert_message(tx, session_id, turn_id, row)
-        tx.queries.touch_session(id=session_id)
+        session_id = lock_running_turn(tx, turn_id, lease).session_id
+        insert_messages(tx, session_id, turn_id, columns)
+        tx.queries.ahead.touch_session(id=session_id)
         post_turn_end(tx, turn_id, session_id, {"outcome": state, "text": said, "reason": reason})
-        return _finish(tx, turn_id, state, reason, None, account)
+        return _finish(tx, session_id, turn_id, (state, reason), account)()
 
-    return _fenced(lease, work)
+    return work
 
 
 def steers(waiting: Sequence[InboxMessage]) -> list[InboxMessage]:
@@ -231,41 +232,37 @@ def _holder(lease: HeldLease | None) -> str | None:
     return None if lease is None else lease.holder
 
 
-def _fenced(lease: HeldLease | None, work: Work[T]) -> Work[T]:
-    if lease is None:
-        return work
-
-    def fenced(tx: Transaction) -> T:
-        try:
-            result = work(tx)
-        except Refused:
-            # Whoever took the lease may have changed all of it: that is what the caller must hear.
-            lease.require(tx)
-            raise
-        # Last, since the session's row is locked before any other.
-        lease.require(tx)
-        return result
-
-    return fenced
-
-
-def _insert_turn(tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None) -> TurnRecord:
-    lock_session(tx, session_id)
+def _insert_turn(
+    tx: Transaction, session_id: str, turn_id: str, lease: HeldLease | None
+) -> Callable[[], TurnRecord]:
+    """Open a turn in a session, which is locked with it; the function gives the turn."""
+    locked = None if tx.alone else tx.queries.ahead.lock_session(id=session_id)
+    held = None if lease is None else lease.require_ahead(tx)
     running = tx.queries.running_turn(session_id=session_id)
+    if held is not None:
+        held()
+    if locked is not None and locked() is None:
+        raise SessionNotFound(session_id)
     if running is not None:
         # Whoever holds the lease runs no other turn: the one that is open is that of a dead process.
         raise (TurnCutOff if lease else TurnAlreadyRunning)(session_id, running[0])
-    row = tx.queries.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease))
-    if row is not None:
-        return TurnRecord(*row)
-    if require_session(tx, session_id).ended is not None:
-        raise refuse_ended(tx, session_id)
-    raise TurnExists(turn_id)
+    inserted = tx.queries.ahead.insert_turn(id=turn_id, session_id=session_id, holder=_holder(lease))
+
+    def turn() -> TurnRecord:
+        row = inserted()
+        if row is not None:
+            return TurnRecord(*row)
+        if require_session(tx, session_id).ended is not None:
+            raise refuse_ended(tx, session_id)
+        raise TurnExists(turn_id)
+
+    return turn
 
 
 def _add_first_message(tx: Transaction, turn: TurnRecord, first: Columns) -> None:
-    insert_message(tx, turn.session_id, turn.id, first)
-    tx.queries.touch_session(id=turn.session_id)
+    added = insert_message_ahead(tx, turn.session_id, turn.id, first)
+    tx.queries.ahead.touch_session(id=turn.session_id)
+    added()
 
 
 def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, str], TurnRecord]:
@@ -275,15 +272,18 @@ def _completion(turn_id: str, ending: TurnCompletion) -> Callable[[Transaction, 
     said = "" if ending.message is None else text_of(ending.message)
 
     def complete(tx: Transaction, session_id: str) -> TurnRecord:
-        if columns is not None:
-            insert_message(tx, session_id, turn_id, columns)
-        generation = tx.queries.next_generation(session_id=session_id)
-        turn = _finish(tx, turn_id, "completed", None, generation, ending.account)
-        if ending.ephemeral and require_session(tx, session_id).committed_generation == generation - 1:
-            tx.queries.mark_committed(id=session_id, generation=generation)
+        ahead = tx.queries.ahead
+        added = None if columns is None else insert_message_ahead(tx, session_id, turn_id, columns)
+        ahead.next_generation(session_id=session_id)
+        finished = _finish(tx, session_id, turn_id, ("completed", None), ending.account)
         for name in names:
-            enqueue(tx, turn_id, name)
+            ahead.enqueue_delivery(turn_id=turn_id, provider=name)
         post_turn_end(tx, turn_id, session_id, {"outcome": "completed", "text": said})
+        if added is not None:
+            added()
+        turn = finished()
+        if ending.ephemeral:
+            _skip_commit(tx, turn)
         return turn
 
     return complete
@@ -294,21 +294,30 @@ def _last_words(messages: Sequence[Message]) -> str:
     return next((text_of(each) for each in reversed(messages) if each.get("role") == "assistant"), "")
 
 
+def _skip_commit(tx: Transaction, turn: TurnRecord) -> None:
+    """Let a boundary commit pass over a turn, unless there is work from before it."""
+    committed = require_session(tx, turn.session_id).committed_generation
+    if turn.generation is not None and committed == turn.generation - 1:
+        tx.queries.ahead.mark_committed(id=turn.session_id, generation=turn.generation)
+
+
 def _finish(
-    tx: Transaction,
-    turn_id: str,
-    state: str,
-    reason: str | None,
-    generation: int | None,
-    account: TurnAccount,
-) -> TurnRecord:
-    row = tx.queries.finish_turn(
-        id=turn_id, state=state, reason=reason, generation=generation, timeline=account.timeline
-    )
-    if row is None:
-        raise TurnNotRunning(turn_id, require_turn(tx, turn_id).state)
-    turn = TurnRecord(*row)
+    tx: Transaction, session_id: str, turn_id: str, how: tuple[str, str | None], account: TurnAccount
+) -> Callable[[], TurnRecord]:
+    """End the turn in a state for a reason, with what it used; the function gives it as it is then."""
+    state, reason = how
+    finished = tx.queries.ahead.finish_turn(id=turn_id, state=state, reason=reason, timeline=account.timeline)
     if account.usage:
-        charged = find_turn(tx, account.charged_to) or turn
-        insert_usage(tx, root_of(tx, charged.session_id), charged.id, account.usage)
+        charged = find_turn(tx, account.charged_to) if account.charged_to else None
+        if charged is None:
+            insert_usage(tx, session_id, turn_id, account.usage)
+        else:
+            insert_usage(tx, charged.session_id, charged.id, account.usage)
+
+    def turn() -> TurnRecord:
+        row = finished()
+        if row is None:
+            raise TurnNotRunning(turn_id, require_turn(tx, turn_id).state)
+        return TurnRecord(*row)
+
     return turn

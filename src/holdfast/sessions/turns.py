@@ -2,6 +2,7 @@
 
 from holdfast.core.errors import TurnNotFound, TurnNotRunning
 from holdfast.sessions.contract import Transaction, TurnRecord
+from holdfast.sessions.held_lease import HeldLease
 
 
 def find_turn(tx: Transaction, turn_id: str) -> TurnRecord | None:
@@ -16,19 +17,24 @@ def require_turn(tx: Transaction, turn_id: str) -> TurnRecord:
     return turn
 
 
-def lock_turn(tx: Transaction, turn_id: str) -> TurnRecord:
-    """Lock the session that the turn is in now."""
-    while not tx.alone:
-        locked = tx.queries.lock_session_of_turn(turn_id=turn_id)
-        turn = require_turn(tx, turn_id)
+def lock_turn(tx: Transaction, turn_id: str, lease: HeldLease | None = None) -> TurnRecord:
+    """Lock the session that the turn is in now, then the lease, if one is given (`HeldLease.require`)."""
+    while True:
+        locked = None if tx.alone else tx.queries.ahead.lock_session_of_turn(turn_id=turn_id)
+        held = None if lease is None else lease.require_ahead(tx)
+        turn = find_turn(tx, turn_id)
+        if held is not None:
+            # Whoever took the lease may have changed all of it: that is what the caller must hear.
+            held()
+        if turn is None:
+            raise TurnNotFound(turn_id)
         # A rotation may have moved the turn between the look and the lock.
-        if turn.session_id == locked:
+        if locked is None or turn.session_id == locked():
             return turn
-    return require_turn(tx, turn_id)
 
 
-def lock_running_turn(tx: Transaction, turn_id: str) -> TurnRecord:
-    turn = lock_turn(tx, turn_id)
+def lock_running_turn(tx: Transaction, turn_id: str, lease: HeldLease | None = None) -> TurnRecord:
+    turn = lock_turn(tx, turn_id, lease)
     if turn.state != "running":
         raise TurnNotRunning(turn_id, turn.state)
     return turn

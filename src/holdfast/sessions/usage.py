@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.sessions.codec import LARGEST, checked_name
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.operations import operation
-from holdfast.sessions.transcripts import root_of
+from holdfast.sessions.transcripts import require_session, root_of
 
 UNITS = 10**12
 """Units of a dollar in the store: a token at any usual price costs a whole number of them."""
@@ -90,18 +90,20 @@ def record_usage(session_id: str | None, entries: Sequence[UsageEntry]) -> Calla
         checked_name("a purpose", each.purpose)
 
     def work(tx: Transaction) -> None:
-        insert_usage(tx, None if session_id is None else root_of(tx, session_id), None, entries)
+        if session_id is not None:
+            require_session(tx, session_id)
+        insert_usage(tx, session_id, None, entries)
 
     return work
 
 
 def insert_usage(
-    tx: Transaction, root: str | None, turn_id: str | None, entries: Sequence[UsageEntry]
+    tx: Transaction, session_id: str | None, turn_id: str | None, entries: Sequence[UsageEntry]
 ) -> None:
-    """Store usage in a transaction that is open."""
+    """Store usage in a transaction that is open, for the conversation of a session or for none."""
     for each in entries:
-        tx.queries.insert_usage(
-            root=root,
+        tx.queries.ahead.insert_usage(
+            session_id=session_id,
             turn_id=turn_id,
             purpose=each.purpose,
             model=each.model,

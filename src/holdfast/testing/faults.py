@@ -69,6 +69,9 @@ class EngineProxy:
     def read(self, work: Callable[[Transaction], T]) -> T:
         return self._engine.read(work)
 
+    def read_once(self, work: Callable[[Transaction], T]) -> T:
+        return self.read(work)
+
     def refresh_search(self) -> None:
         self._engine.refresh_search()
 

@@ -24,6 +24,8 @@ from holdfast.sessions.postgres.schema import Connection
 
 ONE_WAIT = 0.5
 LONGEST_CONNECT = 10
+LONGEST_UNUSED = 60.0
+"""The pool grows by the calls that find no connection free, and closes one that nobody needed for so long."""
 LONGEST_IDLE = 10.0
 """How long a process may stand still inside a transaction: less than a lease, so that nobody who takes its
 conversations over finds them locked."""
@@ -44,6 +46,7 @@ class Connections:
             configure=lambda connection: configure(connection, patience),
             min_size=0,
             max_size=most,
+            max_idle=LONGEST_UNUSED,
             # A failed attempt ends at once; whoever still waits asks for the next one.
             reconnect_timeout=0,
             num_workers=2,

@@ -1,6 +1,6 @@
 """What is said to PostgreSQL otherwise than to SQLite: see `Dialect` in `contract.py`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.postgres.bulk import PostgresBulk
@@ -21,12 +21,12 @@ class PostgresDialect:
         session_id: str,
         turn_id: str | None,
         columns: tuple[str, str | None, str | None],
-    ) -> int | None:
+    ) -> Callable[[], int | None]:
         role, content, extra = columns
-        row = tx.queries.insert_message(
+        added: Callable[[], int | None] = tx.queries.ahead.insert_message(
             session_id=session_id, turn_id=turn_id, role=role, content=content, extra=extra
         )
-        return None if row is None else int(row[0])
+        return added
 
     def forget_words(self, tx: Transaction, root: str) -> None:
         """The words stand in the messages' own rows here."""

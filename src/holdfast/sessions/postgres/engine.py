@@ -11,6 +11,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar, cast
 
 import psycopg
@@ -32,12 +33,12 @@ from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
-from holdfast.sessions.postgres.lazy_begin import LazyBegin
 from holdfast.sessions.postgres.notifications import PostgresNotifications
 from holdfast.sessions.postgres.outcome import Outcome, TransactionMark, outcome_of
 from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
 from holdfast.sessions.postgres.schema import Connection, migrate
+from holdfast.sessions.postgres.statement_queue import COMMIT, SingleStatement, StatementQueue
 from holdfast.sessions.queries import load_queries
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ T = TypeVar("T")
 WRITE = "begin isolation level read committed"
 READ = "begin isolation level repeatable read, read only"
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.5
+UNHEARD = frozenset(("renew_lease", "claim_deliveries", "extend_claim", "mark_delivered", "record_usage"))
+"""Operations that other processes need not hear of: nobody there does anything about them."""
 CLOSING = 5.0
 EXIT_SECONDS = 3.0
 """How long the end of a program may wait for a store that it did not close."""
@@ -92,8 +95,9 @@ class PostgresEngine:
         atexit.register(self._close_at_exit)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        result = self._run(WRITE, work)
-        self.notifications.changed()
+        result = self._run(lambda: self._once(WRITE, work))
+        if not (isinstance(work, Operation) and work.name in UNHEARD):
+            self.notifications.changed()
         return result
 
     def write_later(self, work: Callable[[Transaction], object], then: Callable[[], object]) -> None:
@@ -101,7 +105,10 @@ class PostgresEngine:
         then()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        return self._run(READ, work)
+        return self._run(lambda: self._once(READ, work))
+
+    def read_once(self, work: Callable[[Transaction], T]) -> T:
+        return self._run(lambda: self._one_statement(work))
 
     async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
         return await off_loop(pool, self.write, operation)
@@ -135,10 +142,10 @@ class PostgresEngine:
         self.notifications.close(closing)
         self._connections.close(closing)
 
-    def _run(self, begin: str, work: Callable[[Transaction], T]) -> T:
+    def _run(self, attempt: Callable[[], T]) -> T:
         self._enter()
         try:
-            return self._patiently(begin, work)
+            return self._patiently(attempt)
         except psycopg.Error as error:
             raise translate(error, self.location, self._patience) from error
         except UnicodeEncodeError as error:
@@ -161,14 +168,14 @@ class PostgresEngine:
             self._running -= 1
             self._change.notify_all()
 
-    def _patiently(self, begin: str, work: Callable[[Transaction], T]) -> T:
+    def _patiently(self, attempt: Callable[[], T]) -> T:
         deadline = self._clock.monotonic() + self._patience
         never = threading.Event()
         pause = FIRST_PAUSE
         while True:
             try:
                 try:
-                    return self._once(begin, work)
+                    return attempt()
                 except _Unanswered as unanswered:
                     self._find_out(unanswered)
                     return cast("T", unanswered.result)
@@ -181,9 +188,11 @@ class PostgresEngine:
 
     def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
         with self._connections.borrowed() as connection:
-            lazy = LazyBegin(connection, begin, is_marked=begin != READ)
+            queue = StatementQueue(connection, begin, is_marked=begin != READ)
             try:
-                result = work(Transaction(lazy, self._queries(lazy), self._dialect, alone=False))
+                result = work(Transaction(queue, self._queries(queue), self._dialect, alone=False))
+                # COMMIT goes on its way when the transaction's mark is known: its outcome can be found out.
+                queue.begin()
             except psycopg.Error as error:
                 _undo(connection)
                 if isinstance(error, RERUN) or connection_lost(error):
@@ -192,22 +201,34 @@ class PostgresEngine:
             except BaseException:
                 _undo(connection)
                 raise
-            if not lazy.has_begun:
+            if not queue.has_begun:
                 return result
             if begin == READ:
-                _undo(connection)
+                # Not a rollback: after one psycopg forgets the statements that it has prepared.
+                _end_read(connection)
             else:
-                self._commit(connection, lazy.mark, result)
+                self._commit(connection, queue, result)
             return result
 
-    def _commit(self, connection: Connection, mark: TransactionMark | None, result: object) -> None:
+    def _one_statement(self, work: Callable[[Transaction], T]) -> T:
+        with self._connections.borrowed() as connection:
+            single = SingleStatement(connection)
+            try:
+                return work(Transaction(single, self._queries(single), self._dialect, alone=False))
+            except psycopg.Error as error:
+                if isinstance(error, RERUN) or connection_lost(error):
+                    raise _Undone(error) from error
+                raise
+
+    def _commit(self, connection: Connection, queue: StatementQueue, result: object) -> None:
         try:
-            answer = connection.execute("commit").statusmessage
-        except RERUN as error:
-            raise _Undone(error) from error
+            answer = queue.commit()
         except psycopg.Error as error:
             if connection_lost(error):
-                raise _Unanswered(mark, result, error) from error
+                raise _Unanswered(queue.mark, result, error) from error
+            _undo(connection)
+            if isinstance(error, RERUN):
+                raise _Undone(error) from error
             raise
         if answer != "COMMIT":
             # A statement failed and the work went on as if it had not.
@@ -251,6 +272,11 @@ def prepared(address: Address, patience: float, work: Callable[[Connection], T])
         raise StoreUnopenable(address.location, words_of(error)) from error
     except psycopg.Error as error:
         raise translate(error, address.location, patience) from error
+
+
+def _end_read(connection: Connection) -> None:
+    with suppress(psycopg.Error):  # what was read counts; a broken connection is found when it is taken next
+        connection.execute(COMMIT, prepare=False)
 
 
 def _undo(connection: Connection) -> None:

@@ -1,6 +1,6 @@
 """What is said to SQLite otherwise than to PostgreSQL: see `Dialect` in `contract.py`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.sessions.contract import SECOND, Transaction
 from holdfast.sessions.sqlite.bulk import SqliteBulk
@@ -21,18 +21,22 @@ class SqliteDialect:
         session_id: str,
         turn_id: str | None,
         columns: tuple[str, str | None, str | None],
-    ) -> int | None:
+    ) -> Callable[[], int | None]:
         # The hot path: aiosql's statements without its wrapper, and values by place, not by name.
         execute, queries = tx.connection.execute, tx.queries
         row = execute(queries.next_seq.sql, (session_id, turn_id, turn_id)).fetchone()
         if row is None:
-            return None
+            return _refused
         seq, last_active, now = row
         execute(queries.insert_message.sql, (session_id, seq, turn_id, *columns, now))
         # One that lies ahead was written before the clock was set back.
         if not now - SECOND < last_active <= now:
             execute(queries.touch_session.sql, {"id": session_id})
-        return int(seq)
+        return lambda: int(seq)
 
     def forget_words(self, tx: Transaction, root: str) -> None:
         tx.queries.unindex_conversation(root=root)
+
+
+def _refused() -> None:
+    return None

@@ -59,6 +59,9 @@ class SqliteEngine:
             self.write(work)
         then()
 
+    def read_once(self, work: Callable[[Transaction], T]) -> T:
+        return self.read(work)
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         if self._readers is None:
             return self._writer.write(work)

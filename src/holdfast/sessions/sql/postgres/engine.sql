@@ -7,7 +7,7 @@ select 1 from sessions where id = :id for no key update
 -- The session that the turn was in when this began, locked as by lock_session.
 select id from sessions where id = (select session_id from turns where id = :turn_id) for no key update
 
--- name: insert_message(session_id, turn_id, role, content, extra)^
+-- name: insert_message(session_id, turn_id, role, content, extra)$
 -- Only an open session takes a message, and only a running turn of that session adds one. When the session
 -- was last active is kept to the second.
 with touched as (

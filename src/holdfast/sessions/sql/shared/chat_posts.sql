@@ -57,11 +57,12 @@ select id, key, room_id, kind, reply_to, session_id, turn_id, body, state, attem
   from chat_posts where key = :key
 
 -- name: due_chat_posts(account)
--- In each room the oldest, and only when its time has come: what is said first is shown first.
+-- In each room the oldest, and only when its time has come: what is said first is shown first. A post that was made
+-- later than now shows that the time was set back: it does not wait until then.
 select p.id, p.key, p.room_id, p.kind, p.reply_to, p.session_id, p.turn_id, p.body, p.state, p.attempts, p.due,
        p.error, p.created
   from chat_posts p join chat_rooms r on r.id = p.room_id and r.account = :account
- where p.state = 'due' and p.due <= store_now()
+ where p.state = 'due' and (p.due <= store_now() or p.created > store_now())
    and not exists (select 1 from chat_posts q where q.room_id = p.room_id and q.state = 'due' and q.id < p.id)
  order by p.id
 

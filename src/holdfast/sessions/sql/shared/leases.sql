@@ -28,5 +28,8 @@ select name, holder, token, expires from leases
 -- In force or run out, but not let go.
 select name, holder, token, expires from leases where name = :name and holder is not null
 
+-- name: was_let_go(name)$
+select exists (select 1 from leases where name = :name and holder is null)
+
 -- name: is_untouched_lease(name, holder, token)$
 select exists (select 1 from leases where name = :name and holder = :holder and token = :token)

@@ -45,6 +45,13 @@ update outbox set provider = :name
  where provider = :expected and state in ('owed', 'set_aside')
    and not exists (select 1 from outbox twin where twin.turn_id = outbox.turn_id and twin.provider = :name)
 
+-- name: is_due(provider)$
+-- Whether a head may be claimed now.
+select exists (select 1 from outbox o
+                where o.id in (select min(id) from outbox
+                                where provider = :provider and state in ('owed', 'claimed') group by session_id)
+                  and o.due <= store_now())
+
 -- name: next_due(provider)$
 -- When the earliest head may be claimed.
 select min(o.due) from outbox o

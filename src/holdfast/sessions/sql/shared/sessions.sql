@@ -1,9 +1,10 @@
--- name: insert_session(id, parent, relation, source, title, scope)!
--- The row count tells whether the id was free; a second continuation breaks a constraint. With a parent, the
--- schema gives it the parent's scope.
+-- name: insert_session(id, parent, relation, source, title, scope)$
+-- When it started; nothing where the id was not free. A second continuation breaks a constraint. With a parent,
+-- the schema gives it the parent's scope.
 insert into sessions (id, parent, relation, source, title, scope, started)
 values (:id, :parent, :relation, :source, :title, :scope, store_now())
 on conflict (id) do nothing
+returning started
 
 -- name: get_session(id)^
 select id, parent, relation, source, title, started, ended, end_reason, generation, committed_generation,
@@ -28,10 +29,11 @@ update sessions set title = :title, changed = store_now()
  where root = :root and title is null
    and not exists (select 1 from conversation_settings c where c.root = :root and c.titled_by is not null)
 
--- name: is_untitled(root)$
-select title is null and not exists (
-       select 1 from conversation_settings c where c.root = :root and c.titled_by is not null)
-  from sessions where id = :root
+-- name: is_untitled(id)$
+-- The conversation of a session.
+select r.title is null and not exists (
+       select 1 from conversation_settings c where c.root = r.id and c.titled_by is not null)
+  from sessions s join sessions r on r.id = s.root where s.id = :id
 
 -- name: tool_profile(root)$
 select tool_profile from conversation_settings where root = :root
@@ -71,16 +73,19 @@ with recursive line (id, depth) as (
 select id from line order by depth desc limit 1
 
 -- name: live_session(id)^
--- The same, with its start, its scope and the conversation's tool profile.
+-- The same, with its start, its scope, the conversation's tool profile, the turn that is open there and how many
+-- messages it has.
 with recursive line (id, started, scope, root, depth) as (
     select id, started, scope, root, 0 from sessions where id = :id
     union all
     select s.id, s.started, s.scope, s.root, line.depth + 1
       from line join sessions s on s.parent = line.id and s.relation = 'continuation'
 )
-select line.id, line.started, line.scope, c.tool_profile
-  from line left join conversation_settings c on c.root = line.root
- order by line.depth desc limit 1
+select l.id, l.started, l.scope, c.tool_profile,
+       (select t.id from turns t where t.session_id = l.id and t.state = 'running'),
+       (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = l.id)
+  from (select id, started, scope, root from line order by depth desc limit 1) l
+  left join conversation_settings c on c.root = l.root
 
 -- name: root(id)$
 select root from sessions where id = :id

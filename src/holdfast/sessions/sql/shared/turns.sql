@@ -40,8 +40,11 @@ select t.id, t.session_id, t.state, t.started, t.ended, t.reason, t.generation
   from turns t join sessions s on s.id = t.session_id join sessions r on r.id = s.root
  where t.state = 'running' and (r.relation is null or r.relation <> 'delegate') order by t.started, t.id
 
--- name: finish_turn(id, state, reason, generation, timeline)^
-update turns set state = :state, ended = store_now(), reason = :reason, generation = :generation,
+-- name: finish_turn(id, state, reason, timeline)^
+-- A completed turn gets its session's generation, which was counted up for it.
+update turns set state = :state, ended = store_now(), reason = :reason,
+       generation = case when cast(:state as text) = 'completed'
+                         then (select s.generation from sessions s where s.id = turns.session_id) end,
        timeline = :timeline, partial = null, partial_after = null
  where id = :id and state = 'running'
 returning id, session_id, state, started, ended, reason, generation

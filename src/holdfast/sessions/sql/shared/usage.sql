@@ -1,7 +1,7 @@
--- name: insert_usage(root, turn_id, purpose, model, requests, input_tokens, output_tokens, cached_tokens, cost)!
+-- name: insert_usage(session_id, turn_id, purpose, model, requests, input_tokens, output_tokens, cached_tokens, cost)!
 insert into model_usage (root, turn_id, purpose, model, requests, input_tokens, output_tokens, cached_tokens, cost,
                          created)
-values (:root, :turn_id, :purpose, :model, :requests, :input_tokens, :output_tokens, :cached_tokens, :cost, store_now())
+values ((select root from sessions where id = cast(:session_id as text)), :turn_id, :purpose, :model, :requests, :input_tokens, :output_tokens, :cached_tokens, :cost, store_now())
 
 -- name: usage_by_quarter_hour(since, until, root, turn_id)
 -- Quarters of an hour, so that days can be told in any time zone.
