@@ -5,7 +5,8 @@ nobody has to wait: the dead holder's lease is released, guarded by its fencing 
 when its process stood still (a laptop's sleep, a store locked by another program), and is taken up again.
 
 A conversation that rests is held by nobody, but the process that ran its last turns still uses it: what is
-not committed to memory is for its own boundary. So each host holds a lease that says that it lives.
+not committed to memory is for its own boundary. So each host holds a lease that says that it lives. On this
+machine the process itself tells it, also one that stands still, or that has no host.
 """
 
 import logging
@@ -35,7 +36,11 @@ def is_used(db: SessionDB, root_id: str, *, by_others_than: str) -> bool:
 
 
 def _lives(db: SessionDB, holder: str) -> bool:
-    return db.leases.current(host_lease(holder)) is not None and not is_provably_gone(holder)
+    """Whether the holder is still to reach a boundary. One on another machine must say so in time."""
+    name = host_lease(holder)
+    if db.leases.current(name) is not None:
+        return not is_provably_gone(holder)
+    return is_alive_here(holder) and not db.leases.was_let_go(name)
 
 
 def living_holder(db: SessionDB, session_id: str) -> str | None:
