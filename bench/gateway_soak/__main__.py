@@ -4,11 +4,13 @@
 it at moments between "the platform has the message" and "the answer is there", and starts it again at once.
 In between the platform drops calls, asks to slow down, breaks connections and delivers twice. Every message
 must be answered once, in order, in its place, as an answer to it. `--seed` repeats the choices of a run.
+After SIGTERM or Ctrl-C nothing more is killed, and what happened so far is judged.
 """
 
 import argparse
 import asyncio
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -66,8 +68,10 @@ async def torture(store_url: str, folder: Path, plan: Plan, synapse: SynapseServ
             await gateway.command("gateway", "allow", site.name, each)
         await gateway.start_and_connect()
         enough = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, enough.set)
         talking = asyncio.create_task(talk.go_on(enough))
-        found = await _disturb(gateway, site, talk, moments, plan)
+        found = await _disturb(gateway, talk, moments, plan, enough)
         enough.set()
         await talking
         with SessionDB.open(store_url) as db:
@@ -82,11 +86,14 @@ async def torture(store_url: str, folder: Path, plan: Plan, synapse: SynapseServ
 
 
 async def _disturb(
-    gateway: GatewayProcess, site: ChatSite, talk: Talk, moments: Moments, plan: Plan
+    gateway: GatewayProcess, talk: Talk, moments: Moments, plan: Plan, enough: asyncio.Event
 ) -> Counter[str]:
+    site = talk.site
     chance = random.Random(plan.seed * 1000)  # noqa: S311 - it chooses a moment
-    found: Counter[str] = Counter(kills=plan.kills)
+    found: Counter[str] = Counter(kills=0)
     for number in range(plan.kills):
+        if enough.is_set():
+            break
         print(f"{site.name}: {number} of {plan.kills} kills", file=sys.stderr)
         if not number % FAULT_EVERY:
             found[f"fault: {await _fault(site, chance)}"] += 1
@@ -100,6 +107,7 @@ async def _disturb(
         else:
             found["killed late, the moment did not come"] += 1
             await gateway.kill()
+        found["kills"] += 1
         await gateway.start()
     return found
 

@@ -47,18 +47,18 @@ class Talk:
     """All rooms of a run."""
 
     def __init__(self, site: ChatSite, seed: int) -> None:
-        self._site = site
+        self.site = site
         self._chance = random.Random(seed)  # noqa: S311 - it chooses what is said
         self._numbers = 0
         self.rooms: list[Room] = []
 
     async def open_rooms(self) -> None:
-        platform = self._site.platform
+        platform = self.site.platform
         for person in PEOPLE:
             self.rooms.append(Room(await platform.direct(person), [person], mention=False))
         self.rooms.append(Room(await platform.group(PEOPLE), PEOPLE, mention=True))
         for _ in range(2):
-            self.rooms.append(Room(await self._site.thread(PEOPLE), PEOPLE, mention=True))
+            self.rooms.append(Room(await self.site.thread(PEOPLE), PEOPLE, mention=True))
 
     async def go_on(self, enough: asyncio.Event) -> None:
         """Everybody talks until it is enough."""
@@ -84,7 +84,7 @@ class Talk:
         # A group is a guest, which has no tool to look with.
         kind = self._chance.choices(["say", "long", "look"], weights=[8, 1, 0 if room.mention else 2])[0]
         person = self._chance.choice(list(room.people))
-        own = await self._site.platform.say(room.place, person, f"{kind} #{number}", mention=room.mention)
+        own = await self.site.platform.say(room.place, person, f"{kind} #{number}", mention=room.mention)
         room.said.append(Said(number, kind, own))
 
     async def unanswered(self, room: Room, count: int | None = None) -> int:
@@ -107,7 +107,7 @@ class Talk:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def of_bot(self, room: Room) -> list[SeenMessage]:
-        return [each for each in await self._site.platform.messages(room.place) if each.by_bot]
+        return [each for each in await self.site.platform.messages(room.place) if each.by_bot]
 
     async def audit(self) -> Counter[str]:
         """What the rooms show: each message answered once, in order, in its place, as an answer to it."""
@@ -137,7 +137,7 @@ class Talk:
             found[self._fate(room, said, shown.pop(said.number, []))] += 1
         found["in the wrong place"] += len(shown)
         asked = [said.number for said in room.said if said.number in order]
-        if self._site.has_order_in_groups or room.place.thread or not room.mention:
+        if self.site.has_order_in_groups or room.place.thread or not room.mention:
             found["out of order"] += sum(a != b for a, b in zip(asked, order, strict=False))
         return found
 
@@ -145,7 +145,7 @@ class Talk:
         wanted = len(words_of(said.kind, said.number))
         numbers = [at for at, _ in shown]
         if numbers == list(range(1, wanted + 1)):
-            is_reply = shown[0][1].reply_to == self._site.answers(room.place, said.message_id)
+            is_reply = shown[0][1].reply_to == self.site.answers(room.place, said.message_id)
             return "answered once" if is_reply else "not as an answer to it"
         print(f"#{said.number} {said.kind}: {len(numbers)} of {wanted} words, {sorted(set(numbers))[:3]}…")
         if not numbers:

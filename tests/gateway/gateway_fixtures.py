@@ -74,6 +74,15 @@ class TwoModels:
         pass
 
 
+def a_host(
+    db: SessionDB, script: Sequence[Any] | Callable[[str], Model] = echo, *, tools: Sequence[Tool] = ()
+) -> SessionHost:
+    """A host for a gateway; its store outlives it."""
+    parts = host_parts(db, script, tools=tools, options=OPTIONS)
+    policies = ChatPolicies(db.chat_people)
+    return SessionHost(replace(parts, closes_store=False, scope_policy=policies, models=TwoModels()))
+
+
 @asynccontextmanager
 async def a_gateway(
     db: SessionDB,
@@ -85,16 +94,18 @@ async def a_gateway(
     folder: Path = Path("/nowhere"),
 ) -> AsyncIterator[tuple[Gateway, SessionHost]]:
     """A gateway that has caught up, until the end of the block."""
-    policies = ChatPolicies(db.chat_people)
-    parts = host_parts(db, script, tools=tools, options=OPTIONS)
-    parts = replace(parts, closes_store=False, scope_policy=policies, models=TwoModels())
-    async with SessionHost(parts) as host:
+    async with a_host(db, script, tools=tools) as host:
         own = GatewayParts(host, settings, lambda scope: folder / (scope or "owner"))
         gateway = Gateway({ACCOUNT: platform.adapter()}, own)
         async with gateway.running():
-            async with asyncio.timeout(SECONDS):
-                await gateway.accounts[ACCOUNT].answered.wait()
+            await answered(gateway)
             yield gateway, host
+
+
+async def answered(gateway: Gateway, account: str = ACCOUNT) -> None:
+    """Wait until the platform has let the account in and it has caught up, or was refused."""
+    async with asyncio.timeout(SECONDS):
+        await gateway.accounts[account].answered.wait()
 
 
 def let_in(db: SessionDB, *people: str) -> None:

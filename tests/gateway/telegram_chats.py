@@ -28,6 +28,7 @@ KEPT_BY_EDITS = {
     "is_topic_message",
     "reply_to_message",
 }
+UPGRADED = "Bad Request: group chat was upgraded to a supergroup chat"
 PRESS_TOO_OLD = "Bad Request: query is too old and response timeout expired or query ID is invalid"
 
 Parameters = dict[str, Any]
@@ -56,6 +57,8 @@ class Chat:
     title: str = ""
     is_forum: bool = False
     has_bot: bool = True
+    moved_to: int = 0
+    """The supergroup that it became."""
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
     content: dict[int, bytes] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)
@@ -191,6 +194,8 @@ class Chats:
         chat = self.chats.get(int(parameters["chat_id"]))
         if chat is None:
             raise ApiError(400, "Bad Request: chat not found")
+        if chat.moved_to:
+            raise ApiError(400, UPGRADED, {"migrate_to_chat_id": chat.moved_to})
         if not chat.has_bot:
             raise ApiError(403, "Forbidden: bot was kicked from the group chat")
         return chat

@@ -98,11 +98,11 @@ def test_a_message_that_is_too_old_is_said_and_not_answered(db: SessionDB) -> No
         platform = MemoryPlatform(traits())
         let_in(db, "ada")
         place = await platform.direct("ada")
-        async with a_gateway(db, platform, settings=GatewaySettings(debounce_s=0, age_limit_h=1e-9)) as (
-            _,
-            host,
-        ):
-            await platform.say(place, "ada", "hello")
+        settings = GatewaySettings(debounce_s=0, age_limit_h=1e-9)
+        async with a_gateway(db, platform, settings=settings):
+            pass
+        await platform.say(place, "ada", "hello")
+        async with a_gateway(db, platform, settings=settings) as (_, host):
             await platform.until(lambda: any(each.by_bot for each in platform.seen(place)))
             await until_status(host, lambda now: now.events == {"expired": 1})
         (notice,) = [each.text for each in platform.seen(place) if each.by_bot]

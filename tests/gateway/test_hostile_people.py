@@ -225,11 +225,13 @@ def test_what_nobody_meant_for_the_bot_is_not_answered_when_it_is_too_old(
             db.chat_people.put(ACCOUNT, "person-eve", role)
         group, direct = await platform.group(["ada", "eve"]), await platform.direct("eve")
         settings = GatewaySettings(debounce_s=0.0, age_limit_h=1e-9)
+        async with a_gateway(db, platform, settings=settings):
+            pass
+        await platform.say(group, "ada", "lunch?")
+        await platform.say(group, "eve", "hello", mention=True)
+        await platform.say(direct, "eve", "hello")
+        await platform.say(group, "ada", "are you there?", mention=True)
         async with a_gateway(db, platform, settings=settings) as (_, host):
-            await platform.say(group, "ada", "lunch?")
-            await platform.say(group, "eve", "hello", mention=True)
-            await platform.say(direct, "eve", "hello")
-            await platform.say(group, "ada", "are you there?", mention=True)
             await until_status(host, lambda now: now.events == {"expired": 4} and now.posts == {"sent": 1})
         (said,) = said_by_bot(platform, group)
         assert "are you there?" in said

@@ -3,8 +3,6 @@
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +12,8 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import ScriptedModel
 from holdfast.testing.chat_platform import Fault
 from tests.gateway.gateway_fixtures import ACCOUNT, a_gateway, until_status
-from tests.gateway.telegram_platform import TelegramPlatform
-from tests.gateway.telegram_server import TOKEN
+from tests.gateway.telegram_platform import QuickTelegram, TelegramPlatform
 from tests.gateway.telegram_story import played
-
-if TYPE_CHECKING:
-    from holdfast.gateway.adapters.telegram import TelegramAdapter
 
 pytestmark = [
     pytest.mark.slow,  # the real library takes seconds to load
@@ -86,15 +80,6 @@ async def test_what_came_during_an_absence_is_answered_in_order_and_once(
         await telegram.kick()
         await telegram.say(ada, "Ada", "three")
         await until_said(telegram, ada, "You said: one", "You said: two", "You said: three")
-
-
-class QuickTelegram(TelegramPlatform):
-    """Telegram without a limit for a chat, so that a group need not wait three seconds for each answer."""
-
-    def adapter(self, token: str = TOKEN, api_url: str = "") -> "TelegramAdapter":
-        adapter = super().adapter(token, api_url)
-        adapter.traits = replace(adapter.traits, chat_seconds=0.0, group_seconds=0.0)
-        return adapter
 
 
 class Absence:

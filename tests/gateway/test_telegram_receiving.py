@@ -235,7 +235,6 @@ async def test_the_account_is_named_by_its_id(telegram: TelegramPlatform) -> Non
             {"message": {"new_chat_members": [{"id": 5, "is_bot": False, "first_name": "Bo"}]}},
             "new_chat_members",
         ),
-        ({"message": {"migrate_to_chat_id": -100}}, "migrate_to_chat_id"),
     ],
 )
 @played

@@ -388,6 +388,9 @@ class GatewaySettings(Slice):
     user_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
     guest_daily_tokens: int = Field(default=0, ge=0, description="tokens of a guest in 24 hours; 0: no limit")
     guest_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
+    user_models: Names = Field(
+        default=(), description="models that a user may choose by /model, with commas; empty: every one"
+    )
     transcription_url: Address = Field(
         default="",
         repr=False,  # it may hold a password

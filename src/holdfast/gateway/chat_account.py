@@ -14,7 +14,7 @@ from typing import Literal
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
-from holdfast.core.errors import HoldfastError, LeaseLost, StoreFailure
+from holdfast.core.errors import HoldfastError, HostClosed, LeaseLost, Retryable, StoreFailure
 from holdfast.core.events import Event
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import AccessControl
@@ -95,26 +95,41 @@ class ChatAccount:
 
     async def run(self) -> None:
         """Serve the account until cancelled, as often as its lease is to be had."""
+        delay = FIRST_DELAY
         try:
             while True:
-                ledger = await self._claim()
                 try:
-                    await self._serve(ledger)
-                except LeaseLost:
-                    logger.warning("chat.account_lost", extra={"account": self.name})
+                    await self._serve_once()
+                    delay = FIRST_DELAY
                 except SignInRefused as refusal:
                     self._note("refused", str(refusal))
                     logger.warning("chat.sign_in_refused", extra={"account": self.name})
                     return
-                except (ChatPlatformError, StoreFailure) as cause:
+                except HostClosed:
+                    raise
+                except (ChatPlatformError, StoreFailure, Retryable) as cause:
                     self._note("unreachable", str(cause))
                     await asyncio.sleep(FIRST_DELAY)
-                finally:
-                    self._service = None
-                    with suppress(HoldfastError):
-                        await ledger.release()
+                except Exception as fault:
+                    # An adapter of somebody else may raise anything; the other accounts go on.
+                    logger.exception("chat.account_failed", extra={"account": self.name})
+                    self._note("unreachable", f"a fault ({_name_of(fault)}); the log has the details")
+                    await asyncio.sleep(delay)
+                    delay = min(LONGEST_DELAY, delay * 2)
         finally:
             await self._adapter.close()
+
+    async def _serve_once(self) -> None:
+        """Take the account's lease and serve it, until the lease is lost or something fails."""
+        ledger = await self._claim()
+        try:
+            await self._serve(ledger)
+        except LeaseLost:
+            logger.warning("chat.account_lost", extra={"account": self.name})
+        finally:
+            self._service = None
+            with suppress(HoldfastError):
+                await ledger.release()
 
     async def _claim(self) -> ChatLedger:
         while (ledger := await self._parts.host.chats.claim(self.name)) is None:
@@ -239,6 +254,12 @@ def _first(failures: BaseExceptionGroup[HoldfastError]) -> HoldfastError:
     """Of several failures the one to act on."""
     found = [each for each in _flat(failures) if isinstance(each, HoldfastError)]
     return next((each for each in found if isinstance(each, LeaseLost | SignInRefused)), found[0])
+
+
+def _name_of(fault: Exception) -> str:
+    """What kind of fault it is; its text may hold what nobody should read."""
+    first = _flat(fault)[0] if isinstance(fault, BaseExceptionGroup) else fault
+    return type(first).__name__
 
 
 def _flat(failures: BaseExceptionGroup[BaseException]) -> list[BaseException]:

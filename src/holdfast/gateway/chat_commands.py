@@ -1,7 +1,7 @@
 """The commands of a chat (/new, /stop, …): each makes one call on the host and says what came of it."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -66,9 +66,10 @@ class ChatCommand:
 class ChatCommands:
     """Runs the commands of one account."""
 
-    def __init__(self, host: SessionHost, ledger: ChatLedger) -> None:
+    def __init__(self, host: SessionHost, ledger: ChatLedger, user_models: Sequence[str]) -> None:
         self._host = host
         self._ledger = ledger
+        self._user_models = user_models
         self._runs: dict[str, Callable[[ChatCommand], Awaitable[str]]] = {
             each.name: getattr(self, f"_{each.name}") for each in COMMANDS
         }
@@ -136,7 +137,7 @@ class ChatCommands:
 
     async def _model(self, command: ChatCommand) -> str:
         if command.argument == LIST:
-            return await self._list_models()
+            return await self._list_models(command.role)
         if command.argument:
             return await self._choose_model(command, command.argument)
         chosen = await self._chosen_model(command.room)
@@ -146,17 +147,23 @@ class ChatCommands:
             )
         return f"{self._usual_model()} answers here, as everywhere where nothing else was chosen."
 
-    async def _list_models(self) -> str:
+    def _may_choose(self, role: Role, model: str) -> bool:
+        return role == "owner" or not self._user_models or model in self._user_models
+
+    async def _list_models(self, role: Role) -> str:
         found = await self._host.models()
-        if not found.names:
+        names = [each for each in found.names if self._may_choose(role, each)]
+        if not names:
             return "I found no other models."
-        more = len(found.names) - MODELS_SHOWN
-        lines = [f"- `{name}`" for name in found.names[:MODELS_SHOWN]]
+        more = len(names) - MODELS_SHOWN
+        lines = [f"- `{name}`" for name in names[:MODELS_SHOWN]]
         lines += [f"- and {more} more"] if more > 0 else []
         return "\n".join([*lines, "", "/model NAME chooses one for this conversation."])
 
     async def _choose_model(self, command: ChatCommand, wanted: str) -> str:
         model = "" if wanted == USUAL else wanted
+        if model and not self._may_choose(command.role, model):
+            return f"Users may choose: {', '.join(self._user_models)}. Nothing was changed."
         await self._host.choices.checked(ConversationChoice(model))
         session_id = command.room.session_id
         if session_id is None:

@@ -21,6 +21,7 @@ from holdfast.gateway.chat_scopes import scope_of
 from holdfast.gateway.contract import Incoming
 from holdfast.gateway.event_codec import to_incoming
 from holdfast.gateway.incoming_files import IncomingFiles
+from holdfast.gateway.live_events import LiveEvents
 from holdfast.gateway.presses import Presses
 from holdfast.gateway.user_text import user_text
 from holdfast.host import SessionHost
@@ -43,6 +44,8 @@ DAY = 24 * HOUR
 OVER_BUDGET = "more messages than its sender's role has in 24 hours"
 OVER_BUDGET_SAID = "That was more than your {} messages in 24 hours, so I did not take this one."
 TOO_OLD = "too old"
+FAULT = "a fault of the gateway; its log has the details"
+FAULT_SAID = "I can't take this message: something went wrong here. My log has the details."
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
 
@@ -84,13 +87,13 @@ class EventRouter:
         self._settings = settings
         self._clock = clock
         self._access = helpers.access
-        self._commands = ChatCommands(host, ledger)
+        self._commands = ChatCommands(host, ledger, settings.user_models)
         self._presses = helpers.presses
         self._files = helpers.files
         self._wake_sender = helpers.wake_sender
         self._show_queued = helpers.show_queued
         self._new_id = IdFactory(clock)
-        self._live: set[tuple[str, str]] = set()
+        self._live = LiveEvents(clock, settings.debounce_s)
         self._accepting = asyncio.Event()
         self._woken = asyncio.Event()
         self._slow_commands: set[asyncio.Task[None]] = set()
@@ -105,7 +108,7 @@ class EventRouter:
     def received(self, events: Sequence[Incoming], *, live: bool) -> None:
         """Events were stored; `live` when they were sent while the gateway listened."""
         if live:
-            self._live.update((each.place.chat, each.id) for each in events)
+            self._live.came(events)
         self.wake()
 
     def wake(self) -> None:
@@ -171,10 +174,17 @@ class EventRouter:
         except HoldfastError as problem:
             await self._refuse(routed, Refusal(str(problem), f"I can't take this message: {problem}"))
             return 0.0
+        except Exception:
+            # One bad message holds up neither its chat nor the account.
+            logger.exception("chat.event_failed", extra={"event": event.id})
+            await self._refuse(routed, Refusal(FAULT, FAULT_SAID))
+            return 0.0
 
     async def _decide(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
         incoming = routed.incoming
-        if incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
+        # What came as it was sent is not old, whatever the machine's time says.
+        is_live = self._live.has(routed.room, routed.event)
+        if not is_live and incoming.sent < (self._clock.now() - self._settings.age_limit_h * HOUR) * SECOND:
             return await self._expire(routed, TOO_OLD, later)
         role = await self._access.admit(incoming, routed.room)
         if isinstance(role, Refusal):
@@ -187,7 +197,7 @@ class EventRouter:
         if not incoming.text.strip() and not incoming.files:
             raise InvalidInput("it can't be read: it may be encrypted, or of a kind that I don't know")
         if (command := command_of(incoming.text)) is not None:
-            if not self._is_live(routed.event, routed):
+            if not is_live:
                 return await self._expire(routed, MISSED_COMMAND, later)
             await self._command(ChatCommand(routed.event, routed.room, role, scope, *command), incoming)
             return 0.0
@@ -205,12 +215,13 @@ class EventRouter:
     async def _message(
         self, routed: RoutedEvent, later: Sequence[ChatEvent], role: Role, scope: str
     ) -> float:
-        burst, wait = self._burst(routed, later)
+        burst, wait = self._live.burst(routed.room, routed.event, later)
         if wait:
             return wait
         if len(burst) > 1:
             await self._ledger.under_lease(self._ledger.events.join, [each.id for each in burst])
-            self._live.difference_update((routed.room.chat, each.event_id) for each in burst[:-1])
+            for each in burst[:-1]:
+                self._live.forget(routed.room, each)
             return 0.0  # the last of them brings the others along
         event = routed.event
         joined = await self._ledger(self._ledger.events.joined, event.id)
@@ -275,33 +286,6 @@ class EventRouter:
         await self._ledger.under_lease(self._ledger.events.assign, room.id, session_id)
         return session_id
 
-    def _burst(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> tuple[list[ChatEvent], float]:
-        """The messages that the same person sent right after this one; and how long more may come."""
-        debounce = self._settings.debounce_s
-        burst = [routed.event]
-        for each in later:
-            said = to_incoming(each.body)
-            if not self._belongs(routed, burst[-1], each) or command_of(said.text) is not None:
-                return burst, 0.0
-            burst.append(each)
-        quiet = self._clock.now() - burst[-1].received / SECOND
-        return burst, max(0.0, debounce - quiet) if self._is_live(burst[-1], routed) else 0.0
-
-    def _belongs(self, routed: RoutedEvent, before: ChatEvent, event: ChatEvent) -> bool:
-        """Whether a message goes on with the one before it: the same person, right after it."""
-        if event.kind != "message" or event.sender != routed.event.sender:
-            return False
-        most = self._settings.debounce_s * SECOND
-        apart = event.sent - before.sent
-        if not (self._is_live(before, routed) and self._is_live(event, routed)):
-            return apart < most
-        # Some platforms say only the second in which a message was sent. After a broken connection messages
-        # arrive together that were sent apart.
-        return event.received - before.received < most and apart < most + SECOND
-
-    def _is_live(self, event: ChatEvent, routed: RoutedEvent) -> bool:
-        return (routed.room.chat, event.event_id) in self._live
-
     async def _context(self, routed: RoutedEvent) -> list[Incoming]:
         if routed.room.is_direct or not self._settings.group_context:
             return []
@@ -355,7 +339,7 @@ class EventRouter:
         if refusal.reply:
             key = f"refused:{routed.event.key}"
             await self._say(routed.room, key, refusal.reply, routed.event.message_id)
-        self._live.discard((routed.room.chat, routed.event.event_id))
+        self._live.forget(routed.room, routed.event)
         # What is not answered is not kept for ever, so that nobody can fill the store with it.
         keep = self._settings.group_context if refusal.note == NOT_ADDRESSED else KEPT_REFUSED
         await self._ledger.under_lease(self._ledger.events.pass_over, routed.event, refusal.note, keep=keep)
@@ -379,7 +363,7 @@ class EventRouter:
 
     async def _is_answering(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> bool:
         """Whether earlier messages are being answered; nothing waits once a person speaks or is asked."""
-        if routed.room.session_id is None or any(self._is_live(each, routed) for each in later):
+        if routed.room.session_id is None or any(self._live.has(routed.room, each) for each in later):
             return False
         with suppress(HoldfastError):
             now = await self._host.overview.session_status(routed.room.session_id)
@@ -396,7 +380,7 @@ class EventRouter:
     async def _settle(
         self, routed: RoutedEvent, state: str, *, note: str = "", session_id: str | None = None
     ) -> bool:
-        self._live.discard((routed.room.chat, routed.event.event_id))
+        self._live.forget(routed.room, routed.event)
         return await self._ledger.under_lease(
             self._ledger.events.settle, routed.event.id, state, note=note, session_id=session_id
         )

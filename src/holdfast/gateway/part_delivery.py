@@ -156,7 +156,8 @@ class PartDelivery:
             return None
         if traits.repeat == "key":
             age = self._clock.now() - (part.tried or 0) / SECOND
-            if not traits.key_seconds or age < traits.key_seconds:
+            # Below zero: the time was set back since, and nobody knows how old the key is.
+            if not traits.key_seconds or 0 <= age < traits.key_seconds:
                 return None
         return await self._calls.find_sent(route, key)
 

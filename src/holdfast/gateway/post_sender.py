@@ -54,6 +54,8 @@ class PostSender:
         self._report_runs = report_runs
         self._woken = asyncio.Event()
         self._busy: dict[int, asyncio.Task[None]] = {}
+        self._not_before: dict[int, float] = {}
+        """By post, when it is tried again, by the loop's clock: the store's time may be set anew."""
 
     def wake(self) -> None:
         """Look now: something is due."""
@@ -86,8 +88,10 @@ class PostSender:
                 del self._busy[room_id]
                 task.result()
         for post in await self._ledger.of_account(self._ledger.posts.due):
-            if post.room_id in self._busy or len(self._busy) >= MOST_ROOMS:
+            is_early = self._not_before.get(post.id, 0.0) > asyncio.get_running_loop().time()
+            if is_early or post.room_id in self._busy or len(self._busy) >= MOST_ROOMS:
                 continue
+            self._not_before.pop(post.id, None)
             task = asyncio.create_task(self.send(post), name=f"chat post {post.id}")
             task.add_done_callback(lambda _: self.wake())
             self._busy[post.room_id] = task
@@ -135,7 +139,9 @@ class PostSender:
     async def _defer(self, post: ChatPost, seconds: float, error: str, *, counted: bool) -> None:
         logger.info("chat.post_deferred", extra={"post": post.id, "seconds": seconds, "cause": error})
         await self._ledger.under_lease(self._ledger.posts.defer, post.id, seconds, error, counted=counted)
-        asyncio.get_running_loop().call_later(seconds, self.wake)
+        loop = asyncio.get_running_loop()
+        self._not_before[post.id] = loop.time() + seconds
+        loop.call_later(seconds, self.wake)
 
     async def _settle(self, post: ChatPost, state: Literal["sent", "failed"], error: str = "") -> None:
         if state == "failed":

@@ -13,7 +13,6 @@ from holdfast.host.chat_ledger import ChatLedger
 from holdfast.sessions.chat_events import ChatEvent
 from holdfast.sessions.chat_people import Role
 from holdfast.sessions.chat_posts import ChatPost
-from holdfast.sessions.contract import SECOND
 
 CLOSED = "This question is closed already."
 NOT_YOURS = "Only people with the role owner or user may answer this."
@@ -30,6 +29,8 @@ class Presses:
         self._ledger = ledger
         self._adapter = adapter
         self._clock = clock
+        self._waiting: dict[int, float] = {}
+        """By event, since when a press waits for its question, by the clock that only goes on."""
 
     async def answer(self, event: ChatEvent, press: Incoming, role: Role, scope: str) -> float:
         """Take a press; returns how long to wait before it is looked at again, 0 when it is done."""
@@ -50,7 +51,8 @@ class Presses:
                 post.session_id, str(post.body.get("ask_id")), word, key=event.key
             )
             return await self._done(event, press, word, DECISIONS.get(word, word) if counted else CLOSED)
-        waited = self._clock.now() - event.received / SECOND
+        now = self._clock.monotonic()
+        waited = now - self._waiting.setdefault(event.id, now)
         if waited < PATIENCE_SECONDS and await self._may_ask_again(post):
             return ASKED_AGAIN_SECONDS
         return await self._done(event, press, "stale", CLOSED)
@@ -67,6 +69,7 @@ class Presses:
         return post.turn_id is not None and await self._host.turn_end(post.turn_id) is None
 
     async def _done(self, event: ChatEvent, press: Incoming, note: str, said: str) -> float:
+        self._waiting.pop(event.id, None)
         await self._ledger.under_lease(self._ledger.events.settle, event.id, "done", note=note)
         try:
             await self._adapter.confirm_press(press, said)

@@ -7,7 +7,7 @@ brings the transport and the types; its dispatcher, which acknowledges first, is
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,6 +56,7 @@ from holdfast.gateway.adapters.telegram_client import (
     says,
 )
 from holdfast.gateway.adapters.telegram_events import MICROSECONDS, incoming
+from holdfast.gateway.adapters.telegram_groups import MovedGroups
 from holdfast.gateway.adapters.telegram_markup import telegram_text, utf16_cut
 from holdfast.gateway.contract import (
     AdapterTraits,
@@ -113,6 +114,7 @@ class TelegramAdapter:
         self._client = TelegramClient(token, api_url)
         self._clock = clock
         self._me: User | None = None
+        self._groups = MovedGroups()
 
     async def connect(self) -> Identity:
         me = self._me = await self._client.call(GetMe())
@@ -126,6 +128,7 @@ class TelegramAdapter:
     async def receive(self, cursors: Mapping[str, str]) -> AsyncGenerator[Batch, None]:
         if self._me is None:
             await self.connect()
+        self._groups.load(cursors)
         is_catching_up = "" in cursors
         if is_catching_up:
             offset = int(cursors[""])
@@ -138,30 +141,37 @@ class TelegramAdapter:
             offset = _next_offset(updates, offset)
             has_more = is_catching_up and len(updates) == BATCH
             if updates or is_catching_up:
-                yield Batch(tuple(self._events(updates)), {"": str(offset)}, caught_up=not has_more)
+                events = tuple(self._events(updates))
+                cursors = {"": str(offset), **self._groups.cursors()}
+                yield Batch(events, cursors, caught_up=not has_more)
             is_catching_up = has_more
 
     async def send(self, route: Route, message: Outgoing, key: str) -> str:  # noqa: ARG002 - there are no keys
-        fields = {**_target(route), "reply_markup": _keyboard(message.buttons)}
+        return await self._groups.follow(route, lambda: self._send(route, message))
+
+    async def _send(self, route: Route, message: Outgoing) -> str:
+        fields = {**self._target(route), "reply_markup": _keyboard(message.buttons)}
         if message.is_silent:
             fields["disable_notification"] = True
-        if route.reply_to:
+        if route.reply_to and (answered := self._groups.number_of(route, route.reply_to)) is not None:
             fields["reply_parameters"] = ReplyParameters(
-                message_id=int(route.reply_to), allow_sending_without_reply=True
+                message_id=answered, allow_sending_without_reply=True
             )
         if message.file is None:
             sent = await self._call_with_text(SendMessage, message.text, fields)
         else:
             sent = await self._send_file(message.file, {**fields, **_caption(message.text)})
-        return str(sent.message_id)
+        return self._groups.id_of(route, sent.message_id)
 
     async def find_sent(self, route: Route, key: str) -> str | None:  # noqa: ARG002 - bots can't look back
         return None
 
     async def edit(self, route: Route, message_id: str, message: Outgoing) -> None:
+        await self._groups.follow(route, lambda: self._edit(route, message_id, message))
+
+    async def _edit(self, route: Route, message_id: str, message: Outgoing) -> None:
         fields: dict[str, Any] = {
-            "chat_id": int(route.place.chat),
-            "message_id": int(message_id),
+            **self._message(route, message_id),
             "reply_markup": _keyboard(message.buttons),
         }
         try:
@@ -176,20 +186,23 @@ class TelegramAdapter:
                 raise
 
     async def delete(self, route: Route, message_id: str) -> None:
+        def call() -> Awaitable[bool]:
+            return self._client.call(DeleteMessage(**self._message(route, message_id)))
+
         try:
-            await self._client.call(DeleteMessage(chat_id=int(route.place.chat), message_id=int(message_id)))
+            await self._groups.follow(route, call)
         except SendRefused as refused:
-            if not says(refused, ALREADY_DELETED):
+            # Nobody reads the group any more in which a message stayed.
+            is_there = self._groups.number_of(route, message_id) is not None
+            if is_there and not says(refused, ALREADY_DELETED):
                 raise
 
     async def react(self, route: Route, message_id: str, emoji: str) -> None:
         sign: list[ReactionTypeUnion] = [ReactionTypeEmoji(emoji=emoji)]
-        await self._client.call(
-            SetMessageReaction(chat_id=int(route.place.chat), message_id=int(message_id), reaction=sign)
-        )
+        await self._client.call(SetMessageReaction(reaction=sign, **self._message(route, message_id)))
 
     async def show_typing(self, route: Route) -> None:
-        await self._client.call(SendChatAction(action="typing", **_target(route)))
+        await self._client.call(SendChatAction(action="typing", **self._target(route)))
 
     async def stop_typing(self, route: Route) -> None:
         """Telegram takes the sign away with the next message, or after five seconds."""
@@ -255,13 +268,26 @@ class TelegramAdapter:
         received = int(self._clock.now() * MICROSECONDS)
         for raw in updates:
             try:
-                event = incoming(Update.model_validate(raw), self._me, received)
+                update = Update.model_validate(raw)
+                if update.message is not None:
+                    self._groups.note(update.message)
+                event = incoming(update, self._me, received)
             except ValidationError as cause:
                 facts = {"update": _update_id(raw), "cause": str(cause.errors(include_input=False)[0])}
                 logger.warning("telegram.unreadable", extra=facts)
                 continue
             if event is not None:
-                yield event
+                yield self._groups.placed(event)
+
+    def _target(self, route: Route) -> dict[str, Any]:
+        thread = {"message_thread_id": int(route.place.thread)} if route.place.thread else {}
+        return {"chat_id": self._groups.chat_of(route), **thread}
+
+    def _message(self, route: Route, message_id: str) -> dict[str, Any]:
+        return {
+            "chat_id": self._groups.chat_of(route),
+            "message_id": self._groups.own_number(route, message_id),
+        }
 
     async def _call_with_text(
         self, method: Callable[..., TelegramMethod[T]], markdown: str, fields: Mapping[str, Any]
@@ -307,11 +333,6 @@ def _update_id(update: Mapping[str, Any]) -> int:
 def _next_offset(updates: Sequence[Mapping[str, Any]], offset: int) -> int:
     """The offset that acknowledges these. It can be lower than before, since the numbering can begin anew."""
     return _update_id(updates[-1]) + 1 if updates else offset
-
-
-def _target(route: Route) -> dict[str, Any]:
-    thread = {"message_thread_id": int(route.place.thread)} if route.place.thread else {}
-    return {"chat_id": int(route.place.chat), **thread}
 
 
 def _caption(markdown: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from aiogram.utils.token import TokenValidationError
 from aiohttp import ClientConnectorError, ClientError, ConnectionTimeoutError, InvalidURL
 
 from holdfast.core.secret import Secret
+from holdfast.gateway.adapters.telegram_groups import GroupMoved
 from holdfast.gateway.contract import (
     ChatPlatformError,
     FileTooLarge,
@@ -112,7 +113,9 @@ def _translated(cause: AiogramError, text: str) -> ChatPlatformError:
             return TakenElsewhere(text)
         case TelegramEntityTooLarge():
             return FileTooLarge(text)
-        case TelegramBadRequest() | TelegramForbiddenError() | TelegramMigrateToChat():
+        case TelegramMigrateToChat():
+            return GroupMoved(text, cause.migrate_to_chat_id)
+        case TelegramBadRequest() | TelegramForbiddenError():
             return SendRefused(text)
     if isinstance(cause.__cause__, NEVER_WRITTEN):
         return NotTaken(text)
