@@ -28,7 +28,7 @@ from holdfast.core.errors import (
     StoreUnopenable,
 )
 from holdfast.process import DaemonPool, off_loop
-from holdfast.sessions.contract import Operation, Transaction
+from holdfast.sessions.contract import OWNER, Operation, Transaction
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
 from holdfast.sessions.postgres.dialect import PostgresDialect
@@ -37,9 +37,11 @@ from holdfast.sessions.postgres.notifications import PostgresNotifications
 from holdfast.sessions.postgres.outcome import Outcome, TransactionMark, outcome_of
 from holdfast.sessions.postgres.pooler import refuse_transaction_pooler
 from holdfast.sessions.postgres.refusal import refusal
+from holdfast.sessions.postgres.row_security import RowSecurity
 from holdfast.sessions.postgres.schema import Connection, migrate
 from holdfast.sessions.postgres.statement_queue import COMMIT, SingleStatement, StatementQueue
 from holdfast.sessions.queries import load_queries
+from holdfast.sessions.read_limit import read_limit
 
 T = TypeVar("T")
 
@@ -86,6 +88,7 @@ class PostgresEngine:
         self._dialect = PostgresDialect()
         prepared(address, patience, lambda connection: migrate(connection, address.location))
         self._connections = Connections(address, patience, connections)
+        self._row_security = RowSecurity(self._with_connection)
         self.notifications = PostgresNotifications(address, patience)
         self._pid = os.getpid()
         self._change = threading.Condition()  # guards _running and _closed
@@ -108,6 +111,8 @@ class PostgresEngine:
         return self._run(lambda: self._once(READ, work))
 
     def read_once(self, work: Callable[[Transaction], T]) -> T:
+        if read_limit() != OWNER:  # it takes a transaction to limit a read
+            return self.read(work)
         return self._run(lambda: self._one_statement(work))
 
     async def run(self, operation: Operation[T], pool: DaemonPool) -> T:
@@ -187,8 +192,9 @@ class PostgresEngine:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _once(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        limit = self._row_security.openers(read_limit()) if begin == READ and read_limit() != OWNER else ()
         with self._connections.borrowed() as connection:
-            queue = StatementQueue(connection, begin, is_marked=begin != READ)
+            queue = StatementQueue(connection, begin, is_marked=begin != READ, openers=limit)
             try:
                 result = work(Transaction(queue, self._queries(queue), self._dialect, alone=False))
                 # COMMIT goes on its way when the transaction's mark is known: its outcome can be found out.
@@ -209,6 +215,10 @@ class PostgresEngine:
             else:
                 self._commit(connection, queue, result)
             return result
+
+    def _with_connection(self, work: Callable[[Connection], bool]) -> bool:
+        with self._connections.borrowed() as connection:
+            return work(connection)
 
     def _one_statement(self, work: Callable[[Transaction], T]) -> T:
         with self._connections.borrowed() as connection:

@@ -6,7 +6,7 @@ is near. So what nobody waits for yet stays here: `begin`, the question for the 
 for, in one pipeline of psycopg; where that is not to be had they go one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -32,9 +32,17 @@ class _Queued:
 class StatementQueue:
     """A connection as one transaction sees it. `begin` is sent with the first statement."""
 
-    def __init__(self, connection: Connection, begin: str, *, is_marked: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        begin: str,
+        *,
+        is_marked: bool,
+        openers: Sequence[tuple[str, tuple[str, ...]]] = (),
+    ) -> None:
+        """`openers` are asked right after `begin`, with their parameters."""
         self._connection = connection
-        self._queued = [_Queued(begin.encode())]
+        self._queued = [_Queued(begin.encode()), *(_Queued(*each) for each in openers)]
         self._asked = _Queued(MARK) if is_marked else None
         if self._asked is not None:
             self._queued.append(self._asked)
