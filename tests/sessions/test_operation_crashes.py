@@ -35,6 +35,7 @@ from holdfast.testing import CrashingEngine, ProcessDied
 from holdfast.testing.faults import EngineProxy, Moment
 from tests.sessions.databases import Database
 from tests.sessions.file_change_fixtures import record_change, settle_change, undo_change
+from tests.sessions.prepared_accounts import ACCOUNT_OPERATIONS
 from tests.sessions.prepared_chats import (
     add_schedule,
     approve_person,
@@ -110,6 +111,7 @@ TABLES = (
     *("schedules", "schedule_runs"),
     *("conversation_choices", "folders", "own_prompts"),
     *("file_changes", "model_usage"),
+    *("users", "user_tokens", "user_identities", "invitations", "audit_log", "deleted_turns"),
     *(
         "chat_rooms",
         "chat_cursors",
@@ -232,6 +234,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "remove_chat_person": remove_person,
     "request_pairing": lambda _: lambda db: db.chat_people.pair("a", "p1", "Ada", "CODE"),
     "approve_pairing": approve_person,
+    **ACCOUNT_OPERATIONS,
     "acquire_lease": lambda _: lambda db: db.leases.acquire("name", "me", ttl_seconds=10),
     "renew_lease": renew_it,
     "release_lease": let_go_of_it,

@@ -4,8 +4,8 @@ It is synchronous and thread-safe; async code reaches it through `process.off_lo
 Each part is an attribute, and owns its reads and operations: `sessions` (with their messages),
 `conversations` (the list of them), `statuses`, `activity`, `turns` (the journal), `inbox`, `asks`, `outbox`,
 `forgettings`, `file_changes`, `chat_events`, `chat_posts`, `chat_people`, `schedules`, `choices`,
-`usage`, `leases` and `keeper`, which renews those of this process. What is here takes several parts, or is
-public.
+`usage`, `users`, `audit`, `leases` and `keeper`, which renews those of this process. What is here takes
+several parts, or is public.
 """
 
 import os
@@ -19,6 +19,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.process import DaemonPool
 from holdfast.sessions.activity import ActivityReader
 from holdfast.sessions.asks import Asks
+from holdfast.sessions.audit_log import AuditLog
 from holdfast.sessions.chat_events import ChatEvents
 from holdfast.sessions.chat_people import ChatPeople
 from holdfast.sessions.chat_places import ChatPlaces
@@ -57,6 +58,7 @@ from holdfast.sessions.search import Filters, parse_query, search
 from holdfast.sessions.store_address import require_driver, sqlite_path, unknown_address
 from holdfast.sessions.transcripts import Transcripts, create_session, find_session
 from holdfast.sessions.usage import UsageRecords
+from holdfast.sessions.users import Users
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -154,6 +156,8 @@ class SessionDB:
         self.chat_people = ChatPeople(engine)
         self.chat_places = ChatPlaces(engine)
         self.usage = UsageRecords(engine)
+        self.users = Users(engine)
+        self.audit = AuditLog(engine)
         self.leases = Leases(engine)
         self.lease_seconds = lease_seconds
         self.keeper = LeaseKeeper(self.leases, clock, ttl_seconds=lease_seconds)

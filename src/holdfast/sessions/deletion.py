@@ -104,6 +104,8 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.delete_outbox(root=root)
     queries.delete_messages(root=root)
     queries.free_usage(root=root)
+    queries.forget_deleted_turns(keep_us=REMEMBERED_US)
+    queries.keep_deleted_turns(root=root, keep_us=REMEMBERED_US)
     queries.delete_file_changes(root=root)
     queries.delete_turns(root=root)
     queries.delete_choice(root=root)

@@ -251,6 +251,11 @@ class Journal:
         period = int(seconds * SECOND)
         return self._engine.read_once(lambda tx: int(tx.queries.tokens_used(scope=scope, period_us=period)))
 
+    def turns_begun(self, scope: str, seconds: float) -> int:
+        """How many turns of a scope began in so many seconds before now, and messages wait for one."""
+        period = int(seconds * SECOND)
+        return self._engine.read_once(lambda tx: int(tx.queries.turns_begun(scope=scope, period_us=period)))
+
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:

@@ -185,3 +185,40 @@ class LeaseLost(Refused):
 
 def _turns(count: int) -> str:
     return "1 turn" if count == 1 else f"{count} turns"
+
+
+class UserNotFound(Refused):
+    def __init__(self, user: str) -> None:
+        super().__init__(f"there is no account {user!r:.100}; nothing was changed")
+        self.user = user
+
+
+class UserExists(Refused):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is an account with the name {name!r:.100} already; nothing was changed")
+        self.name = name
+
+
+class UserDisabled(Refused):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the account {name!r:.100} is disabled; nothing was changed")
+        self.name = name
+
+
+class UserInUse(Refused):
+    """The account can't be removed while it has conversations."""
+
+    def __init__(self, name: str, conversations: int) -> None:
+        super().__init__(
+            f"the account {name!r:.100} has {conversations} conversations; nothing was removed. "
+            "Disable it, or delete them with it"
+        )
+        self.name = name
+        self.conversations = conversations
+
+
+class InvitationInvalid(Refused):
+    def __init__(self) -> None:
+        super().__init__(
+            "this invitation is not valid: it was used, it has expired, or there is none. Nothing was changed"
+        )

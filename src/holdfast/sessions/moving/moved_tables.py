@@ -97,6 +97,12 @@ TABLES = (
     MovedTable("chat_people", ("account", "person")),
     MovedTable("chat_pairings", ("code",)),
     MovedTable("chat_cursors", ("account", "name")),
+    MovedTable("users", ("id",)),
+    MovedTable("user_tokens", ("id",)),
+    MovedTable("user_identities", ("issuer", "subject")),
+    MovedTable("invitations", ("digest",)),
+    MovedTable("audit_log", ("id",)),
+    MovedTable("deleted_turns", ("id",)),
     MovedTable("deletions", ("root",)),
     # Fencing tokens go on where they were; nobody holds anything in the new store.
     MovedTable("leases", ("name",), columns=("name", "token", "expires")),

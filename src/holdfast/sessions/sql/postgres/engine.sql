@@ -123,8 +123,20 @@ select r.session_id, r.id, r.account, r.chat, r.thread, r.is_direct, r.title, e.
  order by r.id
 
 -- name: tokens_used(scope, period_us)$
--- Input and output of the turns of a scope that ended lately.
-select coalesce(sum(cast(cast(t.timeline as json) #>> '{tokens,0}' as bigint)
-                    + cast(cast(t.timeline as json) #>> '{tokens,1}' as bigint)), 0)
+-- Input and output of the turns of a scope that ended lately, those of deleted conversations included.
+select coalesce(sum(used.tokens), 0)
+  from (select cast(cast(t.timeline as json) #>> '{tokens,0}' as bigint)
+                    + cast(cast(t.timeline as json) #>> '{tokens,1}' as bigint) as tokens
+          from sessions s join turns t on t.session_id = s.id
+         where s.scope = :scope and t.ended > store_now() - :period_us
+        union all
+        select d.tokens from deleted_turns d
+         where d.scope = :scope and d.ended > store_now() - :period_us) used
+
+-- name: keep_deleted_turns(root, keep_us)!
+-- The owner's turns count for no limit.
+insert into deleted_turns (scope, started, ended, tokens)
+select s.scope, t.started, t.ended, coalesce(cast(cast(t.timeline as json) #>> '{tokens,0}' as bigint)
+                    + cast(cast(t.timeline as json) #>> '{tokens,1}' as bigint), 0)
   from sessions s join turns t on t.session_id = s.id
- where s.scope = :scope and t.ended > store_now() - :period_us
+ where s.root = :root and s.scope <> '' and coalesce(t.ended, t.started) > store_now() - :keep_us

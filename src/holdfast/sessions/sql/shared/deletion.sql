@@ -63,3 +63,6 @@ on conflict (root) do update set deleted = excluded.deleted
 
 -- name: forget_deletions(keep_us)!
 delete from deletions where deleted < store_now() - :keep_us
+
+-- name: forget_deleted_turns(keep_us)!
+delete from deleted_turns where coalesce(ended, started) < store_now() - :keep_us

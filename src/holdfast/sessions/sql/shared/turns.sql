@@ -79,3 +79,11 @@ update sessions set generation = generation + 1, last_active = store_now()
 
 -- name: move_running_turn(parent, child)!
 update turns set session_id = :child where session_id = :parent and state = 'running'
+
+-- name: turns_begun(scope, period_us)$
+-- How many turns of a scope began lately, or wait to begin; those of deleted conversations count too.
+select (select count(*) from sessions s join turns t on t.session_id = s.id
+         where s.scope = :scope and t.started > store_now() - :period_us)
+     + (select count(*) from sessions s join inbox i on i.session_id = s.id
+         where s.scope = :scope and i.state = 'waiting')
+     + (select count(*) from deleted_turns d where d.scope = :scope and d.started > store_now() - :period_us)

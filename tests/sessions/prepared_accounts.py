@@ -1,0 +1,72 @@
+"""A store with an account, as each operation on accounts wants to find it."""
+
+from collections.abc import Callable, Mapping
+
+from holdfast.sessions import SessionDB
+from holdfast.sessions.user_records import UserChanges
+from tests.sessions.prepared_store import Ask, Prepared
+
+
+def account(db: SessionDB, name: str = "Ada") -> str:
+    return db.users.create(name, "user", daily_turns=5).id
+
+
+def disabled(prepared: Prepared) -> Ask:
+    made = account(prepared.db)
+    prepared.db.users.disable(made)
+    return lambda db: db.users.enable(made)
+
+
+def removed(prepared: Prepared) -> Ask:
+    made = account(prepared.db)
+    prepared.db.users.issue_token(made, "phone")
+    prepared.db.users.link_identity(made, "https://sso", "ada")
+    return lambda db: db.users.remove(made)
+
+
+def used(prepared: Prepared) -> Ask:
+    secret, _ = prepared.db.users.issue_token(account(prepared.db), "phone")
+    return lambda db: db.users.of_token(secret)
+
+
+def revoked(prepared: Prepared) -> Ask:
+    _, token = prepared.db.users.issue_token(account(prepared.db), "phone")
+    return lambda db: db.users.revoke_token(token.id)
+
+
+def unlinked(prepared: Prepared) -> Ask:
+    prepared.db.users.link_identity(account(prepared.db), "https://sso", "ada")
+    return lambda db: db.users.unlink_identity("https://sso", "ada")
+
+
+def accepted(prepared: Prepared) -> Ask:
+    code = prepared.db.users.invite("guest", 60)
+    return lambda db: db.users.accept(code, "Ben")
+
+
+def of_account(change: Callable[[SessionDB, str], object]) -> Callable[[Prepared], Ask]:
+    """A change of an account that is there."""
+
+    def prepare(prepared: Prepared) -> Ask:
+        made = account(prepared.db)
+        return lambda db: change(db, made)
+
+    return prepare
+
+
+ACCOUNT_OPERATIONS: Mapping[str, Callable[[Prepared], Ask]] = {
+    "create_user": lambda _: account,
+    "change_user": of_account(lambda db, made: db.users.change(made, UserChanges(role="admin"))),
+    "disable_user": of_account(lambda db, made: db.users.disable(made)),
+    "enable_user": disabled,
+    "remove_user": removed,
+    "issue_user_token": of_account(lambda db, made: db.users.issue_token(made, "phone", 60)),
+    "note_token_used": used,
+    "revoke_user_token": revoked,
+    "set_user_password": of_account(lambda db, made: db.users.set_password_hash(made, "hash")),
+    "link_user_identity": of_account(lambda db, made: db.users.link_identity(made, "https://sso", "a")),
+    "unlink_user_identity": unlinked,
+    "invite_user": lambda _: lambda db: db.users.invite("user", 60),
+    "accept_invitation": accepted,
+    "record_audit": lambda _: lambda db: db.audit.record("installation", "sign-in.refused"),
+}
