@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, ParamSpec
 
 from holdfast.agent import AgentOptions, Pools, SessionAgent
-from holdfast.agent.scope_policy import AgentScope
+from holdfast.agent.scope_policy import AgentScope, PolicyFor
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.host import HostOptions, HostParts, SessionHost
-from holdfast.host.contract import HostStatus
+from holdfast.host.contract import HostStatus, default_policy
 from holdfast.memory import MemoryManager, SessionLifecycle
 from holdfast.models.contract import Model
 from holdfast.sessions import SessionDB
@@ -25,7 +25,7 @@ QUICK = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0)
 ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 
 
-def host_parts(
+def host_parts(  # noqa: PLR0913 - what a host is made of
     db: SessionDB,
     script: Sequence[Any] | Callable[[str], Model] = (),
     *,
@@ -33,6 +33,7 @@ def host_parts(
     memory: MemoryManager | None = None,
     options: HostOptions = QUICK,
     agent_options: AgentOptions | None = None,
+    scope_policy: PolicyFor = default_policy,
 ) -> HostParts:
     """For a host whose agents share one scripted model, or have one each by session."""
     pools = Pools()
@@ -56,6 +57,7 @@ def host_parts(
         make_agent=make_agent,
         pools=pools,
         options=options,
+        scope_policy=scope_policy,
         clock=(agent_options or AgentOptions()).clock,
     )
 

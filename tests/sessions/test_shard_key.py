@@ -40,7 +40,8 @@ EXCEPTIONS = {
         drop_forgotten_copies drop_forgotten_deliveries forgotten_under_way providers_told
     """,
     "asks about one person, folder or room, which has many conversations": """
-        chat_conversations empty_folder get_folder list_folders tokens_used
+        chat_conversations conversations_of_scope empty_folder get_folder list_folders roots_of_scope
+        tokens_used turns_begun
     """,
 }
 """Why statements name no conversation, and which."""

@@ -38,6 +38,7 @@ from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContext, TurnContextBuilder
 from holdfast.agent.turn_lease import MEMORY, TurnLease
+from holdfast.agent.turn_limits import NO_TURNS
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.usage_meter import UsageMeter
 from holdfast.core.content import Checked, check_fits, is_large
@@ -516,9 +517,16 @@ class SessionAgent:
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
 
     async def _within_budget(self, context: TurnContext) -> TurnContext:
-        """The context with what is left of the scope's tokens for one day."""
-        context = replace(context, meter=self._meter)
-        daily = self.scope.policy.daily_tokens
+        """The context with what is left of the scope's tokens for one day, or why nothing may run."""
+        policy = self.scope.policy
+        refusal, daily = policy.refusal, policy.daily_tokens
+        if not refusal and policy.daily_turns is not None:
+            begun = await off_loop(
+                self._pools.store, self._db.turns.turns_begun, self.scope.name, DAY_SECONDS
+            )
+            # The turn that is about to begin is among them: its message waits.
+            refusal = NO_TURNS if begun > policy.daily_turns else ""
+        context = replace(context, meter=self._meter, refusal=refusal)
         if daily is None:
             return context
         used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)

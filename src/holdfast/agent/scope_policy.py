@@ -31,12 +31,17 @@ class ScopePolicy:
     """
     daily_tokens: int | None = None
     """How many tokens, input and output together, the turns of 24 hours may use; None: no limit."""
+    daily_turns: int | None = None
+    """How many turns may begin within 24 hours; None: no limit."""
+    refusal: str = ""
+    """Why nothing new may run for this scope, in words; empty: it may."""
     remembers: bool = True
     """Whether completed turns are given to memory. What is remembered is recalled in either case."""
 
     def __post_init__(self) -> None:
-        if self.daily_tokens is not None and self.daily_tokens < 0:
-            raise InvalidInput(f"daily_tokens is a number from 0 on, not {self.daily_tokens}")
+        for name, limit in (("daily_tokens", self.daily_tokens), ("daily_turns", self.daily_turns)):
+            if limit is not None and limit < 0:
+                raise InvalidInput(f"{name} is a number from 0 on, not {limit}")
 
     def allows(self, tool: str) -> bool:
         """Whether a tool of this name may be offered."""

@@ -185,6 +185,8 @@ class Turn:
         return any_joined
 
     def _limit_reached(self) -> str | None:
+        if self._context.refusal:
+            return self._context.refusal
         left, used = self._context.tokens_left, self.usage.input + self.usage.output
         if left is not None and used >= left:
             return NO_TOKENS

@@ -51,6 +51,8 @@ class TurnContext:
     """Of a subagent: the turn that it works for."""
     tokens_left: int | None = None
     """What was left of the scope's tokens for one day when the turn began; None: no limit."""
+    refusal: str = ""
+    """Why the turn asks no model at all, in words; empty: it does."""
     client: ClientRequest = PLAIN
     """What the turn's message asks for."""
     memory_tools: frozenset[str] = frozenset()

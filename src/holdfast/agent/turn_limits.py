@@ -10,6 +10,7 @@ from holdfast.core.events import ToolFinished
 from holdfast.core.messages import text_of
 
 NO_TOKENS = "the tokens for one day are used up"
+NO_TURNS = "the turns for one day are used up"
 REPEATED = "the same tool calls gave the same results again and again"
 TOLD_AFTER, ENDED_AFTER = 2, 4
 """Steps in a row that brought nothing new: after so many the model is told, after so many the turn ends."""
@@ -68,6 +69,7 @@ def _fingerprint(call: ToolCall, output: str) -> bytes:
 
 LATER = {
     NO_TOKENS: "Ask me again later.",
+    NO_TURNS: "Ask me again later.",
     REPEATED: "I did not find a way on by myself. Tell me how to go on, or ask in another way.",
 }
 

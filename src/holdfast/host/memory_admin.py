@@ -9,7 +9,7 @@ from holdfast.memory.browse import MemorySearchResult
 from holdfast.memory.contract import ProviderStatus, TextVectors
 from holdfast.memory.forget_selection import ForgetQuery, ForgetSelection
 from holdfast.process import off_loop
-from holdfast.sessions.contract import Delivery
+from holdfast.sessions.contract import OWNER, Delivery
 from holdfast.sessions.forgettings import Forgetting
 
 SAVE_NOTE = "memory_save"
@@ -27,11 +27,14 @@ class MemoryAdmin:
         """How every provider stands."""
         return await self._call(self._parts.memory.status)
 
-    async def search(self, query: str, *, provider: str = "", limit: int = 20) -> MemorySearchResult:
-        """Search the providers' memories; an empty name means all of them that answer."""
+    async def search(
+        self, query: str, *, provider: str = "", limit: int = 20, scope: str = OWNER
+    ) -> MemorySearchResult:
+        """Search the providers' memories of a scope; an empty name means all of them that answer."""
         self._call.require_open()
+        search = self._parts.memory.search
         return await off_loop(
-            self._parts.pools.work, self._parts.memory.search, query, provider=provider, limit=limit
+            self._parts.pools.work, search, query, provider=provider, limit=limit, scope=scope
         )
 
     async def embed(self, texts: Sequence[str]) -> TextVectors:

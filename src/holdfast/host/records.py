@@ -68,11 +68,19 @@ class Records:
         )
 
     async def in_folder(
-        self, folder: str, *, archived: bool | None = False, limit: int = 50, offset: int = 0
+        self,
+        folder: str,
+        *,
+        scope: str | None = None,
+        archived: bool | None = False,
+        limit: int = 50,
+        offset: int = 0,
     ) -> list[ListedConversation]:
         """The same for one folder of the list."""
         found = self._db.conversations.in_folder
-        return list(await self._call(found, folder, archived=archived, limit=limit, offset=offset))
+        return list(
+            await self._call(found, folder, scope=scope, archived=archived, limit=limit, offset=offset)
+        )
 
     async def session(self, session_id: str) -> ListedConversation:
         """The conversation that a session belongs to, as the list shows it."""

@@ -1,7 +1,6 @@
 """`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
-Lookups and small changes are in its parts `records`, `overview`, `memory`, `files` and `usage`.
-
+Lookups and small changes are in its parts `records`, `overview`, `memory`, `files`, `usage`, `accounts`.
 Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
 """
@@ -24,6 +23,7 @@ from holdfast.core.errors import HoldfastError, HostNotStarted, InvalidInput, Se
 from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
+from holdfast.host.accounts import Accounts
 from holdfast.host.ask_records import answer_ask
 from holdfast.host.changed_files import ChangedFiles
 from holdfast.host.chat_ledger import Chats
@@ -114,6 +114,7 @@ class SessionHost:
         self.usage = UsageReports(parts.db, self._call, parts.clock)
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
+        self.accounts = Accounts(parts.db, self._call)
         if parts.observer is not None:
             self.watch(parts.observer)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source

@@ -70,13 +70,13 @@ def total_of(rows: Iterable[UsageRow]) -> UsageTotal:
     )
 
 
-def usage_report(db: SessionDB, now: float, days: int, by: Grouping) -> UsageReport:
+def usage_report(db: SessionDB, now: float, days: int, by: Grouping, scope: str | None = None) -> UsageReport:
     """What was used today and on the days before it, in the local time zone. Blocks on the store."""
     if not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"a report is of 1 to {MOST_DAYS} days, not {days}")
     today = datetime.fromtimestamp(now, UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     since = int((today - timedelta(days=days - 1)).timestamp())
-    rows = db.usage.read(since=since * SECOND)
+    rows = db.usage.read(since=since * SECOND, scope=scope)
     groups: dict[str, list[UsageRow]] = {}
     for row in rows:
         groups.setdefault(KEYS[by](row), []).append(row)
@@ -118,9 +118,9 @@ class UsageReports:
         self._call = call
         self._clock = clock
 
-    async def report(self, days: int = 30, by: Grouping = "day") -> UsageReport:
-        """What was used today and on the days before it."""
-        return await self._call(usage_report, self._db, self._clock.now(), days, by)
+    async def report(self, days: int = 30, by: Grouping = "day", *, scope: str | None = None) -> UsageReport:
+        """What was used today and on the days before it, by all or in the conversations of a scope."""
+        return await self._call(usage_report, self._db, self._clock.now(), days, by, scope)
 
     async def conversation(self, session_id: str) -> UsageTotal:
         """What a conversation has used so far: its turns, subagents, summaries and titles."""

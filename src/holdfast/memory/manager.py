@@ -293,16 +293,18 @@ class MemoryManager:
         raise ProviderInvalid("memory", f"no provider has a tool {tool_name!r}")
 
     def search(
-        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0
+        self, query: str, *, provider: str = "", limit: int = 20, timeout: float = 10.0, scope: str = OWNER
     ) -> MemorySearchResult:
         """Search the memories of one provider or of all, for a person; blocks the caller.
 
-        The result has the answers of the providers that work; raises when none of them answers.
+        The result has the answers of the providers that work; raises when none of them answers. A provider
+        that keeps no scopes apart is searched for the owner alone.
         """
         lanes = {provider: self._named(provider)} if provider else dict(self._lanes)
         asked = {
-            name: each.recalls.call("a search", partial(browse.search, each.provider, query, limit), timeout)
+            name: each.recalls.call("a search", partial(_search, each.gated, scope, query, limit), timeout)
             for name, each in lanes.items()
+            if each.gated.serves(scope)
         }
         wait_for_all(asked.values(), timeout)
         return browse.collect(asked)
@@ -509,3 +511,7 @@ class MemoryManager:
                 lanes.recalls.forget_all()
                 lanes.writes.look_for_forgettings()
         return newest
+
+
+def _search(gated: GatedProvider, scope: str, query: str, limit: int) -> list[browse.FoundMemory]:
+    return browse.search(gated.of(scope), query, limit)

@@ -110,7 +110,13 @@ class ConversationList:
         )
 
     def in_folder(
-        self, folder: str, *, archived: bool | None = None, limit: int | None = 50, offset: int = 0
+        self,
+        folder: str,
+        *,
+        scope: str | None = None,
+        archived: bool | None = None,
+        limit: int | None = 50,
+        offset: int = 0,
     ) -> Sequence[ListedConversation]:
         """The same for one folder of the list."""
         most = checked_limit(limit)
@@ -119,7 +125,7 @@ class ConversationList:
             rows = tx.queries.list_sessions(
                 source=None,
                 not_source=None,
-                scope=None,
+                scope=scope,
                 archived=None if archived is None else int(archived),
                 pinned=None,
                 folder=folder,

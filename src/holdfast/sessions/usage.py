@@ -72,12 +72,18 @@ class UsageRecords:
         until: int = LARGEST,
         session_id: str | None = None,
         turn_id: str | None = None,
+        scope: str | None = None,
     ) -> list[UsageRow]:
-        """What was used in a time, in a conversation, or in a turn with its subagents; oldest first."""
+        """What was used in a time, in a conversation, or in a turn with its subagents; oldest first.
+
+        Of a scope, what is on record for conversations that are still there.
+        """
 
         def work(tx: Transaction) -> list[UsageRow]:
             root = None if session_id is None else root_of(tx, session_id)
-            rows = tx.queries.usage_by_quarter_hour(since=since, until=until, root=root, turn_id=turn_id)
+            rows = tx.queries.usage_by_quarter_hour(
+                since=since, until=until, root=root, turn_id=turn_id, scope=scope
+            )
             return [_from_row(row) for row in rows]
 
         return self._engine.read(work)

@@ -11,6 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 from holdfast import __version__
 from holdfast.core.errors import HoldfastError
 from holdfast.web import problems
+from holdfast.web.access import AccessGuard
 from holdfast.web.auth import Auth
 from holdfast.web.compat import chat_completions, embeddings, models, responses
 from holdfast.web.contract import WebParts
@@ -94,7 +95,8 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
         app.add_api_route(path, files.answer, methods=["GET", "HEAD"], include_in_schema=False)
     # Each wraps the ones before it: the last is the outermost.
     app.add_middleware(BodyLimit, patience=web.settings.client_timeout_s)
-    app.add_middleware(Auth, token=web.token, pages=files.paths, root_path=web.settings.root_path)
+    app.add_middleware(AccessGuard, host=web.host, routes=app.router.routes)
+    app.add_middleware(Auth, web=web, pages=files.paths)
     if web.settings.allowed_origins:
         # Other origins may send headers, but never the cookie.
         app.add_middleware(

@@ -1,80 +1,114 @@
-"""The token: a client that shows it acts for the owner of this assistant.
+"""Who may come in: a client that shows the installation's token acts for the owner of this assistant.
 
-API clients send it as a bearer. A browser gets it once, with the link that `holdfast web` prints or by
-signing in on the page; from then on the token is in a cookie that no script can read and that no other site
-can make the browser send.
+One that shows a token of an account acts for that account. API clients send it as a bearer. A browser gets it
+once, with the link that `holdfast web` prints or by signing in on the page; from then on the token is in a
+cookie that no script can read and that no other site can make the browser send.
 """
 
+import asyncio
 import hmac
 from collections.abc import Collection
 from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.core.secret import Secret
+from holdfast.sessions.audit_log import INSTALLATION, AuditLog
+from holdfast.web.account_tokens import REMEMBERED_SECONDS, AccountTokens
+from holdfast.web.contract import WebParts
+from holdfast.web.principal import INSTALLATION_ITSELF, Principal, put_into
 from holdfast.web.problems import respond
 
 COOKIE = "holdfast_token"
 A_YEAR = 365 * 24 * 3600
 SIGN_IN = "/api/sign-in"
+MOST_SHOWN = 4
+"""How many cookies of one request are looked at."""
 UNCACHED = {"Cache-Control": "no-store"}
 FREE = frozenset({"/healthz"})
 """Paths that need no token. The page's files need none either: they hold no secrets."""
 
 
 class Auth:
-    """Requires the token, except for paths that hold no secrets."""
+    """Requires a token, except for paths that hold no secrets, and finds out for whom the request acts."""
 
-    def __init__(self, app: ASGIApp, token: Secret, pages: Collection[str], root_path: str = "") -> None:
+    def __init__(self, app: ASGIApp, web: WebParts, pages: Collection[str]) -> None:
         self._app = app
-        self._token = token.reveal().encode()
+        self._token = web.token.reveal().encode()
         self._pages = pages
-        self._root = root_path
+        self._root = web.settings.root_path
+        self._host = web.host
+        self._accounts = AccountTokens(web.host, web.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not self._token:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = self._answer(scope)
-        await (answer or self._app)(scope, receive, send)
+        if not self._token:
+            put_into(scope, INSTALLATION_ITSELF)
+            await self._app(scope, receive, send)
+            return
+        answer = await self._answer(scope)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+        elif answer is None or answer[0].user is None:
+            await self._app(scope, receive, send)
+        else:
+            await _WhileItCounts(self._accounts, answer[1], receive, send).run(self._app, scope)
 
-    def _answer(self, scope: Scope) -> Response | None:
-        """A refusal or a redirect; None lets the request through."""
+    async def _answer(self, scope: Scope) -> Response | tuple[Principal, bytes] | None:
+        """A refusal or a redirect, or who is let in by what; None where nothing needs to be shown."""
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
-            return self._link(scope)
+            return await self._link(scope)
         if scope["path"] == SIGN_IN and scope["method"] == "POST":
-            return self._sign_in(scope)
+            return await self._sign_in(scope)
         if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
             return None
         shown = _shown(scope)
         if not shown:
             return _refusal(scope, "NoToken", "this path needs the token, and the request has none.")
-        if not any(self._fits(each) for each in shown):
-            return _refusal(scope, "WrongToken", "the token is not this server's.")
-        return None
+        for each in shown[:MOST_SHOWN]:
+            if (principal := await self._principal(each)) is not None:
+                put_into(scope, principal)
+                return principal, each
+        return _refusal(scope, "WrongToken", "the token is not this server's.")
 
-    def _link(self, scope: Scope) -> Response:
+    async def _principal(self, given: bytes) -> Principal | None:
+        return INSTALLATION_ITSELF if self._fits(given) else await self._accounts.principal(given)
+
+    async def _link(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self._fits(given.encode("utf-8", "surrogateescape")):
+        token = given.encode("utf-8", "surrogateescape")
+        if not await self._signs_in(scope, token):
             if _is_browser(scope):
                 # A person gets the page that explains it and has a field for the token.
                 return RedirectResponse(f"{self._root}/#/sign-in/link", 303, headers=UNCACHED)
             return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
         answer = RedirectResponse(f"{self._root}/", 303, headers=UNCACHED)
-        return self._with_cookie(scope, answer)
+        return self._with_cookie(scope, answer, token)
 
-    def _sign_in(self, scope: Scope) -> Response:
+    async def _sign_in(self, scope: Scope) -> Response:
         """The page sends the token that a person wrote as a bearer; the answer puts it into the cookie."""
         shown = _bearer(scope)
-        if shown is None or not self._fits(shown):
+        if shown is None or not await self._signs_in(scope, shown):
             return _refusal(scope, "WrongToken", "this is not the token of this server.")
-        return self._with_cookie(scope, Response(status_code=204, headers=UNCACHED))
+        return self._with_cookie(scope, Response(status_code=204, headers=UNCACHED), shown)
 
-    def _with_cookie(self, scope: Scope, answer: Response) -> Response:
+    async def _signs_in(self, scope: Scope, token: bytes) -> bool:
+        """Whether a browser is let in with this token. The audit log has an entry either way."""
+        principal = await self._principal(token)
+        where = str((scope.get("client") or ("",))[0])
+        if principal is None:
+            await self._host.accounts.audit(AuditLog.record, "", "sign-in.refused", "", where)
+            return False
+        target = INSTALLATION if principal.user is None else principal.user.scope
+        await self._host.accounts.audit(AuditLog.record, principal.actor, "sign-in", target, where)
+        return True
+
+    def _with_cookie(self, scope: Scope, answer: Response, token: bytes) -> Response:
         answer.set_cookie(
             COOKIE,
-            self._token.decode(),
+            token.decode("latin-1"),
             max_age=A_YEAR,
             path=self._root or "/",
             secure=scope["scheme"] == "https",
@@ -85,6 +119,55 @@ class Auth:
 
     def _fits(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._token)
+
+
+class _WhileItCounts:
+    """The answer to an account, which ends when its token counts no more: an event stream stays open long."""
+
+    def __init__(self, accounts: AccountTokens, token: bytes, receive: Receive, send: Send) -> None:
+        self._accounts = accounts
+        self._token = token
+        self._receive = receive
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._looked = self._loop.time()
+        self._ended = asyncio.Event()
+        self._started = False
+
+    async def run(self, app: ASGIApp, scope: Scope) -> None:
+        self._scope = scope
+        await app(scope, self.receive, self.send)
+
+    async def receive(self) -> Message:
+        """What the client sends; once the token counts no more, that it has gone."""
+        coming = asyncio.ensure_future(self._receive())
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            await asyncio.wait([coming, ended], return_when=asyncio.FIRST_COMPLETED)
+            return {"type": "http.disconnect"} if self._ended.is_set() else await coming
+        finally:
+            ended.cancel()
+            coming.cancel()
+
+    async def send(self, message: Message) -> None:
+        if self._ended.is_set():
+            return
+        if await self._still_counts():
+            self._started = True
+            await self._send(message)
+            return
+        self._ended.set()
+        if self._started:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            refused = _refusal(self._scope, "WrongToken", "the token is not this server's.")
+            await refused(self._scope, self._receive, self._send)
+
+    async def _still_counts(self) -> bool:
+        if self._loop.time() - self._looked < REMEMBERED_SECONDS:
+            return True
+        self._looked = self._loop.time()
+        return await self._accounts.principal(self._token) is not None
 
 
 def _is_browser(scope: Scope) -> bool:

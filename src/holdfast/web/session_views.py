@@ -52,6 +52,7 @@ def begun_view(accepted: Accepted, how: Beginning, message: Message, source: str
         label=how.title or short_title(text_of(message)[:PREVIEW]),
         opening=" ".join(text_of(message).split())[:PREVIEW],
         source=source,
+        scope=how.scope,
         pinned=False,
         archived=False,
         started_at=milliseconds(accepted.at),

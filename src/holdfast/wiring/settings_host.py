@@ -38,6 +38,7 @@ from holdfast.tools.processes import Deliver
 from holdfast.tools.skills import READ_SKILL
 from holdfast.tools.todo import TodoList
 from holdfast.tools.toolbox import ToolDependencies, toolbox
+from holdfast.wiring.account_policies import AccountPolicies
 from holdfast.wiring.chat_policies import ChatPolicies
 from holdfast.wiring.folders import data_folder, own_folders
 from holdfast.wiring.keyword_check import refuse_unknown
@@ -302,7 +303,8 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         memory=memory,
         lifecycle=SessionLifecycle(db),
         make_agent=make_agent,
-        scope_policy=ways.scope_policy or ChatPolicies(db.chat_people, settings.gateway),
+        scope_policy=ways.scope_policy
+        or AccountPolicies(db.users, ChatPolicies(db.chat_people, settings.gateway)),
         is_in_chat=_chat_lookup(db, settings),
         pools=pools,
         options=options,

@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx2
 
+from holdfast.agent.scope_policy import PolicyFor
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
+from holdfast.host.contract import default_policy
 from holdfast.memory import MemoryManager
 from holdfast.process.http_server import listen
 from holdfast.sessions import SessionDB
@@ -96,7 +98,7 @@ async def frames(answer: httpx2.Response) -> AsyncGenerator[dict[str, Any], None
 
 
 @asynccontextmanager
-async def served(
+async def served(  # noqa: PLR0913 - what a host is made of
     db: SessionDB,
     script: Sequence[Any] | Callable[[str], Any] = (),
     *,
@@ -104,9 +106,10 @@ async def served(
     tools: Sequence[Tool] = (),
     memory: MemoryManager | None = None,
     token: str = TOKEN,
+    scope_policy: PolicyFor = default_policy,
 ) -> AsyncIterator[Served]:
     """A server, until the end of the block."""
-    host = a_host(db, script, tools=tools, memory=memory)
+    host = a_host(db, script, tools=tools, memory=memory, scope_policy=scope_policy)
     chosen = settings or WebSettings()
     async with host:
         web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams))

@@ -222,3 +222,16 @@ class InvitationInvalid(Refused):
         super().__init__(
             "this invitation is not valid: it was used, it has expired, or there is none. Nothing was changed"
         )
+
+
+class DailyLimitReached(Refused):
+    """An account has used up what it may use within 24 hours."""
+
+    retry_after = 3600.0
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(
+            f"this account has used its {limit:,} {what} of 24 hours. Nothing was stored; ask again later"
+        )
+        self.what = what
+        self.limit = limit

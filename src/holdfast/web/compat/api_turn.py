@@ -31,7 +31,7 @@ from holdfast.core.events import (
     TurnFailed,
     TurnInterrupted,
 )
-from holdfast.core.ids import new_id
+from holdfast.core.ids import id_for, new_id
 from holdfast.core.messages import text_of
 from holdfast.host import API_SOURCE, AskOptions, TurnHandle, turn_error
 from holdfast.models.contract import Usage
@@ -39,6 +39,7 @@ from holdfast.web.compat.handed_calls import BroughtResults, handed_calls
 from holdfast.web.compat.openai_messages import NewWords, session_header
 from holdfast.web.contract import WebParts
 from holdfast.web.openai_errors import OpenAIFault, fault, sentences
+from holdfast.web.principal import INSTALLATION_ITSELF, Principal
 from holdfast.web.problems import ProblemRaised, status_of
 from holdfast.web.streams import OpenStreams
 
@@ -61,6 +62,8 @@ class ApiRequest:
     """Whether memory has a part in the turn; None: unless the session is the API's own."""
     response_id: str = ""
     """The earlier response whose session this request continues; that session must exist."""
+    principal: Principal = INSTALLATION_ITSELF
+    """For whom the turn is."""
     keep: bool = True
     """False: a session of the API's own is deleted once its answer is given."""
 
@@ -139,20 +142,24 @@ class ApiTurn:
         """Find the session and check the message, before anything is stored or streamed."""
         request, host, words = self.request, self.web.host, self.request.words
         self.session_id = await self._find_session()
-        message = await words.new.message(host) if isinstance(words.new, BroughtResults) else words.new
+        message = words.new
+        if isinstance(message, BroughtResults):
+            message = await message.message(host, request.principal.sees)
         memory = not self._is_own if request.memory is None else request.memory
         asked = with_request(with_system(message, words.system), replace(request.client, memory=memory))
         self._message, self._history = await host.checked(asked, words.history)
 
     async def _find_session(self) -> str:
-        request, host = self.request, self.web.host
+        request, host, principal = self.request, self.web.host, self.request.principal
         wanted = request.session_id
         if not wanted and isinstance(request.words.new, BroughtResults):
-            wanted = await request.words.new.waiting_session(host) or ""
+            wanted = await request.words.new.waiting_session(host, principal.sees) or ""
         if not wanted:
             self._is_own = True
             return new_id()  # it begins with the message
+        wanted = await self._own_name(wanted)
         try:
+            await principal.require_own(host, wanted)
             session = (await host.records.session(wanted)).session
         except SessionNotFound:
             if request.response_id:
@@ -166,6 +173,14 @@ class ApiTurn:
         self._new, self._is_own = False, session.source == API_SOURCE
         self.history_differs = bool(request.session_id) and await self._differs(session.id)
         return session.id
+
+    async def _own_name(self, wanted: str) -> str:
+        """The session that a name means here; two accounts may choose the same name."""
+        principal, request = self.request.principal, self.request
+        if principal.user is None or request.response_id:
+            return wanted
+        owned = await self.web.host.accounts.owns(principal.scope, wanted)
+        return wanted if owned else id_for("session of an account", principal.scope, wanted)
 
     async def _differs(self, session_id: str) -> bool:
         """Whether the user's messages in the client's history are not the stored ones."""
@@ -182,6 +197,7 @@ class ApiTurn:
         options = AskOptions(
             history=self._history,
             source=API_SOURCE if self._is_own else None,
+            scope=self.request.principal.sees,
             new=self._new,
             discard_empty=self._is_own and self._new,
         )

@@ -16,6 +16,7 @@ from holdfast.web.compat.client_tools import MEMORY_HEADER, SamplingBody, Tokens
 from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import chat_messages, session_of, split
 from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import openai_error_responses, request_id
 from holdfast.web.streams import EVENTS, StreamResponse
 
@@ -103,7 +104,7 @@ class ChatCompletion(BaseModel):
         **openai_error_responses(*FAILURE_STATUSES),
     },
 )
-async def complete(web: WebDep, request: Request, body: ChatRequest) -> Response:
+async def complete(web: WebDep, request: Request, principal: PrincipalDep, body: ChatRequest) -> Response:
     """Answer the last message; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     client = client_request(given, request.headers)
@@ -111,7 +112,8 @@ async def complete(web: WebDep, request: Request, body: ChatRequest) -> Response
         web.streams.refuse_when_full()
     words = split(chat_messages(given["messages"]))
     session = session_of(request.headers, given.get("conversation"))
-    turn = ApiTurn(web, ApiRequest(session, words, client, switch(request.headers, MEMORY_HEADER)))
+    memory = switch(request.headers, MEMORY_HEADER)
+    turn = ApiTurn(web, ApiRequest(session, words, client, memory, principal=principal))
     await turn.prepare()
     wire = _ChatFormat(web, turn, request_id(request.scope))
     try:

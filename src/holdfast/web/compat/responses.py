@@ -1,11 +1,13 @@
 """`/v1/responses`: answer an input, streamed and whole, and read an earlier answer."""
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from holdfast.core.errors import SessionNotFound
 from holdfast.web.bodies import LenientBody
 from holdfast.web.compat.api_turn import (
     FAILURE_STATUSES,
@@ -27,6 +29,7 @@ from holdfast.web.compat.client_wait import DeltaStream, wait_for_answer
 from holdfast.web.compat.openai_messages import response_messages, session_of, split
 from holdfast.web.compat.response_shape import ResponseFormat, stored_response
 from holdfast.web.contract import WebDep
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import ProblemRaised, openai_error_responses, request_id
 from holdfast.web.streams import EVENTS, StreamResponse
 
@@ -68,7 +71,9 @@ class ResponseRequest(SamplingBody):
         **openai_error_responses(*FAILURE_STATUSES),
     },
 )
-async def respond_to(web: WebDep, request: Request, body: ResponseRequest) -> Response:
+async def respond_to(
+    web: WebDep, request: Request, principal: PrincipalDep, body: ResponseRequest
+) -> Response:
     """Answer the last message of the input; with `stream`, as it is written."""
     given = body.model_dump(exclude_unset=True)
     client = client_request(given, request.headers)
@@ -84,6 +89,7 @@ async def respond_to(web: WebDep, request: Request, body: ResponseRequest) -> Re
         client,
         switch(request.headers, MEMORY_HEADER),
         response_id if session == before else "",
+        principal=principal,
         keep=body.store is not False,
     )
     turn = ApiTurn(web, asked)
@@ -102,10 +108,14 @@ async def respond_to(web: WebDep, request: Request, body: ResponseRequest) -> Re
 
 
 @router.get("/responses/{response_id}", responses=openai_error_responses(400, 404, 422))
-async def read_response(web: WebDep, response_id: str) -> dict[str, Any]:
+async def read_response(web: WebDep, principal: PrincipalDep, response_id: str) -> dict[str, Any]:
     """A response that was given before, or is still being made, as the store has it."""
     session, number = _parts(response_id)
-    found = await stored_response(web, response_id, session, int(number)) if number.isdecimal() else None
+    found = None
+    with suppress(SessionNotFound):
+        await principal.require_own(web.host, session)
+        if number.isdecimal():
+            found = await stored_response(web, response_id, session, int(number))
     if found is None:
         raise ProblemRaised(
             404,

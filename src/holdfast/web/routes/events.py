@@ -14,6 +14,7 @@ from fastapi import APIRouter, Header, Query
 
 from holdfast.host import Numbered
 from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import error_responses
 from holdfast.web.sse import TEXT_EVENTS, encode_events
 from holdfast.web.streams import EVENTS, StreamResponse
@@ -52,10 +53,10 @@ async def read_events(
     response_class=StreamResponse,
     responses={**error_responses(), **STREAM_RESPONSE},
 )
-async def read_changes(web: WebDep) -> StreamResponse:
+async def read_changes(web: WebDep, principal: PrincipalDep) -> StreamResponse:
     """The state of every conversation that is not idle, then of each one that changes."""
     web.streams.refuse_when_full()
-    return StreamResponse(_changes(web), media_type=EVENTS)
+    return StreamResponse(_changes(web, principal.sees), media_type=EVENTS)
 
 
 def stream_of(
@@ -83,8 +84,13 @@ async def _events(
                 await web.streams.pause()
 
 
-async def _changes(web: WebParts) -> AsyncGenerator[bytes, None]:
+async def _changes(web: WebParts, sees: str | None) -> AsyncGenerator[bytes, None]:
     yield RETRY_HINT
+    own: set[str] = set()  # what was told is known: when it is deleted, the store can't say whose it was
     async with aclosing(web.streams.read(web.host.overview.changes())) as changes:
         async for change in changes:
+            if sees is not None and change.root_id not in own:
+                own |= await web.host.accounts.own(sees, [change.root_id])
+                if change.root_id not in own:
+                    continue
             yield f"event: ConversationStatus\ndata: {json.dumps(asdict(change))}\n\n".encode()

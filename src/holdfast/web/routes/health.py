@@ -6,9 +6,11 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from holdfast.core.errors import HoldfastError
+from holdfast.host import HostStatus
 from holdfast.models.contract import ListedModel
 from holdfast.web.bodies import StrictBody
-from holdfast.web.contract import HostDep, WebDep
+from holdfast.web.contract import HostDep, WebDep, WebParts
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.memory import ProviderView
 from holdfast.web.views import View
@@ -124,9 +126,11 @@ async def metrics(web: WebDep) -> Response:
 
 
 @router.get("/api/status", responses=error_responses())
-async def status(web: WebDep) -> StatusView:
-    """The state of the server."""
+async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
+    """The state of the server; for an account, of its own conversations."""
     now = await web.host.status()
+    if principal.user is not None:
+        return await _status_of_account(web, now, principal.user.scope)
     return StatusView(
         store=now.store,
         running=now.running,
@@ -149,16 +153,45 @@ async def status(web: WebDep) -> StatusView:
     )
 
 
+async def _status_of_account(web: WebParts, now: HostStatus, scope: str) -> StatusView:
+    """Without what is the installation's: its store, its folders, its memory providers, its chats."""
+    named = {*now.running, *now.waiting, *now.unfinished, *now.troubles}
+    own = await web.host.accounts.own(scope, named)
+    return StatusView(
+        store="",
+        running=[each for each in now.running if each in own],
+        waiting=[each for each in now.waiting if each in own],
+        unfinished=[each for each in now.unfinished if each in own],
+        recovering=now.recovering,
+        troubles=[
+            TroubleView(session_id=each, trouble=words) for each, words in now.troubles.items() if each in own
+        ],
+        streams=0,
+        memory=[],
+        model=_model(web.host),
+        sandbox=now.sandbox,
+        workspace="a folder of this account",
+        approval="ask",
+        tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
+        tool_profile=now.tool_profile,
+        tool_profiles=list(web.host.tool_profiles),
+        problems=[],
+        folders=[],
+        chats_waiting=0,
+    )
+
+
 @router.get("/api/models", responses=error_responses())
-async def models(host: HostDep) -> ModelsView:
+async def models(host: HostDep, principal: PrincipalDep) -> ModelsView:
     """The model that answers, and the other models of its server."""
     try:
         found = await host.models()
     except HoldfastError as failure:
-        return ModelsView(current=_model(host), where="", items=[], problem=str(failure))
+        problem = str(failure) if principal.user is None else "the models can't be listed just now"
+        return ModelsView(current=_model(host), where="", items=[], problem=problem)
     return ModelsView(
         current=_model(host),
-        where=found.where,
+        where=found.where if principal.user is None else "",
         items=found.names,
         details=[_listed(each) for each in found.details],
         problem="",

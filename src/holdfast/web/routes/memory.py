@@ -5,11 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
+from holdfast.host import SessionHost
 from holdfast.memory.contract import ProviderStatus
 from holdfast.memory.forget_selection import ForgetQuery
 from holdfast.web.bodies import Key, StrictBody
 from holdfast.web.contract import HostDep
-from holdfast.web.problems import error_responses
+from holdfast.web.principal import Principal, PrincipalDep
+from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.views import StoreTime, View
 
 router = APIRouter(prefix="/api/memory", tags=["memory"], responses=error_responses(422))
@@ -178,12 +180,13 @@ async def status(host: HostDep) -> MemoryStatusView:
 @router.get("/search")
 async def search(
     host: HostDep,
+    principal: PrincipalDep,
     q: Annotated[str, Query(min_length=1, max_length=10_000)],
     provider: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> MemoryPage:
     """Search the memories of one provider, or without a name of all."""
-    searched = await host.memory.search(q, provider=provider, limit=limit)
+    searched = await host.memory.search(q, provider=provider, limit=limit, scope=principal.scope)
     return MemoryPage(items=[MemoryView.of(each) for each in searched.found], failed=dict(searched.failed))
 
 
@@ -215,8 +218,9 @@ async def drop(host: HostDep, delivery_id: DeliveryId) -> None:
 
 
 @router.post("/forget/preview", responses=error_responses(404))
-async def preview(host: HostDep, body: SelectionBody) -> SelectionView:
+async def preview(host: HostDep, principal: PrincipalDep, body: SelectionBody) -> SelectionView:
     """What `forget` would delete. Nothing is changed."""
+    await _require_own(host, principal, body.query())
     found = await host.memory.select(body.query())
     return SelectionView(
         kind=found.kind,
@@ -227,12 +231,13 @@ async def preview(host: HostDep, body: SelectionBody) -> SelectionView:
 
 
 @router.post("/forget", responses=error_responses(404))
-async def forget(host: HostDep, body: ForgetBody) -> ForgettingView:
+async def forget(host: HostDep, principal: PrincipalDep, body: ForgetBody) -> ForgettingView:
     """Delete memories for good, in every provider; the conversation itself is kept.
 
     The request is stored before it is carried out. The answer says how far each provider has come.
     """
-    return ForgettingView.of(await host.memory.forget(body.query(), key=body.key))
+    await _require_own(host, principal, body.query())
+    return ForgettingView.of(await host.memory.forget(body.query(), key=principal.key(body.key)))
 
 
 @router.get("/forgotten")
@@ -253,3 +258,17 @@ async def forgotten(
 async def retry_forgetting(host: HostDep, forgetting_id: DeliveryId) -> None:
     """Try a forgetting again where it failed."""
     await host.memory.retry_forgetting(forgetting_id)
+
+
+async def _require_own(host: SessionHost, principal: Principal, query: ForgetQuery) -> None:
+    """An account forgets by conversation, its own: other ways are searched in what all have."""
+    if principal.user is None:
+        return
+    if query != ForgetQuery(session_id=query.session_id):
+        raise ProblemRaised(
+            403,
+            "NotForAccounts",
+            "an account forgets by conversation. Nothing was forgotten.",
+            "Name one with `session_id`, or ask the agent to forget single memories.",
+        )
+    await principal.require_own(host, query.session_id)

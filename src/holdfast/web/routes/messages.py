@@ -8,6 +8,7 @@ from holdfast.core.errors import NotWaiting, TurnNotFound
 from holdfast.host.contract import ContextView, TurnDetails
 from holdfast.web.bodies import AnswerBody, DecisionBody, EditMessageBody, InterruptBody, MessageBody
 from holdfast.web.contract import HostDep
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import error_responses
 from holdfast.web.views import (
     AcceptedView,
@@ -57,22 +58,28 @@ async def read_turn(host: HostDep, session_id: str, turn_id: str) -> TurnDetails
 
 
 @router.post("/send", status_code=202)
-async def send(host: HostDep, session_id: str, body: MessageBody) -> AcceptedView:
+async def send(host: HostDep, principal: PrincipalDep, session_id: str, body: MessageBody) -> AcceptedView:
     """Send a message. Once this has answered, the message is not lost."""
     # A misspelt id must not begin a conversation.
-    accepted = await host.send(session_id, body.as_message(), body.mode, key=body.key, create=False)
+    key, scope = principal.key(body.key), principal.sees
+    accepted = await host.send(session_id, body.as_message(), body.mode, key=key, create=False, scope=scope)
     return AcceptedView.of(accepted)
 
 
 @router.post("/interrupt")
-async def interrupt(host: HostDep, session_id: str, body: InterruptBody | None = None) -> InterruptedView:
+async def interrupt(
+    host: HostDep, principal: PrincipalDep, session_id: str, body: InterruptBody | None = None
+) -> InterruptedView:
     """Stop the running turn; its messages are kept. A text becomes the next message.
 
     A second request with the same `key` stores nothing and stops no other turn.
     """
     await host.records.session(session_id)  # an interrupt must not begin a conversation
     asked = body or InterruptBody()
-    stopped = await host.interrupt(session_id, asked.text, key=asked.key, turn_id=asked.turn_id)
+    if asked.text:
+        await principal.require_turn(host)
+    key = principal.key(asked.key)
+    stopped = await host.interrupt(session_id, asked.text, key=key, turn_id=asked.turn_id)
     return InterruptedView(interrupted=stopped)
 
 
@@ -84,9 +91,11 @@ async def decide(host: HostDep, session_id: str, ask_id: str, body: DecisionBody
 
 
 @router.post("/answers/{ask_id}")
-async def answer(host: HostDep, session_id: str, ask_id: str, body: AnswerBody) -> CountedView:
+async def answer(
+    host: HostDep, principal: PrincipalDep, session_id: str, ask_id: str, body: AnswerBody
+) -> CountedView:
     """Answer a turn's question. When the question is closed, the text becomes the next message."""
-    return CountedView(counted=await host.answer(session_id, ask_id, body.text, key=body.key))
+    return CountedView(counted=await host.answer(session_id, ask_id, body.text, key=principal.key(body.key)))
 
 
 @router.put("/waiting/{inbox_id}")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from holdfast.sessions import Filters, SearchHit
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.web.contract import HostDep
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import error_responses
 from holdfast.web.views import milliseconds
 
@@ -39,12 +40,16 @@ class HitsPage(BaseModel):
 @router.get("/search", responses=error_responses(404, 422))
 async def search(
     host: HostDep,
+    principal: PrincipalDep,
     q: Annotated[str, Query(min_length=1, max_length=1000)],
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     session: Annotated[str | None, Query(description="only in this conversation")] = None,
 ) -> HitsPage:
     """The messages that contain every word of the query, best first."""
-    found = await host.records.search(q, filters=Filters(session_id=session), limit=limit)
+    if session is not None:
+        await principal.require_own(host, session)
+    filters = Filters(session_id=session, scope=principal.sees)
+    found = await host.records.search(q, filters=filters, limit=limit)
     listed = {each: await host.records.session(each) for each in {hit.session_id for hit in found}}
     return HitsPage(items=[_view(hit, listed[hit.session_id]) for hit in found])
 

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from holdfast.core.ids import new_id
 from holdfast.host import Beginning
-from holdfast.sessions.contract import NOTHING_CHOSEN
+from holdfast.sessions.contract import NOTHING_CHOSEN, ConversationChoice
 from holdfast.web.accept_header import prefers
 from holdfast.web.bodies import BranchBody, KeyBody, NewSessionBody, SessionChangesBody, TruncateBody
 from holdfast.web.contract import HostDep, WebDep
+from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.events import stream_of
 from holdfast.web.session_views import begun_view, detail_of, view_of, views_of
@@ -26,6 +27,7 @@ ANY = {"schema": {"type": "string"}}
 @router.get("", responses=error_responses(422))
 async def list_sessions(  # noqa: PLR0913, PLR0917 - the parameters of a query
     host: HostDep,
+    principal: PrincipalDep,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     archived: Annotated[bool | None, Query(description="true: only archived ones")] = False,
@@ -35,10 +37,12 @@ async def list_sessions(  # noqa: PLR0913, PLR0917 - the parameters of a query
 ) -> SessionPage:
     """The conversations, the most recent first; those of the API's clients are listed apart."""
     if folder:
-        listed = await host.records.in_folder(folder, archived=archived, limit=limit + 1, offset=offset)
+        listed = await host.records.in_folder(
+            folder, scope=principal.sees, archived=archived, limit=limit + 1, offset=offset
+        )
     else:
         listed = await host.records.sessions(
-            api=api, archived=archived, pinned=pinned, limit=limit + 1, offset=offset
+            api=api, scope=principal.sees, archived=archived, pinned=pinned, limit=limit + 1, offset=offset
         )
     return SessionPage(
         items=await views_of(host, listed[:limit]),
@@ -52,7 +56,9 @@ async def list_sessions(  # noqa: PLR0913, PLR0917 - the parameters of a query
     response_model=SessionView,
     responses={**error_responses(404, 422, 502, 503), 201: {"content": {EVENTS: ANY}}},
 )
-async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> Response | SessionView:
+async def begin_session(
+    web: WebDep, request: Request, principal: PrincipalDep, body: NewSessionBody
+) -> Response | SessionView:
     """Begin a conversation, empty or with its first message, which is not lost once this has answered.
 
     The memory of `prev_session_id` is committed in the background. A message's `key` makes the call
@@ -61,9 +67,14 @@ async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> 
     a snapshot when the key was used before.
     """
     host = web.host
+    if body.prev_session_id:
+        await principal.require_own(host, body.prev_session_id)
+    _require_allowed(principal, body.choice)
     choice = await host.choices.checked(body.choice)
     if body.message is None:
-        made = await host.new_session(body.prev_session_id, title=body.title, key=body.key)
+        made = await host.new_session(
+            body.prev_session_id, title=body.title, key=principal.key(body.key), scope=principal.scope
+        )
         if choice != NOTHING_CHOSEN:
             chosen = await host.choices.of_folder(choice)
             await host.choices.choose(
@@ -75,7 +86,11 @@ async def begin_session(web: WebDep, request: Request, body: NewSessionBody) -> 
         web.streams.refuse_when_full()
     fresh, message = new_id(), body.message.as_message()
     how = Beginning(
-        title=body.title, prev_session_id=body.prev_session_id, key=body.message.key, choice=choice
+        title=body.title,
+        prev_session_id=body.prev_session_id,
+        key=principal.key(body.message.key),
+        scope=principal.scope,
+        choice=choice,
     )
     accepted, events = await host.begin(fresh, message, how)
     if accepted.session_id == fresh:
@@ -121,11 +136,14 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
 
 
 @router.patch("/{session_id}", responses=error_responses(404, 422, 502))
-async def change_session(host: HostDep, session_id: str, body: SessionChangesBody) -> SessionView:
+async def change_session(
+    host: HostDep, principal: PrincipalDep, session_id: str, body: SessionChangesBody
+) -> SessionView:
     """Rename, pin or archive a conversation, or change its model, workspace, folder or tool profile.
 
     An empty text takes it away. A model and a workspace count from the next turn on.
     """
+    _require_allowed(principal, ConversationChoice(body.model or "", body.workspace or "", body.folder or ""))
     if not (body.model is None and body.workspace is None and body.folder is None):
         # First, because it is checked: a model that can't be opened changes nothing.
         await host.choices.choose(session_id, model=body.model, workspace=body.workspace, folder=body.folder)
@@ -189,3 +207,14 @@ async def export(host: HostDep, session_id: str) -> Response:
     name = "".join(each for each in session_id if each.isascii() and (each.isalnum() or each in "-_"))[:80]
     headers = {"Content-Disposition": f'attachment; filename="holdfast-{name or "session"}.ndjson"'}
     return Response("".join(f"{line}\n" for line in lines), headers=headers, media_type=LINES)
+
+
+def _require_allowed(principal: Principal, choice: ConversationChoice) -> None:
+    """An account works in a workspace of its own, and the folders of the list are the installation's."""
+    if principal.user is not None and (choice.workspace or choice.folder):
+        raise ProblemRaised(
+            403,
+            "NotForAccounts",
+            "an account works in its own workspace and has no folders. Nothing was changed.",
+            "Leave out `workspace` and `folder`.",
+        )

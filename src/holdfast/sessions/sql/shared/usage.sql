@@ -3,7 +3,7 @@ insert into model_usage (root, turn_id, purpose, model, requests, input_tokens, 
                          created)
 values ((select root from sessions where id = cast(:session_id as text)), :turn_id, :purpose, :model, :requests, :input_tokens, :output_tokens, :cached_tokens, :cost, store_now())
 
--- name: usage_by_quarter_hour(since, until, root, turn_id)
+-- name: usage_by_quarter_hour(since, until, root, turn_id, scope)
 -- Quarters of an hour, so that days can be told in any time zone.
 select created / 900000000, root, purpose, model, cast(sum(requests) as bigint), cast(sum(input_tokens) as bigint),
        cast(sum(output_tokens) as bigint), cast(sum(cached_tokens) as bigint), cast(sum(cost) as bigint),
@@ -11,6 +11,8 @@ select created / 900000000, root, purpose, model, cast(sum(requests) as bigint),
   from model_usage
  where created >= :since and created < :until
    and (cast(:root as text) is null or root = :root) and (cast(:turn_id as text) is null or turn_id = :turn_id)
+   and (cast(:scope as text) is null
+        or exists (select 1 from sessions s where s.id = model_usage.root and s.scope = :scope))
  group by 1, 2, 3, 4 order by 1, 2, 3, 4
 
 -- name: free_usage(root)!

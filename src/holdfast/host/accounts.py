@@ -1,0 +1,61 @@
+"""`Accounts`: what surfaces ask of the accounts of an installation (docs/decisions/0041).
+
+Whose a conversation is, is read from the store each time: it never changes, and nothing here remembers it.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from holdfast.agent.scope_policy import DAY_SECONDS
+from holdfast.core.errors import DailyLimitReached
+from holdfast.host.store_calls import StoreCalls
+from holdfast.sessions import SessionDB
+from holdfast.sessions.audit_log import AuditLog
+from holdfast.sessions.codec import is_name
+from holdfast.sessions.user_records import User
+from holdfast.sessions.users import Users
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Accounts:
+    """The accounts in a host's store. Every method on the host's loop."""
+
+    def __init__(self, db: SessionDB, call: StoreCalls) -> None:
+        self._db = db
+        self._call = call
+
+    async def users(self, ask: Callable[Concatenate[Users, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of `Users` off the loop: `users(Users.get, user_id)`."""
+        return await self._call(lambda: ask(self._db.users, *args, **kwargs))
+
+    async def audit(self, ask: Callable[Concatenate[AuditLog, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for the audit log."""
+        return await self._call(lambda: ask(self._db.audit, *args, **kwargs))
+
+    async def owns(self, scope: str, session_id: str) -> bool:
+        """Whether there is a session of this name, and it has this scope."""
+        if not is_name(session_id):
+            return False
+        found = await self._call(self._db.get_session, session_id)
+        return found is not None and found.scope == scope
+
+    async def own(self, scope: str, session_ids: Iterable[str]) -> set[str]:
+        """Those of the sessions that have this scope, which is not the owner's."""
+        scopes = await self._call(self._db.sessions.scopes, list(session_ids))
+        return {each for each, found in scopes.items() if found == scope}
+
+    async def require_turn(self, user: User) -> None:
+        """Raises `DailyLimitReached` when the account may begin no turn now; nothing is stored then.
+
+        Requests that come at the same moment are counted one by one only when their turns begin.
+        """
+        if user.daily_turns is not None:
+            begun = await self._call(self._db.turns.turns_begun, user.scope, DAY_SECONDS)
+            if begun >= user.daily_turns:
+                raise DailyLimitReached("turns", user.daily_turns)
+        if user.daily_tokens is not None:
+            used = await self._call(self._db.turns.tokens_used, user.scope, DAY_SECONDS)
+            if used >= user.daily_tokens:
+                raise DailyLimitReached("tokens", user.daily_tokens)
