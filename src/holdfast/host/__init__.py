@@ -17,6 +17,7 @@ from holdfast.host.contract import (
     TurnDetails,
 )
 from holdfast.host.session_host import SessionHost
+from holdfast.host.store_calls import limit_reads
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, turn_error
 from holdfast.sessions.contract import API_SOURCE
 
@@ -40,5 +41,6 @@ __all__ = [
     "SpanView",
     "TurnDetails",
     "TurnHandle",
+    "limit_reads",
     "turn_error",
 ]

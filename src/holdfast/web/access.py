@@ -1,7 +1,8 @@
 """What an account may ask for, route by route. What is not in the table is refused.
 
 The installation's token may ask for everything and passes. Someone else's conversation is answered exactly as
-one that does not exist. Where the table says `SCOPED`, the route itself asks for what the account may see.
+one that does not exist. Where the table says `SCOPED`, the route itself asks for what the account may see. On
+PostgreSQL the server checks what a request reads once more (`limit_reads`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.host import SessionHost
+from holdfast.host import SessionHost, limit_reads
 from holdfast.web.principal import Principal, of_scope
 from holdfast.web.problems import on_holdfast_error, respond
 
@@ -145,14 +146,21 @@ class AccessGuard:
         if principal is None or principal.user is None:
             await self._app(scope, receive, send)
             return
-        refused = await self._refusal(scope, principal)
-        await (refused or self._app)(scope, receive, send)
-
-    async def _refusal(self, scope: Scope, principal: Principal) -> Response | None:
         route, parameters = _routed(self._routes, scope)
         if route is None:
-            return None  # there is nothing at this path, or not with this method
+            await self._app(scope, receive, send)  # there is nothing at this path, or not with this method
+            return
         allowed = self._access.get(f"{scope['method']} {getattr(route, 'path', '')}")
+        refused = await self._refusal(scope, principal, allowed, parameters)
+        if refused is not None or allowed is Access.ADMIN:  # admins manage what no limited read may see
+            await (refused or self._app)(scope, receive, send)
+            return
+        with limit_reads(principal.scope):
+            await self._app(scope, receive, send)
+
+    async def _refusal(
+        self, scope: Scope, principal: Principal, allowed: Access | None, parameters: Mapping[str, str]
+    ) -> Response | None:
         assert principal.user is not None  # noqa: S101 - the caller has looked
         if allowed in (None, Access.INSTALLATION) or (
             allowed is Access.ADMIN and principal.user.role != "admin"
