@@ -7,6 +7,7 @@ import pytest
 from holdfast.models.contract import Model, ModelRequest
 from holdfast.process import run
 from holdfast.sessions import SessionDB
+from holdfast.sessions.user_records import CHAT_ISSUER
 from holdfast.testing import ScriptedModel
 from holdfast.testing.memory_platform import MemoryPlatform
 from holdfast.tools.contract import ToolContext
@@ -180,5 +181,31 @@ def test_the_owner_alone_is_the_owner_and_everybody_else_is_apart(db: SessionDB)
             await until_status(host, lambda now: now.posts == {"sent": 5})
             room = db.chat_events.rooms(ACCOUNT)[0]
             assert host.chats.scope_of(room.session_id or "") == f"{ACCOUNT}/person-ada"
+
+    run(scenario())
+
+
+@pytest.mark.clause("N5", "G6")
+def test_a_linked_person_has_the_scope_of_the_account_in_direct_chats_alone(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "bob")
+        let_in(db, "eve")
+        account = db.users.create("Bob")
+        direct, other = await platform.direct("bob"), await platform.direct("eve")
+        group = await platform.group(["bob"])
+        async with a_gateway(db, platform) as (_, host):
+            await platform.say(direct, "bob", "before")
+            await until_status(host, lambda now: now.posts == {"sent": 1})
+            db.users.link_identity(account.id, f"{CHAT_ISSUER}{ACCOUNT}", "person-bob")
+            for sent, (place, person) in enumerate(
+                ((direct, "bob"), (other, "eve"), (group, "bob")), start=2
+            ):
+                await platform.say(place, person, "after", mention=True)
+                await until_status(host, lambda now, sent=sent: now.posts == {"sent": sent})  # type: ignore[misc]
+            rooms = {room.chat: room.session_id or "" for room in db.chat_events.rooms(ACCOUNT)}
+            scopes = [host.chats.scope_of(rooms[each.chat]) for each in (direct, other, group)]
+            assert scopes == [account.scope, f"{ACCOUNT}/person-eve", f"{ACCOUNT}/{group.chat}"]
+            assert db.get_messages(rooms[direct.chat])[0]["content"] == "after"
 
     run(scenario())

@@ -26,6 +26,7 @@ app.command("holdfast.cli.backup:backup", name="backup", help="Copy the conversa
 app.command("holdfast.cli.import_store:import_store", name="import", help="Import from another agent.")
 app.command("holdfast.cli.mcp:mcp", name="mcp", help="MCP servers, and Holdfast as one.", show=False)
 app.command("holdfast.cli.store:store", name="store", help="Move the store to another database.", show=False)
+app.command("holdfast.cli.users:users", name="users", help="Accounts of other people.", show=False)
 app.command("holdfast.cli.check:check", name="check", help="Read the whole store and say if it is sound.")
 # The list fits a screen of 24 lines; this one is used once.
 app.register_install_completion_command(

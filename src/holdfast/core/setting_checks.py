@@ -145,6 +145,9 @@ def provider_name(text: str) -> str:
 
 def chat_account(text: str) -> str:
     """An account of a chat platform: PLATFORM, or NAME=PLATFORM."""
+    if account_parts(text)[0] == "user":
+        # The scopes of the installation's own accounts begin with it.
+        raise ValueError("must have another name than user, which is taken")
     if CHAT_ACCOUNT.fullmatch(text):
         return text
     raise ValueError(f"must be a platform such as telegram, or NAME=PLATFORM in small letters, not {text!r}")

@@ -17,7 +17,7 @@ from holdfast.core.ids import IdFactory
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import NOT_ADDRESSED, AccessControl, Refusal
 from holdfast.gateway.chat_commands import ChatCommand, ChatCommands, command_of
-from holdfast.gateway.chat_scopes import scope_of
+from holdfast.gateway.chat_scopes import scope_of_message
 from holdfast.gateway.contract import Incoming
 from holdfast.gateway.event_codec import to_incoming
 from holdfast.gateway.incoming_files import IncomingFiles
@@ -190,7 +190,7 @@ class EventRouter:
         if isinstance(role, Refusal):
             await self._refuse(routed, role)
             return 0.0
-        scope = scope_of(self._ledger.account, incoming, role)
+        scope = await scope_of_message(self._host, self._ledger.account, incoming, role)
         routed = replace(routed, room=await self._room_of(routed.room, scope))
         if incoming.kind == "press":
             return await self._presses.answer(routed.event, incoming, role, scope)

@@ -27,6 +27,7 @@ class Access(Enum):
     TURN = "the same, and it begins a turn, which the daily limits may refuse"
     OWN = "its own conversation, which the path names"
     OWN_TURN = "the same, and it begins a turn"
+    OWN_ACCOUNT = "its own account, which the path names; any account for admins"
     ADMIN = "for accounts that are admins"
     INSTALLATION = "for the installation's token alone"
 
@@ -46,6 +47,7 @@ ACCESS: Mapping[str, Access] = {
         "GET /v1/models",
         "GET /v1/models/{model}",
         "POST /v1/embeddings",
+        "POST /api/invitations/{code}",
     ),
     **_each(
         Access.SCOPED,
@@ -95,6 +97,21 @@ ACCESS: Mapping[str, Access] = {
     ),
     **_each(Access.OWN_TURN, f"POST {ONE}/send", f"POST {ONE}/retry"),
     **_each(
+        Access.OWN_ACCOUNT,
+        "GET /api/users/{user_id}/tokens",
+        "POST /api/users/{user_id}/tokens",
+        "DELETE /api/users/{user_id}/tokens/{token_id}",
+    ),
+    **_each(
+        Access.ADMIN,
+        "GET /api/users",
+        "POST /api/users",
+        "PATCH /api/users/{user_id}",
+        "DELETE /api/users/{user_id}",
+        "POST /api/users/invitations",
+        "GET /api/users/audit",
+    ),
+    **_each(
         Access.INSTALLATION,
         "POST /api/sessions/import",
         "GET /metrics",
@@ -123,7 +140,10 @@ ACCESS: Mapping[str, Access] = {
 }
 """By the method and the path as the route has it. Pages are for everybody, and need no token."""
 OWNED = (Access.OWN, Access.OWN_TURN)
+ADMINS = (Access.ADMIN, Access.OWN_ACCOUNT)
 TURNS = (Access.TURN, Access.OWN_TURN)
+ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT)
+"""These are about accounts and tokens, which no limited read may see."""
 
 
 class AccessGuard:
@@ -152,7 +172,7 @@ class AccessGuard:
             return
         allowed = self._access.get(f"{scope['method']} {getattr(route, 'path', '')}")
         refused = await self._refusal(scope, principal, allowed, parameters)
-        if refused is not None or allowed is Access.ADMIN:  # admins manage what no limited read may see
+        if refused is not None or allowed in ACCOUNTS:
             await (refused or self._app)(scope, receive, send)
             return
         with limit_reads(principal.scope):
@@ -161,10 +181,7 @@ class AccessGuard:
     async def _refusal(
         self, scope: Scope, principal: Principal, allowed: Access | None, parameters: Mapping[str, str]
     ) -> Response | None:
-        assert principal.user is not None  # noqa: S101 - the caller has looked
-        if allowed in (None, Access.INSTALLATION) or (
-            allowed is Access.ADMIN and principal.user.role != "admin"
-        ):
+        if not _may_ask(principal, allowed, parameters):
             return _forbidden(scope, allowed)
         try:
             if allowed in OWNED:
@@ -174,6 +191,13 @@ class AccessGuard:
         except HoldfastError as refused:
             return await on_holdfast_error(Request(scope), refused)
         return None
+
+
+def _may_ask(principal: Principal, allowed: Access | None, parameters: Mapping[str, str]) -> bool:
+    is_admin = principal.user is not None and principal.user.role == "admin"
+    if allowed is Access.OWN_ACCOUNT and principal.user is not None:
+        return is_admin or parameters["user_id"] == principal.user.id
+    return is_admin if allowed is Access.ADMIN else allowed not in (None, Access.INSTALLATION)
 
 
 def _routed(routes: Sequence[BaseRoute], scope: Scope) -> tuple[BaseRoute | None, dict[str, str]]:
@@ -186,7 +210,7 @@ def _routed(routes: Sequence[BaseRoute], scope: Scope) -> tuple[BaseRoute | None
 
 
 def _forbidden(scope: Scope, allowed: Access | None) -> Response:
-    who = "an admin's account" if allowed is Access.ADMIN else "the installation's token"
+    who = "an admin's account" if allowed in ADMINS else "the installation's token"
     return respond(
         scope,
         403,

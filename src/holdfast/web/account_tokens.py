@@ -7,7 +7,8 @@ or its account disabled, here and in every other process. A wrong token is not r
 from collections import OrderedDict
 
 from holdfast.core.contract import Clock
-from holdfast.host import SessionHost
+from holdfast.host import SessionHost, limit_reads
+from holdfast.sessions.contract import OWNER
 from holdfast.sessions.user_records import digest_of
 from holdfast.sessions.users import TOKEN_PREFIX, Users
 from holdfast.web.principal import Principal
@@ -34,7 +35,8 @@ class AccountTokens:
         known = self._known.get(digest)
         if known is not None and now < known[1]:
             return known[0]
-        found = await self._host.accounts.users(Users.signed_in, token)
+        with limit_reads(OWNER):  # a stream asks in the middle of a request, which may see no tokens
+            found = await self._host.accounts.users(Users.signed_in, token)
         self._known.pop(digest, None)
         if found is None:
             return None

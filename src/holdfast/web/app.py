@@ -33,6 +33,7 @@ from holdfast.web.routes import (
     sessions,
     settings,
     usage,
+    users,
 )
 
 GROUPS = (
@@ -51,6 +52,7 @@ GROUPS = (
     chats,
     choices,
     settings,
+    users,
     health,
 )
 """Routes are searched in this order, so the busiest groups stand first."""

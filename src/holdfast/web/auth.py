@@ -27,6 +27,8 @@ MOST_SHOWN = 4
 UNCACHED = {"Cache-Control": "no-store"}
 FREE = frozenset({"/healthz"})
 """Paths that need no token. The page's files need none either: they hold no secrets."""
+INVITATIONS = "/api/invitations/"
+"""Below it the code of an invitation is the secret."""
 
 
 class Auth:
@@ -62,7 +64,7 @@ class Auth:
             return await self._link(scope)
         if scope["path"] == SIGN_IN and scope["method"] == "POST":
             return await self._sign_in(scope)
-        if scope["path"] in FREE or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
+        if _is_free(scope) or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
             return None
         shown = _shown(scope)
         if not shown:
@@ -168,6 +170,10 @@ class _WhileItCounts:
             return True
         self._looked = self._loop.time()
         return await self._accounts.principal(self._token) is not None
+
+
+def _is_free(scope: Scope) -> bool:
+    return scope["path"] in FREE or (scope["method"] == "POST" and scope["path"].startswith(INVITATIONS))
 
 
 def _is_browser(scope: Scope) -> bool:

@@ -92,7 +92,7 @@ def fault(
     status, type_, code = known or (status, _type_of(status), kind.__name__)
     headers: dict[str, str] = {}
     if not issubclass(kind, Retryable) and (status >= SERVER_FAULTS or status in TRIED_AGAIN):
-        headers = {"x-should-retry": "false"}
+        headers = {"x-should-retry": "false"} | (retry_headers(retry_after) if retry_after else {})
     elif status in (TOO_MANY, UNAVAILABLE):
         headers = retry_headers(retry_after)
     return OpenAIFault(status, type_, code, message, headers)

@@ -1,5 +1,6 @@
 """Two accounts can't read, search, interrupt, remember or export each other, through any entrance."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -13,6 +14,7 @@ from holdfast.sessions.moving.moved_tables import TABLES
 from holdfast.web.access import ACCESS, OWNED, Access
 from holdfast.web.app import PAGE, build_app
 from holdfast.web.page_files import PageFiles
+from tests.polling import pauses
 from tests.web.api.account_fixtures import (
     MARKER,
     SCRIPT,
@@ -306,6 +308,16 @@ def test_two_accounts_and_the_owner_may_use_the_same_names_and_keys(db: SessionD
     wait(scenario())
 
 
+async def remembered(of: Account) -> Any:  # noqa: ANN401 - an answer
+    """What memory has for an account, once it has been told of the marker."""
+    for pause in pauses():
+        found = await of.http.get("/api/memory/search", params={"q": "x"})
+        if MARKER in found.text:
+            return found
+        await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline
+    raise AssertionError("pauses have no end")
+
+
 def test_memory_and_usage_are_those_of_the_account(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with (
@@ -315,10 +327,7 @@ def test_memory_and_usage_are_those_of_the_account(db: SessionDB, wait: Wait) ->
         ):
             await made_victim(db, ada)
             await ben.http.post("/api/sessions", json={"message": {"text": "hello"}})
-            for _ in range(200):
-                mine = await ada.http.get("/api/memory/search", params={"q": "x"})
-                if MARKER in mine.text:
-                    break
+            mine = await remembered(ada)
             assert MARKER in mine.text
             for http in (ben.http, server.http):
                 assert MARKER not in (await http.get("/api/memory/search", params={"q": "x"})).text

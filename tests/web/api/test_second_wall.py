@@ -15,6 +15,7 @@ from tests.agent.agent_fixtures import DEADLINE
 from tests.sessions.databases import PostgresPlace
 from tests.web.api.account_fixtures import MARKER, SCRIPT, a_server, account, made_victim
 from tests.web.api.api_server import Served
+from tests.web.api.test_accounts_apart import walk
 
 pytestmark = [pytest.mark.slow, pytest.mark.clause("N5")]
 Wait = Callable[[Awaitable[Any]], Any]
@@ -60,6 +61,23 @@ def test_a_route_that_asks_for_no_scope_shows_an_account_nothing_of_another(
                         assert sees or MARKER not in answer.text, path
                     listed = (await http.get("/api/sessions")).text
                     assert (MARKER in listed) is sees
+
+    with SessionDB.open(place.url) as db:
+        wait(scenario())
+    place.drop()
+
+
+def test_an_account_is_shown_its_own_by_every_route_behind_the_second_wall(postgres: str, wait: Wait) -> None:
+    place = PostgresPlace(postgres)
+
+    async def scenario() -> None:
+        async with a_server(db, *SCRIPT) as server, account(server, db, "ada", "admin") as ada:
+            victim = await made_victim(db, ada)
+            said = await walk(server, ada, victim.names)
+            failed = {name: answer for name, answer in said.items() if answer[0] >= 500}
+            assert not failed
+            # The walk deletes the conversation on its way; what comes after that finds none.
+            assert sum(status < 400 for status, _ in said.values()) > len(said) / 4
 
     with SessionDB.open(place.url) as db:
         wait(scenario())
