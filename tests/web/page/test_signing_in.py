@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 from holdfast.core.secret import Secret
 from holdfast.host.passwords import Passwords
 from tests.web.page.browser_page import composer
+from tests.web.page.conftest import PATIENCE_MS
 from tests.web.page.gated_model import GatedModel
 from tests.web.page.web_server import WebServer
 from tests.web.sign_in.issuers import CLIENT, provider_of_pypi
@@ -85,7 +86,10 @@ def test_a_password_signs_in_and_sign_out_ends_it(context: BrowserContext, share
         assert db.users.of_token(cookie["value"]) is None
 
 
-def test_an_issuer_signs_in_and_says_what_is_missing(context: BrowserContext, shared: WebServer) -> None:
+def test_an_issuer_signs_in_and_says_what_is_missing(chromium: Browser, shared: WebServer) -> None:
+    # Not the shared fixture: the provider's own pages ask for a style sheet of others.
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(shared.url)
     page.get_by_role("link", name="Sign in with 127.0.0.1").click()
@@ -102,6 +106,7 @@ def test_an_issuer_signs_in_and_says_what_is_missing(context: BrowserContext, sh
     expect(page.get_by_role("heading", name="Sign in", exact=True)).to_be_visible()
     page.goto(f"{shared.url}api/sign-in/oidc/callback?state=of-another-browser&code=x")
     expect(page.get_by_role("alert")).to_contain_text("not begun in this browser")
+    context.close()
 
 
 def test_the_owner_with_the_token_is_named_where_there_are_accounts(
