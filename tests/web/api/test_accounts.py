@@ -175,6 +175,26 @@ def test_a_days_turns_are_refused_before_anything_is_stored(db: SessionDB, wait:
     wait(scenario())
 
 
+def test_a_turn_beyond_the_days_turns_ends_with_a_note_whoever_sent_it(
+    in_memory: SessionDB, wait: Wait
+) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with (
+            a_server(db, "one", "never said") as server,
+            account(server, db, "Ada", daily_turns=1) as ada,
+        ):
+            begun = await ada.http.post("/api/sessions", json={"message": {"text": "hi"}})
+            session = begun.json()["id"]
+            await until(lambda: len(db.get_messages(session)) == 2)
+            await server.send(session, "more")
+            await until(lambda: len(db.get_messages(session)) == 4)
+            assert "the turns for one day are used up" in str(db.get_messages(session)[-1]["content"])
+
+    wait(scenario())
+
+
 def test_an_admin_manages_accounts_and_others_do_not(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with (
