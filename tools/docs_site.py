@@ -65,6 +65,7 @@ NAV: dict[str, list[str]] = {
         "postgres.md",
         "operations.md",
         "behind-a-proxy.md",
+        "signing-in.md",
         "security.md",
         "sandbox.md",
     ],

@@ -25,6 +25,17 @@ users = App(
     name="users", help="Accounts: add, list, change, disable, remove; tokens, invitations, audit log."
 )
 
+users.command(
+    "holdfast.cli.user_sign_ins:password",
+    name="password",
+    help="Give an account a password for the page, or take it away.",
+)
+users.command(
+    "holdfast.cli.user_sign_ins:link_sign_in",
+    name="link-sign-in",
+    help="Let somebody who is signed in elsewhere be an account.",
+)
+
 
 @users.command
 def add(

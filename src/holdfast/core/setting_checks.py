@@ -31,6 +31,14 @@ PROVIDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 CHAT_ACCOUNT = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[a-z][a-z0-9_-]{0,39}")
 FILE_AFTER = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,39}=)?[0-9]{1,4}")
+HEADER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
+OTHER_HEADERS = frozenset(
+    {
+        *("authorization", "cookie", "host", "origin", "forwarded", "connection", "content-length"),
+        *("content-type", "transfer-encoding", "x-request-id"),
+        *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"),
+    }
+)
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -121,6 +129,30 @@ def network(text: str) -> str:
         ) from None
     if found.prefixlen < MIN_PREFIX_BITS[found.version]:
         raise ValueError(f"{text} makes strangers proxies, who could claim any address; name your own")
+    return text
+
+
+def header_name(text: str) -> str:
+    """The name of an HTTP header that a proxy sets for this server alone."""
+    if text and (not HEADER_NAME.fullmatch(text) or text.lower() in OTHER_HEADERS):
+        raise ValueError(f"must be the name of a header of its own, such as X-Forwarded-User, not {text!r}")
+    return text
+
+
+def issuer_address(text: str) -> str:
+    """The address of an issuer of sign-ins, exactly as it writes it in its tokens."""
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        loopback = host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+        bare = not (parts.query or parts.fragment or parts.username) and parts.port != 0
+        usable = bool(host) and bare and (parts.scheme == "https" or (parts.scheme == "http" and loopback))
+    except ValueError:
+        usable = False
+    if not usable or UNPRINTABLE.search(text):
+        raise ValueError(f"must be like https://NAME/PATH, without a query, not {text!r}")
     return text
 
 

@@ -26,7 +26,9 @@ from holdfast.core.setting_checks import (
     allow_rule,
     chat_account,
     file_after_rule,
+    header_name,
     host_name,
+    issuer_address,
     listening_address,
     network,
     origin,
@@ -351,6 +353,34 @@ class WebSettings(Slice):
         le=DAY_S,
         description="how long a client may take to send its request, or to read its answer",
     )
+    user_header: Annotated[str, AfterValidator(header_name)] = Field(
+        default="",
+        description="the header in which a trusted proxy names the account; empty: no proxy signs in",
+    )
+    oidc_issuer: Annotated[str, AfterValidator(issuer_address)] = Field(
+        default="", description="the issuer of sign-ins by OpenID Connect; empty: none"
+    )
+    oidc_client_id: str = Field(default="", description="this server's name at the issuer")
+    oidc_client_secret: SecretText = Field(
+        default=Secret(""), description="this server's secret at the issuer; empty: it has none"
+    )
+    oidc_name_claim: str = Field(
+        default="preferred_username", min_length=1, description="the claim with a person's name"
+    )
+    create_users: bool = Field(
+        default=False,
+        description="whether people whom the proxy or the issuer names get an account by themselves",
+    )
+
+    @model_validator(mode="after")
+    def _whole_sign_ins(self) -> Self:
+        if self.user_header and not self.trusted_proxies:
+            raise ValueError("web.user_header counts only from a proxy: name it in web.trusted_proxies")
+        if self.user_header and self.authentication == "none":
+            raise ValueError("web.user_header and web.authentication = none exclude each other")
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("web.oidc_issuer needs web.oidc_client_id, this server's name there")
+        return self
 
 
 class GatewaySettings(Slice):

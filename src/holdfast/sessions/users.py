@@ -116,6 +116,10 @@ class Users:
         """The first sessions of all conversations of a scope."""
         return self._engine.read(lambda tx: [row[0] for row in tx.queries.roots_of_scope(scope=scope)])
 
+    def exist(self) -> bool:
+        """Whether there are any accounts."""
+        return self._engine.read_once(lambda tx: tx.queries.has_users()) is not None
+
     # tokens
 
     def issue_token(
@@ -173,6 +177,10 @@ class Users:
         return User(*row[:USER_COLUMNS]), token_id
 
     # passwords and identities
+
+    def has_passwords(self) -> bool:
+        """Whether any account that is not disabled has a password."""
+        return self._engine.read_once(lambda tx: tx.queries.has_passwords()) is not None
 
     def password_hash(self, user_id: str) -> str | None:
         """The hash of the account's password; None: it has none."""

@@ -48,6 +48,11 @@ ACCESS: Mapping[str, Access] = {
         "GET /v1/models/{model}",
         "POST /v1/embeddings",
         "POST /api/invitations/{code}",
+        "GET /api/sign-in/ways",
+        "POST /api/sign-in/password",
+        "GET /api/sign-in/oidc",
+        "GET /api/sign-in/oidc/callback",
+        "POST /api/sign-out",
     ),
     **_each(
         Access.SCOPED,

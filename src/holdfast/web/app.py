@@ -32,9 +32,12 @@ from holdfast.web.routes import (
     search,
     sessions,
     settings,
+    sign_in,
     usage,
     users,
 )
+from holdfast.web.sign_in.user_header import UserHeader
+from holdfast.web.sign_in.ways import sign_in_ways
 
 GROUPS = (
     chat_completions,
@@ -53,6 +56,7 @@ GROUPS = (
     choices,
     settings,
     users,
+    sign_in,
     health,
 )
 """Routes are searched in this order, so the busiest groups stand first."""
@@ -81,6 +85,7 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
         servers=[{"url": web.settings.root_path or "/"}],
     )
     app.state.web = web
+    ways = app.state.sign_in = sign_in_ways(web.settings, web.clock, web.host)
     web.host.watch(lambda event: web.metrics.record(event, web.clock.monotonic()))
     app.exception_handlers.update(
         {
@@ -98,7 +103,7 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
     # Each wraps the ones before it: the last is the outermost.
     app.add_middleware(BodyLimit, patience=web.settings.client_timeout_s)
     app.add_middleware(AccessGuard, host=web.host, routes=app.router.routes)
-    app.add_middleware(Auth, web=web, pages=files.paths)
+    app.add_middleware(Auth, web=web, pages=files.paths, proxied=ways.proxied)
     if web.settings.allowed_origins:
         # Other origins may send headers, but never the cookie.
         app.add_middleware(
@@ -119,4 +124,6 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
     app.add_middleware(
         ForwardedHeaders, trusted=web.settings.trusted_proxies, root_path=web.settings.root_path
     )
+    if web.settings.user_header:
+        app.add_middleware(UserHeader, header=web.settings.user_header, trusted=web.settings.trusted_proxies)
     return app

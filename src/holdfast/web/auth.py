@@ -6,8 +6,9 @@ cookie that no script can read and that no other site can make the browser send.
 """
 
 import asyncio
+import functools
 import hmac
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
@@ -18,6 +19,9 @@ from holdfast.web.account_tokens import REMEMBERED_SECONDS, AccountTokens
 from holdfast.web.contract import WebParts
 from holdfast.web.principal import INSTALLATION_ITSELF, Principal, put_into
 from holdfast.web.problems import respond
+from holdfast.web.sign_in.paths import SIGN_IN_PATHS
+from holdfast.web.sign_in.proxied_accounts import NoAccount, ProxiedAccounts
+from holdfast.web.sign_in.user_header import Proxied, proxied
 
 COOKIE = "holdfast_token"
 A_YEAR = 365 * 24 * 3600
@@ -25,17 +29,23 @@ SIGN_IN = "/api/sign-in"
 MOST_SHOWN = 4
 """How many cookies of one request are looked at."""
 UNCACHED = {"Cache-Control": "no-store"}
-FREE = frozenset({"/healthz"})
+HEALTH = "/healthz"
+FREE = frozenset({HEALTH, *SIGN_IN_PATHS})
 """Paths that need no token. The page's files need none either: they hold no secrets."""
 INVITATIONS = "/api/invitations/"
 """Below it the code of an invitation is the secret."""
 
 
+LetIn = tuple[Principal, Callable[[], Awaitable[bool]]]
+"""For whom a request acts, and whether that still holds."""
+
+
 class Auth:
     """Requires a token, except for paths that hold no secrets, and finds out for whom the request acts."""
 
-    def __init__(self, app: ASGIApp, web: WebParts, pages: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, web: WebParts, pages: Collection[str], proxied: ProxiedAccounts) -> None:
         self._app = app
+        self._proxied = proxied
         self._token = web.token.reveal().encode()
         self._pages = pages
         self._root = web.settings.root_path
@@ -56,15 +66,17 @@ class Auth:
         elif answer is None or answer[0].user is None:
             await self._app(scope, receive, send)
         else:
-            await _WhileItCounts(self._accounts, answer[1], receive, send).run(self._app, scope)
+            await _WhileItCounts(answer[1], receive, send).run(self._app, scope)
 
-    async def _answer(self, scope: Scope) -> Response | tuple[Principal, bytes] | None:
-        """A refusal or a redirect, or who is let in by what; None where nothing needs to be shown."""
+    async def _answer(self, scope: Scope) -> "Response | LetIn | None":
+        """A refusal or a redirect, or who is let in; None where nothing needs to be shown."""
+        if (said := proxied(scope)) is not None:
+            return None if self._is_open(scope) else await self._by_proxy(scope, said)
         if scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
             return await self._link(scope)
         if scope["path"] == SIGN_IN and scope["method"] == "POST":
             return await self._sign_in(scope)
-        if _is_free(scope) or (scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages):
+        if _is_free(scope) or self._is_open(scope):
             return None
         shown = _shown(scope)
         if not shown:
@@ -72,8 +84,25 @@ class Auth:
         for each in shown[:MOST_SHOWN]:
             if (principal := await self._principal(each)) is not None:
                 put_into(scope, principal)
-                return principal, each
+                return principal, functools.partial(self._counts, each)
         return _refusal(scope, "WrongToken", "the token is not this server's.")
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether a path has no secrets."""
+        page = scope["method"] in ("GET", "HEAD") and scope["path"] in self._pages
+        return page or scope["path"] == HEALTH
+
+    async def _by_proxy(self, scope: Scope, said: Proxied) -> "Response | LetIn":
+        """The account that a trusted proxy names, and nobody else."""
+        try:
+            principal = await self._proxied.principal(said)
+        except NoAccount as refused:
+            return refused.response(scope)
+        put_into(scope, principal)
+        return principal, functools.partial(self._proxied.counts, said)
+
+    async def _counts(self, token: bytes) -> bool:
+        return await self._accounts.principal(token) is not None
 
     async def _principal(self, given: bytes) -> Principal | None:
         return INSTALLATION_ITSELF if self._fits(given) else await self._accounts.principal(given)
@@ -124,11 +153,10 @@ class Auth:
 
 
 class _WhileItCounts:
-    """The answer to an account, which ends when its token counts no more: an event stream stays open long."""
+    """The answer to an account, which ends when it is let in no more: an event stream stays open long."""
 
-    def __init__(self, accounts: AccountTokens, token: bytes, receive: Receive, send: Send) -> None:
-        self._accounts = accounts
-        self._token = token
+    def __init__(self, counts: Callable[[], Awaitable[bool]], receive: Receive, send: Send) -> None:
+        self._counts = counts
         self._receive = receive
         self._send = send
         self._loop = asyncio.get_running_loop()
@@ -169,7 +197,7 @@ class _WhileItCounts:
         if self._loop.time() - self._looked < REMEMBERED_SECONDS:
             return True
         self._looked = self._loop.time()
-        return await self._accounts.principal(self._token) is not None
+        return await self._counts()
 
 
 def _is_free(scope: Scope) -> bool:

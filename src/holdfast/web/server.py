@@ -6,7 +6,8 @@
 import asyncio
 import os
 import socket
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from holdfast.process.http_server import serving
 from holdfast.process.listen_socket import ListenSocket
@@ -23,10 +24,12 @@ def inherit(file: int) -> ListenSocket:
     return ListenSocket(family, file)
 
 
-def run_server(web: WebParts, listening: ListenSocket) -> AbstractAsyncContextManager["asyncio.Task[None]"]:
+@asynccontextmanager
+async def run_server(web: WebParts, listening: ListenSocket) -> AsyncIterator["asyncio.Task[None]"]:
     """The server, while inside; its task ends early only when it fails."""
-    return serving(
-        build_app(web),
+    app = build_app(web)
+    running = serving(
+        app,
         listening,
         name="web server",
         client_timeout_s=web.settings.client_timeout_s,
@@ -34,3 +37,8 @@ def run_server(web: WebParts, listening: ListenSocket) -> AbstractAsyncContextMa
         lifespan="off",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
+    try:
+        async with running as task:
+            yield task
+    finally:
+        app.state.sign_in.sign_ins.close()

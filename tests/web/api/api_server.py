@@ -9,6 +9,8 @@ from typing import Any
 import httpx2
 
 from holdfast.agent.scope_policy import PolicyFor
+from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
@@ -107,12 +109,13 @@ async def served(  # noqa: PLR0913 - what a host is made of
     memory: MemoryManager | None = None,
     token: str = TOKEN,
     scope_policy: PolicyFor = default_policy,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Served]:
     """A server, until the end of the block."""
     host = a_host(db, script, tools=tools, memory=memory, scope_policy=scope_policy)
     chosen = settings or WebSettings()
     async with host:
-        web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams))
+        web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams), clock=clock or SystemClock())
         listening = listen("127.0.0.1", 0)
         port = listening.getsockname()[1]
         limits = httpx2.Limits(max_connections=None)

@@ -27,9 +27,14 @@ def documented(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def nginx_text(prefix: str, port: int, to: int) -> str:
+def nginx_text(prefix: str, port: int, to: int, users: Path | None = None) -> str:
     """The documented server, here: other ports, and a certificate of the tests."""
-    server, below = documented("nginx")
+    server, signs_in, below = documented("nginx")
+    if users:
+        assert LOCATION in server
+        signed = signs_in.replace("/etc/nginx/holdfast.users", str(users))
+        assert signed != signs_in
+        server = server.replace(LOCATION, LOCATION + signed)
     if prefix:
         assert LOCATION in server
         server = server.replace(LOCATION, below)
@@ -60,8 +65,11 @@ def _put(text: str, *changes: tuple[str, str]) -> str:
 
 
 @contextmanager
-def nginx(folder: Path, prefix: str, to: int) -> Iterator[int]:
-    """A running nginx; skips where there is none, and fails where that is not allowed."""
+def nginx(folder: Path, prefix: str, to: int, users: Path | None = None) -> Iterator[int]:
+    """A running nginx; skips where there is none, and fails where that is not allowed.
+
+    With `users` it asks everybody for a password in that file.
+    """
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None and os.environ.get(NEEDED):
         pytest.fail(f"nginx is not installed ({NEEDED} is set, so this is a failure)")
@@ -75,7 +83,7 @@ def nginx(folder: Path, prefix: str, to: int) -> Iterator[int]:
     config = folder / "nginx.conf"
     config.write_text(
         f"daemon off;\npid {folder}/nginx.pid;\nevents {{}}\nhttp {{\n    access_log off;\n{kept}\n"
-        f"{nginx_text(prefix, port, to)}}}\n",
+        f"{nginx_text(prefix, port, to, users)}}}\n",
         encoding="utf-8",
     )
     with _running([program, "-e", "stderr", "-p", str(folder), "-c", str(config)], folder, port):

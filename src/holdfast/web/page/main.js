@@ -31,6 +31,7 @@ class Page {
     this.opening = null;
     this.sideOpen = false;
     this.signIn = null; // what is shown to a browser without the token
+    this.account = null; // whose browser this is, where there are accounts
     this.lost = { list: { state: "connecting" }, session: null };
     this.field = { current: null };
     this.previous = null; // the conversation that a new one follows
@@ -73,6 +74,7 @@ class Page {
     this.model = status.model;
     this.workspace = status.workspace;
     this.usualTools = status.tool_profile;
+    this.account = status.account ?? null;
     this.list.folders = status.folders ?? [];
     this.chatsWaiting = status.chats_waiting ?? 0;
     if (this.model?.name === "no model") this.welcome ??= (await import("./welcome.js")).default;
@@ -84,7 +86,9 @@ class Page {
   async _signIn(why) {
     if (this.signIn) return;
     this.signIn = { why, view: null };
-    this.signIn.view = (await import("./signin.js")).default;
+    // Without an answer there is the field for the token.
+    const [{ default: view }, ways] = await Promise.all([import("./signin.js"), api("GET", "/sign-in/ways").catch(() => ({}))]);
+    this.signIn = { why, view, ways };
     this.draw();
   }
 
@@ -299,6 +303,12 @@ class Page {
     this.notifier?.look(this.list);
     return given;
   }
+
+  signOut = () =>
+    this.trying(async () => {
+      await api("POST", "/sign-out");
+      location.assign(location.pathname);
+    });
 
   share = (what, session) => this.trying(async () => (await import("./share.js"))[what](session.id));
 

@@ -10,7 +10,7 @@ import { Sidebar } from "./sidebar.js";
 export const NEW = "new";
 
 export function Shell({ page }) {
-  if (page.signIn?.view) return html`<${page.signIn.view} why=${page.signIn.why} />`;
+  if (page.signIn?.view) return html`<${page.signIn.view} why=${page.signIn.why} ways=${page.signIn.ways} />`;
   const { session, connection } = page;
   const act = {
     newChat: page.newChat,
@@ -20,6 +20,7 @@ export function Shell({ page }) {
     usage: () => page.show("usage"),
     help: () => page.open("help"),
     menu: page.openMenu,
+    signOut: page.signOut,
     importFile: page.importFile,
     trying: (work) => page.trying(work),
     closeSide: () => {
@@ -32,7 +33,7 @@ export function Shell({ page }) {
       event.preventDefault();
       page.focusComposer();
     }}>Skip to the message</a>
-    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} />
+    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} account=${page.account} />
     ${page.sideOpen && html`<button type="button" class="veil" aria-label="Close the list" onClick=${act.closeSide}></button>`}
     <main class="main" aria-label="Conversation">
       <${Head} page=${page} />

@@ -8,7 +8,7 @@ const ROW = 38;
 const HEADING = 34;
 const MARGIN = 400;
 
-export function Sidebar({ list, current, act, connection, chatsWaiting }) {
+export function Sidebar({ list, current, act, connection, chatsWaiting, account }) {
   const [words, setWords] = useState("");
   const found = useSearch(words);
   return html`<nav class="sidebar" aria-label="Conversations">
@@ -30,6 +30,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting }) {
       <button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
       <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>
     </div>
+    ${account && html`<${Account} account=${account} act=${act} />`}
     <div class="side-foot">
       <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
@@ -39,6 +40,13 @@ export function Sidebar({ list, current, act, connection, chatsWaiting }) {
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>
   </nav>`;
+}
+
+/** Whose browser this is. A proxy that signs people in would do so again at once. */
+function Account({ account, act }) {
+  return html`<div class="side-account" role="group" aria-label="Account"><span class="clip" title=${account.name}>${account.name}</span>
+    ${account.can_sign_out && html`<button type="button" class="quiet" onClick=${act.signOut}>Sign out</button>`}
+  </div>`;
 }
 
 function Folders({ list }) {

@@ -50,6 +50,9 @@ export async function api(method, path, body) {
 export const signIn = (token) =>
   answered(`${ROOT}api/sign-in`, { method: "POST", headers: { authorization: `Bearer ${token.replace(/[^\x21-\x7e]/g, "")}` } });
 
+/** Sign in to an account; from then on the browser's cookie lets it in. Raises `Problem`. */
+export const signInByPassword = (name, password) => api("POST", "/sign-in/password", { name, password });
+
 /** A message as the server takes it; its content is a text, or a list of parts. */
 export const messageBody = (content, mode, key) =>
   typeof content === "string" ? { text: content, mode, key } : { content, mode, key };

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from holdfast.core.errors import HoldfastError
 from holdfast.host import HostStatus
 from holdfast.models.contract import ListedModel
+from holdfast.sessions.users import Users
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep, WebDep, WebParts
 from holdfast.web.principal import PrincipalDep
@@ -47,8 +48,17 @@ class TroubleView(BaseModel):
     trouble: str
 
 
+class AccountView(BaseModel):
+    """For whom this browser is let in."""
+
+    name: str
+    can_sign_out: bool = Field(description="false where a proxy signs people in")
+
+
 class StatusView(BaseModel):
     """The state of the server."""
+
+    account: AccountView | None = Field(description="null where there are no accounts")
 
     store: str
     running: list[str]
@@ -130,8 +140,11 @@ async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
     """The state of the server; for an account, of its own conversations."""
     now = await web.host.status()
     if principal.user is not None:
-        return await _status_of_account(web, now, principal.user.scope)
+        account = AccountView(name=principal.user.name, can_sign_out=bool(principal.token_id))
+        return await _status_of_account(web, now, principal.user.scope, account)
+    shared = await web.host.accounts.users(Users.exist)
     return StatusView(
+        account=AccountView(name="Installation", can_sign_out=True) if shared else None,
         store=now.store,
         running=now.running,
         waiting=now.waiting,
@@ -153,11 +166,12 @@ async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
     )
 
 
-async def _status_of_account(web: WebParts, now: HostStatus, scope: str) -> StatusView:
+async def _status_of_account(web: WebParts, now: HostStatus, scope: str, account: AccountView) -> StatusView:
     """Without what is the installation's: its store, its folders, its memory providers, its chats."""
     named = {*now.running, *now.waiting, *now.unfinished, *now.troubles}
     own = await web.host.accounts.own(scope, named)
     return StatusView(
+        account=account,
         store="",
         running=[each for each in now.running if each in own],
         waiting=[each for each in now.waiting if each in own],

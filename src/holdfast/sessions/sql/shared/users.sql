@@ -121,3 +121,9 @@ select id, at, actor, action, target, detail from audit_log
 
 -- name: forget_old_audit_entries(most)!
 delete from audit_log where id <= (select max(id) from audit_log) - :most
+
+-- name: has_users()^
+select 1 from users limit 1
+
+-- name: has_passwords()^
+select 1 from users where password_hash is not null and disabled is null limit 1

@@ -1,0 +1,1 @@
+"""Ways to sign in besides the token: a password, a proxy's header, OpenID Connect."""
