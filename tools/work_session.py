@@ -231,7 +231,7 @@ TURNS: Sequence[Callable[[Terminal], None]] = (
     asked("Write a README.", "a section for each function"),
     asked("Shorter!", "It is short now."),
     opened,
-    allowed("Do the tests still pass?", "y", "They still pass."),
+    asked("Do the tests still pass?", "They still pass."),
     commands(("/rename The discount", "is called"), ("/status", "workspace:")),
     asked("Thanks!", "You are welcome."),
 )
