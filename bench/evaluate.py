@@ -1,15 +1,17 @@
 """`make eval MODEL=…`: twenty small tool tasks with the real agent loop, one tool profile against another.
 
 Any model that Holdfast opens by name can be tried: `gguf:/path/to/model.gguf`, `ollama:qwen3`, `openai:…`.
-Each task has a fresh folder, a fresh session and the built-in tools; memory is off. A task runs under each
-profile before the next begins, so a run that is cut off still compares; `--results FILE` keeps what was
-tried, and the same command goes on from there. `--write` puts the result into docs/small-models.md.
+Each task has a fresh folder, a fresh session and the built-in tools; memory is off. The folder has the same
+name each time and a profile's tasks run one after another, so the beginning of the prompt stays in the
+model's cache, as in a conversation. `--results FILE` keeps what was tried, and the same command goes on from
+there. `--write` puts the result into docs/small-models.md.
 `--tokens` calls no model: it prints how much each profile takes of a request.
 """
 
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -75,11 +77,14 @@ class Place:
 
 
 @asynccontextmanager
-async def fresh_place() -> AsyncGenerator[Place, None]:
-    """A place that is gone at the end. Commands run in it without a sandbox and without asking."""
+async def fresh_place(parent: Path | None = None) -> AsyncGenerator[Place, None]:
+    """A place that is gone at the end. Commands run in it without a sandbox and without asking.
+
+    In the same parent folder each has the same name.
+    """
     pools = Pools()
     with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as name, SessionDB(":memory:") as db:
-        work = Path(name) / "work"
+        work = (parent or Path(name)) / "work"
         work.mkdir()
         run_blocking = partial(off_loop, pools.work)
         needs = ToolDependencies(work, Path(name) / "data", os.environ, _deliver, run_blocking, db=db)
@@ -89,11 +94,14 @@ async def fresh_place() -> AsyncGenerator[Place, None]:
         finally:
             await box.close()
             pools.close(0)
+            shutil.rmtree(work)
 
 
-async def try_task(model: Model, task: Task, profile: str, limits: Limits) -> Tried:
+async def try_task(
+    model: Model, task: Task, profile: str, limits: Limits, parent: Path | None = None
+) -> Tried:
     """Run one task in a place of its own."""
-    async with fresh_place() as place:
+    async with fresh_place(parent) as place:
         for name, text in task.files.items():
             (place.folder / name).write_text(text, encoding="utf-8")
         options = place.options(profile, limits)
@@ -145,15 +153,16 @@ async def evaluate(
     name: str, profiles: Sequence[str], tasks: Sequence[Task], limits: Limits, results: Results
 ) -> None:
     """Try what the results do not have yet."""
-    left = [(task, profile) for task in tasks for profile in profiles if not results.has(task.name, profile)]
+    left = [(task, profile) for profile in profiles for task in tasks if not results.has(task.name, profile)]
     if not left:
         return
     model = await open_model(name)
     try:
-        for task, profile in left:
-            one = await try_task(model, task, profile, limits)
-            results.add(one)
-            print(one, file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as parent:
+            for task, profile in left:
+                one = await try_task(model, task, profile, limits, Path(parent))
+                results.add(one)
+                print(one, file=sys.stderr, flush=True)
     finally:
         await model.close()
 

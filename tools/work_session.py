@@ -6,6 +6,7 @@ reads, plans, edits, fails a test and mends it. docs/terminal.md shows two of th
 
 # ruff: noqa: RUF001 - Greek letters are meant
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -230,7 +231,7 @@ TURNS: Sequence[Callable[[Terminal], None]] = (
     asked("Write a README.", "a section for each function"),
     asked("Shorter!", "It is short now."),
     opened,
-    allowed("Do the tests still pass?", "y", "They still pass."),
+    asked("Do the tests still pass?", "They still pass."),
     commands(("/rename The discount", "is called"), ("/status", "workspace:")),
     asked("Thanks!", "You are welcome."),
 )
@@ -270,7 +271,11 @@ def pages(screen: TerminalScreen) -> list[range]:
 
 
 def main() -> int:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "terminal-pictures")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("folder", nargs="?", default="terminal-pictures", help="where the pictures go")
+    target = Path(options.parse_args().folder)
     target.mkdir(parents=True, exist_ok=True)
     themes: dict[str, TerminalTheme] = {"dark": MONOKAI, "light": DEFAULT_TERMINAL_THEME}
     for name, theme in themes.items():

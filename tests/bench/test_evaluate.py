@@ -11,11 +11,14 @@ from holdfast.agent import Limits
 from holdfast.testing import Call, ScriptedModel
 
 
-def test_a_model_that_does_a_task_has_solved_it_and_another_has_not() -> None:
+def test_a_model_that_does_a_task_has_solved_it_and_another_has_not(tmp_path: Path) -> None:
     by_name = {task.name: task for task in TASKS}
-    able = ScriptedModel([Call("read_file", {"path": "notes.txt"}), "The code word is Pelican."])
-    solved = asyncio.run(try_task(able, by_name["read"], "small", Limits()))
+    able = ScriptedModel([Call("read_file", {"path": "notes.txt"}), "The code word is Pelican."] * 2)
+    solved = asyncio.run(try_task(able, by_name["read"], "small", Limits(), tmp_path))
+    same = asyncio.run(try_task(able, by_name["read"], "small", Limits(), tmp_path))
     lazy = asyncio.run(try_task(ScriptedModel(["Done!"]), by_name["write"], "all", Limits()))
+    assert {each.system for each in able.requests} == {able.requests[0].system}
+    assert same.solved
     assert (solved.solved, solved.steps, lazy.solved, lazy.note) == (True, 2, False, "Done!")
     assert "| small   | 1 of 1 |" in summary([solved, lazy], ["small"])
     assert len(by_name) == 20

@@ -75,6 +75,10 @@ def test_the_work_of_a_turn_is_seen(home: Home) -> None:
     terminal.see("changed files:", "changed total.py +1 -1", "it and the [f]iles, or [l]eave it >")
     terminal.type("f")
     terminal.see("Taken back: mend it", "restored total.py")
+    terminal.type("/mode steer")
+    terminal.see("restored total.py", "> /mode steer", "mode steer")
+    rows = ["".join(row).rstrip() for row in terminal.screen.rows]
+    assert rows[rows.index("> /mode steer") - 1] == ""
     assert terminal.leave() == 0
     assert terminal.screen.strange == []
     assert (home.project / "total.py").read_text(encoding="utf-8").endswith("return sum(xs) + 1\n")

@@ -24,7 +24,11 @@ def test_slash_commands_work_on_the_conversation(home: Home) -> None:
     terminal.type("/mode steer")
     terminal.see("mode steer: a message sent while a turn runs joins it")
     terminal.type("/sessions")
-    terminal.see("msg first")
+    terminal.see("> /sessions", "msg first")
+    rows = ["".join(row).rstrip() for row in terminal.screen.rows]
+    assert rows[rows.index("> /sessions") - 1] == "", (
+        "what a command says stands apart from what is typed next"
+    )
     terminal.type("/status")
     terminal.see("conversation", "idle", "store:", "workspace:", "approval: ask", "sandbox:")
     terminal.type("/quit")

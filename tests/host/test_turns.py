@@ -188,6 +188,42 @@ def test_an_approval_is_an_event_that_any_surface_answers(db: SessionDB, wait: W
     wait(scenario())
 
 
+def test_what_was_allowed_always_stays_so_after_a_later_message_is_taken_back(
+    db: SessionDB, wait: Wait
+) -> None:
+    install = ApprovalRequest("make install", "command")
+
+    async def dangerous(context: ToolContext, arguments: dict[str, Any]) -> str:
+        return str(await context.person.approve(install))
+
+    async def scenario() -> None:
+        asks = Call("dangerous")
+        model = ScriptedModel([asks, "done", "later", asks, "done unasked", asks, "no"])
+        async with a_host(db, lambda _: model, tools=[a_tool("dangerous", dangerous)]) as host:
+            await host.send("s", "go")
+            async for numbered in host.events("s", after=0):
+                if isinstance(numbered.event, ApprovalAsked):
+                    assert await host.approve("s", numbered.event.ask_id, "always")
+                    break
+            await until_turns_end(host, "s", 1)
+            await host.send("s", "something else")
+            await until_turns_end(host, "s", 2)
+            kept = (await host.undo("s")).session_id
+            await host.send(kept, "again")
+            events = await until_turns_end(host, kept)
+            assert not [each for each in events if isinstance(each, ApprovalAsked)]
+            # With the message of that turn the permission is taken back too.
+            fresh = await host.truncate(kept, before=(await host.records.messages(kept))[0].seq)
+            await host.send(fresh, "from the beginning")
+            async for numbered in host.events(fresh, after=0):
+                if isinstance(numbered.event, ApprovalAsked):
+                    assert await host.approve(fresh, numbered.event.ask_id, "no")
+                    break
+            await until_turns_end(host, fresh)
+
+    wait(scenario())
+
+
 def test_a_conversation_goes_on_across_a_compaction_under_any_of_its_ids(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         long_answer = "a long answer " * 200

@@ -106,6 +106,16 @@ class Conversations:
             self._awaited.discard(changed)
         return False
 
+    async def keep_grants(self, left: Conversation, goes_on: str, before: int) -> None:
+        """Allow in a continuation what was allowed always in the calls before a message, which it keeps."""
+        if left.questions.granted():
+            stored = await self._call(self._db.sessions.read, left.session_id)
+            calls = [
+                call for each in stored if each.seq < before for call in each.message.get("tool_calls", ())
+            ]
+            kept = {str(call.get("id")) for call in calls}
+            (await self.open(goes_on)).questions.keep_grants(left.questions, kept)
+
     def wake_waiting(self) -> None:
         """Let those that wait for a session look again."""
         for changed in self._awaited:

@@ -6,7 +6,7 @@ returns whether the answer was accepted, so that a surface can keep a late answe
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -98,7 +98,7 @@ class OpenQuestions:
         self._record = record
         self._lock = threading.Lock()  # guards _open and _granted
         self._open: dict[str, _PendingAsk] = {}
-        self._granted: tuple[AllowRule, ...] = ()
+        self._granted: dict[AllowRule, str] = {}
 
     async def ask(self, asked: AskEvent, emit: Emit) -> str | None:
         """Show the question and wait for its answer; None after the timeout."""
@@ -153,15 +153,21 @@ class OpenQuestions:
         with self._lock:
             return [each.asked for each in self._open.values()]
 
-    def grant(self, rule: AllowRule) -> None:
-        """Add a rule for the rest of this session."""
+    def grant(self, rule: AllowRule, call_id: str) -> None:
+        """Add a rule, given in this tool call, for the rest of this session."""
         with self._lock:
-            if rule not in self._granted:
-                self._granted = (*self._granted, rule)
+            self._granted[rule] = call_id
 
     def granted(self) -> tuple[AllowRule, ...]:
         with self._lock:
-            return self._granted
+            return tuple(self._granted)
+
+    def keep_grants(self, left: "OpenQuestions", calls: Collection[str]) -> None:
+        """Add the rules that were given in these tool calls in the session that this one continues."""
+        with left._lock:  # noqa: SLF001 - another one of this class
+            granted = dict(left._granted)  # noqa: SLF001
+        with self._lock:
+            self._granted |= {rule: call_id for rule, call_id in granted.items() if call_id in calls}
 
     def _close(self, ask_id: str) -> bool:
         with self._lock:
@@ -240,7 +246,8 @@ class PersonBehindPolicy:
         fits = wider is not None and is_covered(
             request, (*self.policy.allow, *self.questions.granted(), wider)
         )
-        self.questions.grant(wider if wider is not None and fits else AllowRule.exactly(request))
+        rule = wider if wider is not None and fits else AllowRule.exactly(request)
+        self.questions.grant(rule, self.ids.call_id)
 
     async def answer(self, question: str, choices: Sequence[str] = ()) -> str | None:
         """The person's answer, or the choice that it names."""

@@ -4,13 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WITH_WINDOWS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", *WITH_WINDOWS)
+"""The headless shell is the same engine without windows, and takes less than half of the processor's time."""
 NEEDED = "REQUIRE_BROWSER"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage"]
 
@@ -29,6 +31,20 @@ def a_browser(*flags: str) -> Iterator[Browser]:
         browser.close()
 
 
+@contextmanager
+def with_windows(other: Browser) -> Iterator[Browser]:
+    """A Chromium that can show windows and notifications, run by the same driver as another browser."""
+    try:
+        found = _on_path(WITH_WINDOWS)
+    except LookupError as missing:
+        if os.environ.get(NEEDED):
+            raise
+        pytest.skip(str(missing))
+    browser = other.browser_type.launch(executable_path=found, args=FLAGS)
+    yield browser
+    browser.close()
+
+
 def _launched(driver: Playwright, flags: list[str]) -> tuple[Browser | None, list[str]]:
     tried: list[str] = []
     for name, path in (
@@ -44,10 +60,10 @@ def _launched(driver: Playwright, flags: list[str]) -> tuple[Browser | None, lis
     return None, tried
 
 
-def _on_path() -> str:
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+def _on_path(names: Sequence[str] = NAMES) -> str:
+    found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
-        raise LookupError(f"none of {', '.join(NAMES)} is there")
+        raise LookupError(f"none of {', '.join(names)} is there")
     return found
 
 

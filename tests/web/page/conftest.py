@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from tests.web.page.chromium import a_browser
+from tests.web.page.chromium import a_browser, with_windows
 from tests.web.page.gated_model import GatedModel
 from tests.web.page.web_server import WebServer
 
@@ -64,7 +64,18 @@ def asking_server(tmp_path: Path, _model: GatedModel) -> Iterator[WebServer]:
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser of one person. Whatever leaves loopback, or goes wrong in a script, fails the test."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    yield from watched_context(chromium)
+
+
+@pytest.fixture
+def context_with_windows(chromium: Browser) -> Iterator[BrowserContext]:
+    """The same, in a browser that shows notifications."""
+    with with_windows(chromium) as browser:
+        yield from watched_context(browser)
+
+
+def watched_context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_MS)
     left: list[str] = []
     wrong: list[str] = []

@@ -262,9 +262,11 @@ def test_a_conversation_leaves_as_markdown_as_html_and_on_paper(
 
 
 def test_a_notification_says_that_something_needs_a_person(
-    page: Page, context: BrowserContext, model: GatedModel, server: WebServer
+    context_with_windows: BrowserContext, model: GatedModel, server: WebServer
 ) -> None:
-    context.grant_permissions(["notifications"], origin=server.url)
+    context_with_windows.grant_permissions(["notifications"], origin=server.url)
+    page = context_with_windows.new_page()
+    page.goto(server.link)
     page.evaluate(
         """() => {
         globalThis.shown = [];

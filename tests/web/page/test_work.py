@@ -6,6 +6,7 @@ import re
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
+from tests.tools.test_documents import pdf
 from tests.web.page.browser_page import answers, composer, say, see_answer, see_idle
 from tests.web.page.gated_model import Call, Gate, GatedModel
 from tests.web.page.web_server import WebServer
@@ -215,7 +216,7 @@ def test_a_turn_is_taken_back_with_its_files_and_its_usage_is_seen(
     expect(usage.get_by_role("list", name="By model")).to_contain_text("gated")
 
 
-def test_a_document_is_read_by_the_server_and_one_that_is_none_is_refused(
+def test_documents_are_read_by_the_server_and_one_that_is_none_is_refused(
     page: Page, model: GatedModel
 ) -> None:
     model.will_answer("I have read it.")
@@ -229,13 +230,17 @@ def test_a_document_is_read_by_the_server_and_one_that_is_none_is_refused(
     expect(refused).to_contain_text("broken.pdf")
     expect(composer(page)).to_have_value("read this")
     page.get_by_role("button", name="Remove broken.pdf").click()
-    files.set_input_files(
-        [FilePayload(name="plan.docx", mimeType="", buffer=a_document("Plant the quinces."))]
+    paper = FilePayload(
+        name="paper.pdf", mimeType="application/pdf", buffer=pdf("Prune the pears.", "In May.")
     )
+    plan = FilePayload(name="plan.docx", mimeType="", buffer=a_document("Plant the quinces."))
+    files.set_input_files([paper, plan])
     composer(page).press("Enter")
     see_answer(page, "I have read it.")
-    assert "Plant the quinces." in str(model.asked[0]["messages"][-1])
+    told = str(model.asked[0]["messages"][-1])
+    assert all(text in told for text in ("Prune the pears.", "In May.", "Plant the quinces."))
     expect(page.get_by_role("article", name="You").last).to_contain_text("plan.docx")
+    expect(page.get_by_role("article", name="You").last).to_contain_text("paper.pdf")
 
 
 def a_document(text: str) -> bytes:

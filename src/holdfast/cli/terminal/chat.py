@@ -226,6 +226,7 @@ class Chat:
         if commands.is_command(text):
             self.view.print_command(text)
             await commands.run(text)
+            self.screen.print()
         elif self.own_command.is_meant(text) and self.view.ask is None:
             self.own_command.begin(text)
         elif self.view.ask is not None:

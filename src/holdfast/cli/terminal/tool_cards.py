@@ -81,7 +81,14 @@ def tool_summary(name: str, arguments: str, given: Mapping[str, Any]) -> str:
         return f"{len(items)} items" if isinstance(items, list) else ""
     if not given:
         return "" if arguments.strip() in ("", "{}") else one_line(arguments, 200)
-    return one_line(" ".join(str(value) for value in given.values()), 200)
+    return one_line(" ".join(_value(value) for value in given.values()), 200)
+
+
+def _value(value: object) -> str:
+    """A value as a person writes it: a list by its items."""
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        return ", ".join(str(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class ToolCards:
@@ -141,7 +148,8 @@ def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
         if lines
         else ""
     )
-    return _head(event, summary, output, width)
+    # What the call was about stands there already.
+    return _head(event, summary, output.removeprefix(summary).strip() or output, width)
 
 
 def live_lines(call: RunningTool, now: float, width: int, *, alone: bool) -> list[str]:

@@ -57,6 +57,7 @@ class WorkCommands:
         chosen = await self._chat.choose(mark, UNDO)
         if chosen != "leave":
             await self._take_back(session_id, files=chosen == FILES)
+        self._chat.screen.print()
 
     async def _take_back(self, session_id: str, *, files: bool) -> None:
         undone = await self._chat.host.undo(session_id, files=files)
