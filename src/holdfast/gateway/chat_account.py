@@ -27,6 +27,7 @@ from holdfast.gateway.contract import (
     SignInRefused,
     SlowDown,
     TakenElsewhere,
+    Unreachable,
 )
 from holdfast.gateway.event_codec import to_received
 from holdfast.gateway.event_router import EventRouter, RouterHelpers
@@ -113,6 +114,7 @@ class ChatAccount:
                 except Exception as fault:
                     # An adapter of somebody else may raise anything; the other accounts go on.
                     logger.exception("chat.account_failed", extra={"account": self.name})
+                    delay = FIRST_DELAY if self.health.state == "connected" else delay
                     self._note("unreachable", f"a fault ({_name_of(fault)}); the log has the details")
                     await asyncio.sleep(delay)
                     delay = min(LONGEST_DELAY, delay * 2)
@@ -181,6 +183,7 @@ class ChatAccount:
                             is_live, delay = True, FIRST_DELAY
                             self._note("connected", "")
                             service.router.accept()
+                raise Unreachable("the connection ended")
             except SignInRefused:
                 raise
             except TakenElsewhere as cause:
@@ -197,10 +200,9 @@ class ChatAccount:
     ) -> None:
         rows = [to_received(each) for each in batch.events]
         if rows or batch.cursors:
-            await ledger.under_lease(ledger.events.receive, ledger.account, rows, batch.cursors)
+            new = await ledger.under_lease(ledger.events.receive, ledger.account, rows, batch.cursors)
+            service.router.received([batch.events[number] for number in new], live=live)
         await batch.acknowledge()
-        if rows:
-            service.router.received(batch.events, live=live)
 
     def _note(self, state: AccountState, detail: str) -> None:
         self.health.state, self.health.detail = state, detail
