@@ -57,6 +57,8 @@ OVER_BUDGET_SAID = "That was more than your {} messages in 24 hours, so I did no
 TOO_OLD = "too old"
 FAULT = "a fault of the gateway; its log has the details"
 FAULT_SAID = "I can't take this message: something went wrong here. My log has the details."
+RETRY = "retry"
+"""The command that asks for an answer as a message does, and counts as one."""
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
 
@@ -343,6 +345,9 @@ class EventRouter:
 
     async def _command(self, command: ChatCommand, incoming: Incoming) -> None:
         routed = RoutedEvent(command.event, incoming, command.room)
+        if command.name == RETRY and (refusal := await self._over_budget(command.event.sender, command.role)):
+            await self._refuse(routed, refusal)
+            return
         # On record first: whatever happens now, it runs at most once.
         if not await self._settle(routed, "done", note=f"/{command.name}"):
             return

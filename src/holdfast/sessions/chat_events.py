@@ -159,7 +159,7 @@ class ChatEvents:
         )
 
     def accepted_since(self, account: str, sender: str, seconds: float) -> int:
-        """How many messages of a person were let in within the last so many seconds."""
+        """How many messages of a person, with those of /retry, were let in within so many seconds."""
         span = checked_seconds("a time", seconds)
         return self._engine.read(
             lambda tx: int(tx.queries.accepted_chat_events(account=account, sender=sender, span_us=span))

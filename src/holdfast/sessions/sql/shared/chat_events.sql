@@ -87,7 +87,8 @@ select state, count(*) from chat_events where account = :account group by state 
 
 -- name: accepted_chat_events(account, sender, span_us)$
 select count(*) from chat_events
- where account = :account and sender = :sender and state = 'accepted' and received > store_now() - :span_us
+ where account = :account and sender = :sender and received > store_now() - :span_us
+   and (state = 'accepted' or (state = 'done' and note = '/retry'))
 
 -- name: last_accepted_chat_event(room_id)$
 select max(sent) from chat_events where room_id = :room_id and state = 'accepted'
