@@ -201,6 +201,21 @@ def test_a_message_whose_account_is_taken_over_is_not_refused_too(
     run(scenario())
 
 
+@pytest.mark.clause("G3", "N2")
+def test_who_lost_an_account_stops_receiving_though_nobody_says_anything(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        async with a_gateway(db, platform) as (_, host):
+            taken = db.leases.current(account_lease(ACCOUNT))
+            assert taken is not None
+            db.leases.release(taken)
+            hold_lease(db, taken.name, "another process", ttl_seconds=60)
+            await until_status(host, lambda now: now.serving is not None and now.serving.state == "waiting")
+            assert platform.server.receiver is None
+
+    run(scenario())
+
+
 class EndingAdapter(MemoryAdapter):
     """Stops to receive without a word."""
 

@@ -152,6 +152,7 @@ class ChatAccount:
                 tasks.create_task(self._receive(service, ledger), name=f"{self.name} receives")
                 tasks.create_task(service.router.run(), name=f"{self.name} routes")
                 tasks.create_task(service.sender.run(), name=f"{self.name} sends")
+                tasks.create_task(_keep_watch(ledger), name=f"{self.name} watches its lease")
         except* HoldfastError as failures:
             raise _first(failures) from None
         finally:
@@ -246,6 +247,13 @@ class AccountService:
 ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})
 """A press that came before its question was asked again can be answered now."""
 WAKES = ASKS | {"TurnCompleted", "TurnFailed", "TurnInterrupted", "AskClosed"}
+
+
+async def _keep_watch(ledger: ChatLedger) -> None:
+    """Raise `LeaseLost` soon after it is lost: who has nothing to store would go on receiving."""
+    while True:
+        await asyncio.sleep(CLAIM_SECONDS)
+        ledger.require()
 
 
 def _wait(cause: ChatPlatformError, delay: float) -> float:
