@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -92,6 +93,15 @@ class GatewayProcess:
         await process.wait()
         if self._reading is not None:
             await self._reading
+
+    def stand_still(self) -> None:
+        """SIGSTOP: as a machine that sleeps, or is too busy, stands still."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     @property
     def is_running(self) -> bool:

@@ -38,6 +38,8 @@ class World:
     moments: Moments
     stack: AsyncExitStack
     victim: GatewayProcess | None = None
+    stroke: str = "kill"
+    """What happens to the victim at an armed moment: kill, or stand still."""
 
     async def gateway(self, name: str, *, host: str = "") -> GatewayProcess:
         """A gateway that is set up and not started."""
@@ -49,7 +51,10 @@ class World:
 
     async def kill(self) -> None:
         assert self.victim is not None
-        await self.victim.kill()
+        if self.stroke == "kill":
+            await self.victim.kill()
+        else:
+            self.victim.stand_still()
 
 
 @asynccontextmanager
@@ -150,5 +155,49 @@ def test_of_two_gateways_with_one_token_the_second_takes_over_when_the_first_is_
             found["kills"] = 1
             assert is_sound(found), found
             assert not re.search("[Cc]onflict", second.said)
+
+    play(story)
+
+
+@pytest.mark.clause("G3", "N2")
+@pytest.mark.parametrize(
+    ("live_url", "hosts", "platform"),
+    [
+        pytest.param("postgres", ("one", "two"), "slack", id="postgres-two hosts"),
+        pytest.param("postgres", ("one", "two"), "telegram", id="telegram-two hosts", marks=pytest.mark.soak),
+        pytest.param("sqlite", ("", ""), "slack", id="sqlite-one host", marks=pytest.mark.soak),
+    ],
+    indirect=["live_url"],
+)
+def test_a_gateway_that_stood_still_is_taken_over_and_answers_nothing_again_when_it_goes_on(
+    hosts: tuple[str, str], platform: str, live_url: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with a_world(tmp_path, live_url, platform) as world:
+            talk = Talk(world.site, seed=3)
+            room = Room(await world.site.platform.direct(PEOPLE[0]), PEOPLE[:1], mention=False)
+            talk.rooms = [room]
+            first = await world.gateway("first", host=hosts[0])
+            second = await world.gateway("second", host=hosts[1])
+            await first.start_and_connect()
+            await second.start()
+            await second.waits.wait()
+            await talk.say(room)
+            await talk.until_answered()
+
+            world.stroke = "stand still"
+            struck = world.moments.arm("model asked")
+            await talk.say(room)
+            await struck.wait()
+            await second.connected.wait()
+            await talk.until_answered()
+            first.go_on()
+            await first.waits.wait()
+            await talk.say(room)
+            await talk.until_answered()
+            await settled(live_url, platform)
+            found = await talk.audit()
+            found["kills"] = 1
+            assert is_sound(found), found
 
     play(story)

@@ -66,6 +66,26 @@ def test_a_long_silence_begins_a_new_conversation_only_if_the_settings_say_so(
     assert len(db.chat_events.conversations(room.id)) == conversations
 
 
+def test_an_answer_that_is_asked_for_again_counts_as_a_message(db: SessionDB) -> None:
+    async def scenario() -> None:
+        platform = MemoryPlatform(traits())
+        let_in(db, "ada")
+        place = await platform.direct("ada")
+        settings = GatewaySettings(debounce_s=0, user_daily_messages=2)
+        async with a_gateway(db, platform, settings=settings) as (_, host):
+            await platform.say(place, "ada", "hello")
+            await until_said(platform, place, "You said: hello")
+            for sent in (2, 3, 4):
+                await platform.say(place, "ada", "/retry")
+                wanted = {"sent": sent}
+                await until_status(host, lambda now: now.posts == wanted)  # noqa: B023 - waited for here
+        said = [each.text for each in platform.seen(place) if each.by_bot]
+        assert said.count("You said: hello") == 2
+        assert sum("more than your 2 messages" in each for each in said) == 2
+
+    run(scenario())
+
+
 def test_each_role_has_its_budget_of_messages_and_tokens(db: SessionDB) -> None:
     settings = GatewaySettings(
         debounce_s=0, guest_daily_messages=1, guest_daily_tokens=500, user_daily_tokens=9000

@@ -415,7 +415,7 @@ class GatewaySettings(Slice):
         default=0.0, ge=0, le=24 * 365, description="hours of silence that begin a new conversation; 0: never"
     )
     user_daily_tokens: int = Field(default=0, ge=0, description="tokens of a user in 24 hours; 0: no limit")
-    user_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
+    user_daily_messages: int = Field(default=0, ge=0, description="the same for messages and /retry")
     guest_daily_tokens: int = Field(default=0, ge=0, description="tokens of a guest in 24 hours; 0: no limit")
     guest_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
     user_models: Names = Field(

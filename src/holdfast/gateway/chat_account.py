@@ -27,6 +27,7 @@ from holdfast.gateway.contract import (
     SignInRefused,
     SlowDown,
     TakenElsewhere,
+    Unreachable,
 )
 from holdfast.gateway.event_codec import to_received
 from holdfast.gateway.event_router import EventRouter, RouterHelpers
@@ -113,6 +114,7 @@ class ChatAccount:
                 except Exception as fault:
                     # An adapter of somebody else may raise anything; the other accounts go on.
                     logger.exception("chat.account_failed", extra={"account": self.name})
+                    delay = FIRST_DELAY if self.health.state == "connected" else delay
                     self._note("unreachable", f"a fault ({_name_of(fault)}); the log has the details")
                     await asyncio.sleep(delay)
                     delay = min(LONGEST_DELAY, delay * 2)
@@ -150,6 +152,7 @@ class ChatAccount:
                 tasks.create_task(self._receive(service, ledger), name=f"{self.name} receives")
                 tasks.create_task(service.router.run(), name=f"{self.name} routes")
                 tasks.create_task(service.sender.run(), name=f"{self.name} sends")
+                tasks.create_task(_keep_watch(ledger), name=f"{self.name} watches its lease")
         except* HoldfastError as failures:
             raise _first(failures) from None
         finally:
@@ -181,6 +184,7 @@ class ChatAccount:
                             is_live, delay = True, FIRST_DELAY
                             self._note("connected", "")
                             service.router.accept()
+                raise Unreachable("the connection ended")
             except SignInRefused:
                 raise
             except TakenElsewhere as cause:
@@ -197,10 +201,9 @@ class ChatAccount:
     ) -> None:
         rows = [to_received(each) for each in batch.events]
         if rows or batch.cursors:
-            await ledger.under_lease(ledger.events.receive, ledger.account, rows, batch.cursors)
+            new = await ledger.under_lease(ledger.events.receive, ledger.account, rows, batch.cursors)
+            service.router.received([batch.events[number] for number in new], live=live)
         await batch.acknowledge()
-        if rows:
-            service.router.received(batch.events, live=live)
 
     def _note(self, state: AccountState, detail: str) -> None:
         self.health.state, self.health.detail = state, detail
@@ -244,6 +247,13 @@ class AccountService:
 ASKS = frozenset({"ApprovalAsked", "QuestionAsked"})
 """A press that came before its question was asked again can be answered now."""
 WAKES = ASKS | {"TurnCompleted", "TurnFailed", "TurnInterrupted", "AskClosed"}
+
+
+async def _keep_watch(ledger: ChatLedger) -> None:
+    """Raise `LeaseLost` soon after it is lost: who has nothing to store would go on receiving."""
+    while True:
+        await asyncio.sleep(CLAIM_SECONDS)
+        ledger.require()
 
 
 def _wait(cause: ChatPlatformError, delay: float) -> float:

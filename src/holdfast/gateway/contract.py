@@ -1,9 +1,9 @@
 """The port between Holdfast and a chat platform: what an adapter does, and the data that passes through it.
 
-Read this first, then `account.py` (the life of one account). An adapter speaks one platform's protocol and
-nothing else: it receives, sends, edits, and says what the platform allows. What must survive a crash is the
-gateway's: it stores what an adapter received before the adapter acknowledges it, and it records every message
-it sends, before and after the call.
+Read this first, then `chat_account.py` (the life of one account). An adapter speaks one platform's protocol
+and nothing else: it receives, sends, edits, and says what the platform allows. What must survive a crash is
+the gateway's: it stores what an adapter received before the adapter acknowledges it, and it records every
+message it sends, before and after the call.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

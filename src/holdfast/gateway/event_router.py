@@ -2,7 +2,7 @@
 
 An event stays `new` until the decision is on record. A message goes to the host with the event's key, so a
 crash between the two sends nothing twice. A command is on record as done before it runs, so no restart runs
-it again; one that was sent while the gateway was away is not run at all.
+it again; one that was sent while the gateway was away is not run at all. The rooms go side by side.
 """
 
 import asyncio
@@ -12,7 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from holdfast.core.contract import Clock, Message
-from holdfast.core.errors import HoldfastError, InvalidInput, Retryable, SessionEnded, StoreFailure
+from holdfast.core.errors import (
+    HoldfastError,
+    HostClosed,
+    InvalidInput,
+    LeaseLost,
+    Retryable,
+    SessionEnded,
+    StoreFailure,
+)
 from holdfast.core.ids import IdFactory
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import NOT_ADDRESSED, AccessControl, Refusal
@@ -23,6 +31,7 @@ from holdfast.gateway.event_codec import to_incoming
 from holdfast.gateway.incoming_files import IncomingFiles
 from holdfast.gateway.live_events import LiveEvents
 from holdfast.gateway.presses import Presses
+from holdfast.gateway.room_tasks import RoomTasks
 from holdfast.gateway.user_text import user_text
 from holdfast.host import SessionHost
 from holdfast.host.chat_ledger import ChatLedger
@@ -37,6 +46,8 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 200
 LOOK_SECONDS = 2.0
 TRY_AGAIN_SECONDS = 2.0
+READ_AGAIN_SECONDS = 0.001
+"""What was read of a room is not how it stands any more."""
 HOUR = 3600
 KEPT_REFUSED = 10
 """Of how many refused messages of a room for one reason the words are kept, for people who look why."""
@@ -46,6 +57,8 @@ OVER_BUDGET_SAID = "That was more than your {} messages in 24 hours, so I did no
 TOO_OLD = "too old"
 FAULT = "a fault of the gateway; its log has the details"
 FAULT_SAID = "I can't take this message: something went wrong here. My log has the details."
+RETRY = "retry"
+"""The command that asks for an answer as a message does, and counts as one."""
 MISSED_COMMAND = "a command that was sent while the gateway was away"
 
 
@@ -56,6 +69,8 @@ class RoutedEvent:
     event: ChatEvent
     incoming: Incoming
     room: ChatRoom
+    joined: Sequence[Incoming] = ()
+    """The messages before it that are part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,7 @@ class EventRouter:
         self._live = LiveEvents(clock, settings.debounce_s)
         self._accepting = asyncio.Event()
         self._woken = asyncio.Event()
+        self._rooms = RoomTasks(self.wake)
         self._slow_commands: set[asyncio.Task[None]] = set()
         self._awaits_turns = False
         """Whether something waits for the end of a turn."""
@@ -106,7 +122,7 @@ class EventRouter:
         self.wake()
 
     def received(self, events: Sequence[Incoming], *, live: bool) -> None:
-        """Events were stored; `live` when they were sent while the gateway listened."""
+        """These events are new in the store; `live` when they were sent while the gateway listened."""
         if live:
             self._live.came(events)
         self.wake()
@@ -127,27 +143,27 @@ class EventRouter:
         try:
             while True:
                 self._woken.clear()
-                pause = await self.route_new()
+                self._rooms.check()
+                await self._route_new()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
+                    async with asyncio.timeout(LOOK_SECONDS):
                         await self._woken.wait()
         finally:
             for task in self._slow_commands:
                 task.cancel()
+            await self._rooms.close()
 
-    async def route_new(self) -> float:
-        """Route what can be routed now; returns when to look again at the latest."""
+    async def _route_new(self) -> None:
+        """Begin with what is new in the rooms in which nothing is being routed."""
+        # A room that is done while this reads is read again, since it may have been read before.
+        busy = self._rooms.busy()
         events = await self._ledger.of_account(self._ledger.events.new, limit=AT_ONCE)
         rooms: dict[int, list[ChatEvent]] = {}
         for event in events:
-            rooms.setdefault(event.room_id, []).append(event)
-        # The rooms go side by side: nobody waits for another room's place in the store.
-        async with asyncio.TaskGroup() as tasks:
-            waits = [tasks.create_task(self._route_room(each)) for each in rooms.values()]
-        pauses = [wait for task in waits if (wait := task.result())]
-        if len(events) == AT_ONCE and not pauses:
-            self.wake()
-        return min(pauses, default=LOOK_SECONDS)
+            if event.room_id not in busy:
+                rooms.setdefault(event.room_id, []).append(event)
+        for room_id, found in rooms.items():
+            self._rooms.start(room_id, self._route_room(found))
 
     async def _route_room(self, events: Sequence[ChatEvent]) -> float:
         """Route the events of one room in order; returns when to look again, 0 when all are routed."""
@@ -167,7 +183,9 @@ class EventRouter:
             return 0.0
         routed = RoutedEvent(event, to_incoming(event.body), room)
         try:
-            return await self._decide(routed, later)
+            return await self._decide(await self._with_joined(routed), later)
+        except (LeaseLost, HostClosed):
+            raise  # whoever serves the account next decides about it
         except (Retryable, StoreFailure) as cause:
             logger.warning("chat.event_waits", extra={"event": event.id, "cause": repr(cause)})
             return TRY_AGAIN_SECONDS
@@ -179,6 +197,15 @@ class EventRouter:
             logger.exception("chat.event_failed", extra={"event": event.id})
             await self._refuse(routed, Refusal(FAULT, FAULT_SAID))
             return 0.0
+
+    async def _with_joined(self, routed: RoutedEvent) -> RoutedEvent:
+        """The event with what was joined into it; it is meant for the bot if one of them is."""
+        if routed.event.kind != "message":
+            return routed
+        found = await self._ledger(self._ledger.events.joined, routed.event.id)
+        joined = [to_incoming(each.body) for each in found]
+        is_mention = any(each.is_mention for each in (*joined, routed.incoming))
+        return replace(routed, incoming=replace(routed.incoming, is_mention=is_mention), joined=joined)
 
     async def _decide(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
         incoming = routed.incoming
@@ -215,17 +242,11 @@ class EventRouter:
     async def _message(
         self, routed: RoutedEvent, later: Sequence[ChatEvent], role: Role, scope: str
     ) -> float:
-        burst, wait = self._live.burst(routed.room, routed.event, later)
-        if wait:
+        # What was joined before a crash stays as it is, so that no part of it is lost.
+        if not routed.joined and (wait := await self._join_burst(routed, later)):
             return wait
-        if len(burst) > 1:
-            await self._ledger.under_lease(self._ledger.events.join, [each.id for each in burst])
-            for each in burst[:-1]:
-                self._live.forget(routed.room, each)
-            return 0.0  # the last of them brings the others along
         event = routed.event
-        joined = await self._ledger(self._ledger.events.joined, event.id)
-        parts = [*(to_incoming(each.body) for each in joined), routed.incoming]
+        parts = [*routed.joined, routed.incoming]
         if await self._answers_question(routed, parts, role):
             return 0.0
         if (refusal := await self._over_budget(event.sender, role)) is not None:
@@ -248,6 +269,16 @@ class EventRouter:
             self._show_queued(routed.room, event.message_id)
         logger.info("chat.accepted", extra={"event": event.id, "inbox": accepted.inbox_id, "role": role})
         return 0.0
+
+    async def _join_burst(self, routed: RoutedEvent, later: Sequence[ChatEvent]) -> float:
+        """Make one message of those that came right after this one; returns how long to wait with it."""
+        burst, wait = self._live.burst(routed.room, routed.event, later)
+        if wait or len(burst) == 1:
+            return wait
+        await self._ledger.under_lease(self._ledger.events.join, [each.id for each in burst])
+        for each in burst[:-1]:
+            self._live.forget(routed.room, each)
+        return READ_AGAIN_SECONDS  # the last of them brings the others along
 
     async def _over_budget(self, sender: str, role: Role) -> Refusal | None:
         """Why a message is one too many for its role, if it is."""
@@ -314,6 +345,9 @@ class EventRouter:
 
     async def _command(self, command: ChatCommand, incoming: Incoming) -> None:
         routed = RoutedEvent(command.event, incoming, command.room)
+        if command.name == RETRY and (refusal := await self._over_budget(command.event.sender, command.role)):
+            await self._refuse(routed, refusal)
+            return
         # On record first: whatever happens now, it runs at most once.
         if not await self._settle(routed, "done", note=f"/{command.name}"):
             return

@@ -13,6 +13,9 @@ from holdfast.gateway.event_codec import to_incoming
 from holdfast.sessions.chat_events import ChatEvent, ChatRoom
 from holdfast.sessions.contract import SECOND
 
+MOST_IN_BURST = 20
+"""Who never stops to write is answered all the same."""
+
 
 class LiveEvents:
     """The events of one account that this process received as they happened and has not settled yet."""
@@ -40,6 +43,8 @@ class LiveEvents:
         """The messages that the same person sent right after this one; and how long more may come."""
         burst = [event]
         for each in later:
+            if len(burst) == MOST_IN_BURST:
+                return burst, 0.0
             said = to_incoming(each.body)
             if not self._belongs(room, burst[-1], each) or command_of(said.text) is not None:
                 return burst, 0.0

@@ -117,6 +117,9 @@ class Chats:
             self._db.leases.release(current)
         return self._db.keeper.acquire(name, self._holder)
 
+    def require(self, account: str) -> None:
+        self._db.keeper.require(account_lease(account), self._holder)
+
     async def release(self, account: str) -> None:
         await self._call(self._db.keeper.release, account_lease(account), self._holder)
 
@@ -163,6 +166,10 @@ class ChatLedger:
     async def under_lease(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:  # noqa: ANN401
         """The same for a method that only the holder of the account may call."""
         return await self._chats(partial(fn, *args, **kwargs, lease=self.lease))
+
+    def require(self) -> None:
+        """Raise `LeaseLost` once a renewal has found that another process has the account. No I/O."""
+        self._chats.require(self.account)
 
     async def release(self) -> None:
         """Let another process take the account."""

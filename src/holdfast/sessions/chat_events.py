@@ -89,8 +89,8 @@ class ChatEvents:
         cursors: Mapping[str, str],
         *,
         lease: HeldLease,
-    ) -> int:
-        """Store what was received and how far the receiver has got; returns how many events are new."""
+    ) -> list[int]:
+        """Store what was received and how far the receiver has got; returns the indexes of new events."""
         return self._engine.write(receive_chat_events(account, events, cursors, lease=lease))
 
     def cursors(self, account: str) -> dict[str, str]:
@@ -99,11 +99,17 @@ class ChatEvents:
         )
 
     def new(self, account: str, *, limit: int | None = None) -> list[ChatEvent]:
-        """What nobody has decided about yet, in the order in which it was received."""
+        """What nobody has decided about yet, in the order in which it was received.
+
+        With a limit each room has its share, so that no room keeps the events of others from being seen.
+        """
         most = checked_limit(limit)
-        return self._engine.read(
-            lambda tx: [_event(row) for row in tx.queries.new_chat_events(account=account, limit=most)]
-        )
+
+        def work(tx: Transaction) -> list[ChatEvent]:
+            rows = tx.queries.new_chat_events(account=account, limit=most)
+            return sorted(map(_event, rows), key=lambda event: event.id)
+
+        return self._engine.read(work)
 
     def get(self, event_id: int) -> ChatEvent | None:
         def work(tx: Transaction) -> ChatEvent | None:
@@ -153,7 +159,7 @@ class ChatEvents:
         )
 
     def accepted_since(self, account: str, sender: str, seconds: float) -> int:
-        """How many messages of a person were let in within the last so many seconds."""
+        """How many messages of a person, with those of /retry, were let in within so many seconds."""
         span = checked_seconds("a time", seconds)
         return self._engine.read(
             lambda tx: int(tx.queries.accepted_chat_events(account=account, sender=sender, span_us=span))
@@ -224,18 +230,19 @@ class ChatEvents:
 @operation
 def receive_chat_events(
     account: str, events: Sequence[ReceivedEvent], cursors: Mapping[str, str], *, lease: HeldLease
-) -> Callable[[Transaction], int]:
+) -> Callable[[Transaction], list[int]]:
     """Store events that are not on record yet, and the cursors, for the holder of the account's lease."""
     checked_name("an account", account)
     rows = [_checked(account, each) for each in events]
     places = [_cursor(name, value) for name, value in cursors.items()]
 
-    def work(tx: Transaction) -> int:
-        new = 0
-        for room, event in rows:
+    def work(tx: Transaction) -> list[int]:
+        new = []
+        for number, (room, event) in enumerate(rows):
             room_id = tx.queries.put_chat_room(account=account, **room)
             stored = tx.queries.put_chat_event(account=account, chat=room["chat"], room_id=room_id, **event)
-            new += stored is not None
+            if stored is not None:
+                new.append(number)
         for name, value in places:
             tx.queries.set_chat_cursor(account=account, name=name, value=value)
         lease.require(tx)

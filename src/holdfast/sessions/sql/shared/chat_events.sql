@@ -36,8 +36,11 @@ on conflict (account, name) do update set value = excluded.value
 select name, value from chat_cursors where account = :account order by name
 
 -- name: new_chat_events(account, limit)
+-- The first of each room, then the second of each, and so on.
 select id, key, room_id, event_id, kind, sender, message_id, event, sent, received, state, note
-  from chat_events where account = :account and state = 'new' order by id limit :limit
+  from (select e.*, row_number() over (partition by room_id order by id) as number
+          from chat_events e where account = :account and state = 'new') waiting
+ order by number, id limit :limit
 
 -- name: get_chat_event(id)^
 select id, key, room_id, event_id, kind, sender, message_id, event, sent, received, state, note
@@ -84,7 +87,8 @@ select state, count(*) from chat_events where account = :account group by state 
 
 -- name: accepted_chat_events(account, sender, span_us)$
 select count(*) from chat_events
- where account = :account and sender = :sender and state = 'accepted' and received > store_now() - :span_us
+ where account = :account and sender = :sender and received > store_now() - :span_us
+   and (state = 'accepted' or (state = 'done' and note = '/retry'))
 
 -- name: last_accepted_chat_event(room_id)$
 select max(sent) from chat_events where room_id = :room_id and state = 'accepted'
