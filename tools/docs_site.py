@@ -66,6 +66,7 @@ NAV: dict[str, list[str]] = {
         "operations.md",
         "behind-a-proxy.md",
         "security.md",
+        "users.md",
         "sandbox.md",
     ],
     "Guarantees": [
