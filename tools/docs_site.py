@@ -67,6 +67,7 @@ NAV: dict[str, list[str]] = {
         "behind-a-proxy.md",
         "signing-in.md",
         "security.md",
+        "users.md",
         "sandbox.md",
     ],
     "Guarantees": [
