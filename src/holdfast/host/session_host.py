@@ -393,8 +393,7 @@ class SessionHost:
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
         """Go on as if nothing from a message on had been said, in a branch; the original stays on record.
 
-        Memory forgets the turns that are taken back, and what a person allowed always in them is asked about
-        again. `key` as with `branch`.
+        Memory forgets the turns that are taken back; permissions given in them end. `key` as with `branch`.
         """
         conversation = await self._conversations.idle(session_id)
         # A key of a branch that was asked for as such is another one.
