@@ -8,22 +8,27 @@ cookie that no script can read and that no other site can make the browser send.
 import asyncio
 import functools
 import hmac
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.core.errors import StoreFailure
 from holdfast.sessions.audit_log import INSTALLATION, AuditLog
 from holdfast.web.account_tokens import REMEMBERED_SECONDS, AccountTokens
 from holdfast.web.contract import WebParts
 from holdfast.web.principal import INSTALLATION_ITSELF, Principal, put_into
 from holdfast.web.problems import respond
+from holdfast.web.sign_in.attempts import Attempts
 from holdfast.web.sign_in.paths import SIGN_IN_PATHS
 from holdfast.web.sign_in.proxied_accounts import NoAccount, ProxiedAccounts
+from holdfast.web.sign_in.session_cookie import COOKIE, cookies_named, set_session_cookie
 from holdfast.web.sign_in.user_header import Proxied, proxied
 
-COOKIE = "holdfast_token"
+logger = logging.getLogger(__name__)
+
 A_YEAR = 365 * 24 * 3600
 SIGN_IN = "/api/sign-in"
 MOST_SHOWN = 4
@@ -51,6 +56,7 @@ class Auth:
         self._root = web.settings.root_path
         self._host = web.host
         self._accounts = AccountTokens(web.host, web.clock)
+        self._refused = Attempts(web.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -130,23 +136,23 @@ class Auth:
         principal = await self._principal(token)
         where = str((scope.get("client") or ("",))[0])
         if principal is None:
-            await self._host.accounts.audit(AuditLog.record, "", "sign-in.refused", "", where)
+            # Whoever guesses all day finds no token, but must not push everything else out of the log.
+            if self._refused.begin(None, where) == 0:
+                await self._note("", "sign-in.refused", "", where)
             return False
         target = INSTALLATION if principal.user is None else principal.user.scope
-        await self._host.accounts.audit(AuditLog.record, principal.actor, "sign-in", target, where)
+        await self._note(principal.actor, "sign-in", target, where)
         return True
 
+    async def _note(self, actor: str, action: str, target: str, where: str) -> None:
+        try:
+            await self._host.accounts.audit(AuditLog.record, actor, action, target, where)
+        except StoreFailure:
+            # The page must open just then: it says what is wrong with the store.
+            logger.warning("web.sign_in_not_noted", exc_info=True, extra={"action": action, "client": where})
+
     def _with_cookie(self, scope: Scope, answer: Response, token: bytes) -> Response:
-        answer.set_cookie(
-            COOKIE,
-            token.decode("latin-1"),
-            max_age=A_YEAR,
-            path=self._root or "/",
-            secure=scope["scheme"] == "https",
-            httponly=True,
-            samesite="strict",
-        )
-        return answer
+        return set_session_cookie(scope, answer, token.decode("latin-1"), A_YEAR, self._root or "/")
 
     def _fits(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._token)
@@ -222,13 +228,7 @@ def _shown(scope: Scope) -> list[bytes]:
     bearer = _bearer(scope)
     if bearer is not None:
         return [bearer] if bearer else []
-    tokens: list[bytes] = []
-    for name, value in scope["headers"]:
-        if name == b"cookie":
-            # The cookie may come twice: two servers below one address have one each.
-            pairs = (each.strip().partition(b"=") for each in value.split(b";"))
-            tokens += [token.strip(b'"') for given, _, token in pairs if given == COOKIE.encode()]
-    return tokens
+    return [token.encode("latin-1") for token in cookies_named(scope, COOKIE)]
 
 
 def _refusal(scope: Scope, reason: str, detail: str) -> Response:

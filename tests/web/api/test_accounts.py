@@ -81,6 +81,23 @@ def test_a_browser_signs_in_with_an_accounts_token_and_the_log_says_so(
     wait(scenario())
 
 
+def test_wrong_tokens_can_not_push_everything_else_out_of_the_audit_log(
+    in_memory: SessionDB, wait: Wait
+) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with a_server(db) as server, account(server, db, "Ada"):
+            before = len(db.audit.list(limit=1000))
+            async with shows(server, "hfu_guess") as http:
+                for _ in range(60):
+                    assert (await http.post("/api/sign-in")).status_code == 401
+            noted = len(db.audit.list(limit=1000)) - before
+            assert 1 <= noted < 30
+
+    wait(scenario())
+
+
 def test_a_revoked_token_is_forgotten_within_seconds(in_memory: SessionDB, wait: Wait) -> None:
     db = in_memory
 

@@ -77,6 +77,7 @@ def test_a_password_signs_in_and_sign_out_ends_it(context: BrowserContext, share
     expect(composer(page)).to_be_focused()
     group = page.get_by_role("group", name="Account")
     expect(group).to_contain_text("Anna")
+    sees_what_an_account_may_use(page)
     [cookie] = context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     group.get_by_role("button", name="Sign out").click()
@@ -115,6 +116,25 @@ def test_the_owner_with_the_token_is_named_where_there_are_accounts(
     page = context.new_page()
     page.goto(shared.link)
     expect(page.get_by_role("group", name="Account")).to_contain_text("Installation")
+
+
+def sees_what_an_account_may_use(page: Page) -> None:
+    """Nothing is offered that the server would refuse."""
+    views = page.locator(".side-views button")
+    expect(views).to_have_text(["Memory", "Usage"])
+    expect(page.get_by_role("button", name="Import")).to_have_count(0)
+    expect(page.get_by_role("button", name="Prompts of your own")).to_have_count(0)
+    page.get_by_role("button", name="Memory").click()
+    panel = page.get_by_role("complementary").filter(has_text="Memory")
+    expect(panel.get_by_label("What to forget").locator("option")).to_have_text(["This conversation"])
+    expect(panel.get_by_role("alert")).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    keys = page.get_by_role("dialog", name="Keyboard")
+    expect(keys.get_by_text("New chat")).to_be_visible()
+    expect(keys.get_by_text("Settings")).to_have_count(0)
+    page.keyboard.press("Escape")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,7 +13,8 @@ const SHOWN = 5;
 
 /** Selects memories in one of several ways, shows what would be forgotten, and asks. */
 export function Forget({ page, session, done }) {
-  const [kind, setKind] = useState("words");
+  const kinds = page.isOwner ? KINDS : { conversation: KINDS.conversation };
+  const [kind, setKind] = useState(Object.keys(kinds)[0]);
   const [text, setText] = useState("");
   const [after, setAfter] = useState("");
   const [before, setBefore] = useState("");
@@ -46,7 +47,7 @@ export function Forget({ page, session, done }) {
   return html`<h3>Forget</h3>
     <div class="forget" role="group" aria-label="Forget" onKeyDown=${(event) => event.key === "Enter" && event.target.tagName === "INPUT" && wanted && look()}>
       <select aria-label="What to forget" value=${kind} onChange=${change(setKind)}>
-        ${Object.entries(KINDS).map(([each, label]) => html`<option value=${each} disabled=${each === "conversation" && !session?.id}>${label}</option>`)}
+        ${Object.entries(kinds).map(([each, label]) => html`<option value=${each} disabled=${each === "conversation" && !session?.id}>${label}</option>`)}
       </select>
       ${(kind === "words" || kind === "person") && html`<input aria-label=${kind === "words" ? "Words" : "Person"} placeholder=${kind === "words" ? "Words" : "Name"} value=${text} onInput=${change(setText)} />`}
       ${

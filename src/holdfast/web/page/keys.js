@@ -16,12 +16,12 @@ export const KEYS = [
     run: (page) => page.session && page.show("context"),
   },
   { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
-  { keys: ["g"], label: "Chats: accounts on chat platforms", run: (page) => page.show("chats") },
+  { keys: ["g"], label: "Chats: accounts on chat platforms", owner: true, run: (page) => page.show("chats") },
   { keys: ["l"], label: "Choose a model", run: (page) => page.open("models") },
   { keys: ["o"], label: "Tools: which ones the model is told of", run: (page) => page.open("tools") },
-  { keys: ["p"], label: "Prompts of your own", run: (page) => page.open("prompts") },
-  { keys: ["f"], label: "Workspace and folder of this conversation", run: (page) => page.open("place") },
-  { keys: ["s"], label: "Settings", run: (page) => page.show("settings") },
+  { keys: ["p"], label: "Prompts of your own", owner: true, run: (page) => page.open("prompts") },
+  { keys: ["f"], label: "Workspace and folder of this conversation", owner: true, run: (page) => page.open("place") },
+  { keys: ["s"], label: "Settings", owner: true, run: (page) => page.show("settings") },
   { keys: ["u"], label: "Usage: tokens and cost", run: (page) => page.show("usage") },
   { keys: ["d"], label: "Files that this conversation changed", run: (page) => page.session && page.show("changes") },
   { keys: ["z"], label: "Take back the last message, and its files", run: (page) => page.session?.state.state === "idle" && page.open("undo") },
@@ -38,6 +38,9 @@ export const KEYS = [
   { keys: ["Ctrl+."], label: "Stop the running turn", run: (page) => page.stop() },
   { keys: ["Escape"], label: "Close a panel or menu; keep the text", run: (page) => escape(page) },
 ];
+
+/** What counts for whom this browser is let in: some is the owner's alone. */
+export const keysFor = (page) => KEYS.filter((each) => page.isOwner || !each.owner);
 
 /** Keys that belong to one place; listed for people, handled there. */
 export const OTHERS = [
@@ -56,7 +59,7 @@ export function onKey(event, page) {
   const control = event.ctrlKey || event.metaKey;
   const pressed = `${control ? "Ctrl+" : ""}${event.key.length === 1 && control ? event.key.toLowerCase() : event.key}`;
   if (event.altKey || (writing && !control && event.key !== "Escape")) return;
-  const found = KEYS.find((each) => each.keys.includes(pressed));
+  const found = keysFor(page).find((each) => each.keys.includes(pressed));
   if (!found) return;
   event.preventDefault();
   found.run(page);

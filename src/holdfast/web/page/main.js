@@ -32,6 +32,7 @@ class Page {
     this.sideOpen = false;
     this.signIn = null; // what is shown to a browser without the token
     this.account = null; // whose browser this is, where there are accounts
+    this.isOwner = true; // whether this browser may ask for what is not an account's own
     this.lost = { list: { state: "connecting" }, session: null };
     this.field = { current: null };
     this.previous = null; // the conversation that a new one follows
@@ -75,6 +76,7 @@ class Page {
     this.workspace = status.workspace;
     this.usualTools = status.tool_profile;
     this.account = status.account ?? null;
+    this.isOwner = this.account?.is_owner ?? true;
     this.list.folders = status.folders ?? [];
     this.chatsWaiting = status.chats_waiting ?? 0;
     if (this.model?.name === "no model") this.welcome ??= (await import("./welcome.js")).default;

@@ -6,9 +6,11 @@ import { Panel, Trouble, ago, count, useLoaded } from "./panel.js";
 import { api, query } from "./wire.js";
 
 export default function Memory({ page, session, close }) {
-  const status = useLoaded(() => api("GET", "/memory"), []);
-  const aside = useLoaded(() => api("GET", "/memory/set-aside"), []);
-  const forgotten = useLoaded(() => api("GET", "/memory/forgotten?limit=10"), []);
+  // How the providers stand, and what was forgotten, is of all people together.
+  const ofOwner = (path) => () => (page.isOwner ? api("GET", path) : null);
+  const status = useLoaded(ofOwner("/memory"), []);
+  const aside = useLoaded(ofOwner("/memory/set-aside"), []);
+  const forgotten = useLoaded(ofOwner("/memory/forgotten?limit=10"), []);
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === "visible" && status.again(), 5_000);
     return () => clearInterval(timer);

@@ -1,7 +1,7 @@
 // Owns what the command palette (Ctrl+K) finds: every action, conversation and prompt of one's own by a few
 // letters. `shell.js` has its field, which is there before this module is.
 import { html, useEffect, useState } from "./lib/base.js";
-import { KEYS } from "./keys.js";
+import { keysFor } from "./keys.js";
 import { nameOf } from "./list.js";
 import { useLoaded } from "./panel.js";
 import { api } from "./wire.js";
@@ -31,10 +31,10 @@ export function ranked(entries, words) {
 /** `keys` is told what the keys of the field do; `early`: Enter was pressed before this was there. */
 export default function Palette({ page, words, early, keys, close }) {
   const [place, setPlace] = useState(0);
-  const prompts = useLoaded(() => api("GET", "/prompts"), []);
+  const prompts = useLoaded(() => (page.isOwner ? api("GET", "/prompts") : { items: [] }), []);
   useEffect(() => setPlace(0), [words]);
   const entries = [
-    ...KEYS.filter((each) => each.run && !each.hidden).map((each) => ({ label: each.label, hint: each.keys[0], run: () => each.run(page) })),
+    ...keysFor(page).filter((each) => each.run && !each.hidden).map((each) => ({ label: each.label, hint: each.keys[0], run: () => each.run(page) })),
     ...(prompts.value?.items ?? []).map((each) => ({ label: `Prompt: ${each.name}`, hint: "", run: () => page.insert(each.text) })),
     ...page.list.items.slice(0, 300).map((each) => ({ label: nameOf(each), hint: "conversation", run: () => page.go(each.id) })),
   ];

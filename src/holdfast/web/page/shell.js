@@ -33,7 +33,7 @@ export function Shell({ page }) {
       event.preventDefault();
       page.focusComposer();
     }}>Skip to the message</a>
-    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} account=${page.account} />
+    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} account=${page.account} isOwner=${page.isOwner} />
     ${page.sideOpen && html`<button type="button" class="veil" aria-label="Close the list" onClick=${act.closeSide}></button>`}
     <main class="main" aria-label="Conversation">
       <${Head} page=${page} />
@@ -103,7 +103,7 @@ const shortPath = (path) => (path.startsWith("/") ? `…/${path.split("/").filte
 
 function Tools({ page }) {
   const name = page.chosen.model || page.model?.name || "";
-  return html`<button type="button" class="icon" aria-label="Prompts of your own" title="Prompts of your own (p)" onClick=${() => page.open("prompts")}><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M5 4h10v12l-5-3-5 3z" /></svg></button>
+  return html`${page.isOwner && html`<button type="button" class="icon" aria-label="Prompts of your own" title="Prompts of your own (p)" onClick=${() => page.open("prompts")}><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M5 4h10v12l-5-3-5 3z" /></svg></button>`}
     ${name && html`<button type="button" class="quiet model clip" title="Choose a model (l)" aria-label=${`Choose a model; now ${name}`} onClick=${() => page.open("models")}>${name}</button>`}`;
 }
 

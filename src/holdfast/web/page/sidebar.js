@@ -8,7 +8,7 @@ const ROW = 38;
 const HEADING = 34;
 const MARGIN = 400;
 
-export function Sidebar({ list, current, act, connection, chatsWaiting, account }) {
+export function Sidebar({ list, current, act, connection, chatsWaiting, account, isOwner }) {
   const [words, setWords] = useState("");
   const found = useSearch(words);
   return html`<nav class="sidebar" aria-label="Conversations">
@@ -27,15 +27,15 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account 
     <div class="side-views">
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
       <button type="button" class="quiet" onClick=${act.usage} title="Usage (u)">Usage</button>
-      <button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
-      <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>
+      ${isOwner && html`<button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
+      <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>`}
     </div>
     ${account && html`<${Account} account=${account} act=${act} />`}
     <div class="side-foot">
       <${ConnectionState} connection=${connection} />
       <button type="button" class="quiet" aria-pressed=${list.archived} onClick=${() => list.show(!list.archived)}>${list.archived ? "Back to all" : "Archived"}</button>
       <button type="button" class="quiet" aria-pressed=${list.api} title="Requests of the API's clients that name no conversation" onClick=${() => list.showApi(!list.api)}>${list.api ? "Not API" : "API"}</button>
-      <${Import} act=${act} />
+      ${isOwner && html`<${Import} act=${act} />`}
       <span class="space"></span>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>

@@ -53,6 +53,7 @@ class AccountView(BaseModel):
 
     name: str
     can_sign_out: bool = Field(description="false where a proxy signs people in")
+    is_owner: bool = Field(description="whether it is the installation, which may ask for everything")
 
 
 class StatusView(BaseModel):
@@ -140,11 +141,11 @@ async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
     """The state of the server; for an account, of its own conversations."""
     now = await web.host.status()
     if principal.user is not None:
-        account = AccountView(name=principal.user.name, can_sign_out=bool(principal.token_id))
+        account = AccountView(name=principal.user.name, can_sign_out=bool(principal.token_id), is_owner=False)
         return await _status_of_account(web, now, principal.user.scope, account)
     shared = await web.host.accounts.users(Users.exist)
     return StatusView(
-        account=AccountView(name="Installation", can_sign_out=True) if shared else None,
+        account=AccountView(name="Installation", can_sign_out=True, is_owner=True) if shared else None,
         store=now.store,
         running=now.running,
         waiting=now.waiting,
