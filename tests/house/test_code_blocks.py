@@ -24,8 +24,8 @@ NEEDS_MORE = {
     "docs/writing-an-adapter.md": "the files before it; tests/gateway runs them",
 }
 """Documents whose Python needs something that a block alone has not; it must compile."""
-DISPLAYED = {"caddy", "json", "markdown", "mermaid", "nginx", "text", "toml", "yaml"}
-"""Not commands: configurations of other programs, pictures and what is printed."""
+DISPLAYED = {"caddy", "json", "markdown", "mermaid", "nginx", "sql", "text", "toml", "yaml"}
+"""Not commands: configurations of other programs, what a database is told, pictures and what is printed."""
 
 
 def blocks(*languages: str) -> list[ParameterSet]:
