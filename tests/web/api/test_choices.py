@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.sessions import SessionDB
-from holdfast.web.auth import COOKIE
+from holdfast.web.sign_in.session_cookie import COOKIE
 from tests.web.api.api_server import TOKEN, served
 
 Wait = Callable[[Awaitable[Any]], Any]

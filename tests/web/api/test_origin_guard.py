@@ -11,8 +11,8 @@ import pytest
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
-from holdfast.web.auth import COOKIE
 from holdfast.web.command import token_for
+from holdfast.web.sign_in.session_cookie import COOKIE
 from holdfast.wiring.token_file import stored_token
 from tests.web.api.api_server import BEARER, TOKEN, served
 
