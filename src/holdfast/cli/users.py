@@ -245,7 +245,7 @@ def invite(*, role: UserRole = "user", days: float = 7.0) -> None:
     """
     with open_store(load_settings()) as db:
         code = db.users.invite(role, days * DAY)
-    show(f"an invitation as {role}, for {days:g} days: POST /api/invitations/CODE with a name")
+    show(f"an invitation as {role}, for {days:g} days: the person opens /#/sign-in/invited/CODE on the page")
     _show_secret(code)
 
 

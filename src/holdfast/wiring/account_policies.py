@@ -34,7 +34,7 @@ class AccountPolicies:
 def policy_of(user: User) -> ScopePolicy:
     """What the agent may do for an account. An admin manages accounts, and has no other tools than a user."""
     return replace(
-        GUEST if user.role == "guest" else USER,
+        USER if user.role in ("user", "admin") else GUEST,
         daily_turns=user.daily_turns,
         daily_tokens=user.daily_tokens,
         refusal="" if user.disabled is None else DISABLED,

@@ -110,6 +110,28 @@ def test_an_issuer_signs_in_and_says_what_is_missing(chromium: Browser, shared: 
     context.close()
 
 
+def test_who_is_invited_chooses_a_name_and_is_signed_in(context: BrowserContext, shared: WebServer) -> None:
+    with closing(shared.store()) as db:
+        code = db.users.invite("user", 3600.0)
+    page = context.new_page()
+    page.goto(f"{shared.url}#/sign-in/invited/{code}")
+    name = page.get_by_label("Your name")
+    expect(name).to_be_focused()
+    assert problems(page) == []
+    name.fill("Anna")
+    name.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Anna")
+    name.fill("Grace")
+    name.press("Enter")
+    expect(composer(page)).to_be_focused()
+    expect(page.get_by_role("group", name="Account")).to_contain_text("Grace")
+    other = context.new_page()
+    other.goto(f"{shared.url}#/sign-in/invited/{code}")
+    other.get_by_label("Your name").fill("Eve")
+    other.get_by_role("button", name="Join").click()
+    expect(other.get_by_role("alert")).to_contain_text("invitation")
+
+
 def test_the_owner_with_the_token_is_named_where_there_are_accounts(
     context: BrowserContext, shared: WebServer
 ) -> None:

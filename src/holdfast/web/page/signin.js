@@ -1,7 +1,7 @@
-// Owns signing in: the fields for what the server takes (a token always, a password, an issuer of sign-ins), what
-// a sign-in that failed means, and where the token is found.
+// Owns signing in: the fields for what the server takes (a token always, a password, an issuer of sign-ins), an
+// invitation to make an account, what a sign-in that failed means, and where the token is found.
 import { html, useEffect, useRef, useState } from "./lib/base.js";
-import { ROOT, signIn, signInByPassword } from "./wire.js";
+import { ROOT, accept, signIn, signInByPassword } from "./wire.js";
 
 const WHY = {
   link: "The link that you opened holds a token that is not this server's. It may be from another start of the program, from another data folder, or it was cut when it was copied.",
@@ -16,6 +16,7 @@ const FAILED = {
 };
 
 export default function SignIn({ why = "", ways = {} }) {
+  if (why === "invited") return html`<${Invited} code=${location.hash.split("/")[3] ?? ""} ways=${ways} />`;
   const several = Boolean(ways.password || ways.oidc);
   return html`<main class="sign-in">
     <h1>Sign in</h1>
@@ -28,9 +29,36 @@ export default function SignIn({ why = "", ways = {} }) {
     <ul>
       <li>The link that “holdfast web” prints in its terminal holds it, after “token=”. Each start prints it again.</li>
       <li>On the machine of the server it is in the file <code>web-token</code> of the data folder, or in the setting <code>web.token</code>.</li>
-      ${several && html`<li>An account may have tokens of its own; who runs this server makes them.</li>`}
+      <li>If you were given an account here, use its own token: it begins with <code>hfu_</code>.</li>
       <li>This page keeps it in a cookie for a year, which scripts can't read.</li>
     </ul>
+  </main>`;
+}
+
+/** Makes the account of an invitation, and signs in to it. */
+function Invited({ code, ways }) {
+  const field = useRef(null);
+  const made = useRef(null); // the token of the account: an invitation counts once, and signing in may fail
+  const [name, setName] = useState("");
+  useEffect(() => field.current.focus(), []);
+  const { busy, submit, said } = useSignIn(
+    async () => {
+      made.current ??= (await accept(code, name.trim())).secret;
+      await signIn(made.current);
+    },
+    field,
+    "The account was made, but this browser could not be signed in. Try again here.",
+  );
+  return html`<main class="sign-in">
+    <h1>You are invited</h1>
+    <p>Choose a name, and you have an account on this server: conversations, memory and files of your own. The invitation counts once.</p>
+    <form class="reply" onSubmit=${submit}>
+      <input ref=${field} aria-label="Your name" placeholder="Your name" autocomplete="username" value=${name} onInput=${(event) => setName(event.target.value)} />
+      <button class="primary" disabled=${busy || !name.trim()}>Join</button>
+    </form>
+    ${said}
+    ${ways.oidc && html`<p>Or <a href=${`${ROOT}api/sign-in/oidc?invitation=${encodeURIComponent(code)}`}>join with ${ways.oidc}</a>, and sign in there from then on.</p>`}
+    <p class="muted">This browser stays signed in for a year. To use another one, or a program, ask who runs this server for another token.</p>
   </main>`;
 }
 

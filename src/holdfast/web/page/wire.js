@@ -53,6 +53,9 @@ export const signIn = (token) =>
 /** Sign in to an account; from then on the browser's cookie lets it in. Raises `Problem`. */
 export const signInByPassword = (name, password) => api("POST", "/sign-in/password", { name, password });
 
+/** Make the account of an invitation; the answer has its first token. Raises `Problem`. */
+export const accept = (code, name) => api("POST", `/invitations/${encodeURIComponent(code)}`, { name });
+
 /** A message as the server takes it; its content is a text, or a list of parts. */
 export const messageBody = (content, mode, key) =>
   typeof content === "string" ? { text: content, mode, key } : { content, mode, key };
