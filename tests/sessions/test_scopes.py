@@ -14,6 +14,7 @@ from holdfast.process import DaemonPool
 from holdfast.sessions import Filters, SessionDB
 from holdfast.sessions.contract import SessionStart, scope_folder
 from holdfast.sessions.conversation_operations import begin_conversation
+from holdfast.sessions.usage import UsageEntry
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import assistant, user
 
@@ -150,8 +151,22 @@ def test_the_tokens_of_a_scope_are_those_of_its_turns_lately(db: SessionDB, data
     said(db, "d", ANN)
     db.turns.complete(db.turns.open("d", user("old")).id, assistant("one without a timeline"))
     assert [db.turns.tokens_used(scope, 60) for scope in (ANN, ROOM, "")] == [132, 8, 0]
+    db.usage.record("a", [UsageEntry("summary", "m", input=900, output=99)])
+    assert [db.turns.tokens_used(scope, 60) for scope in (ANN, ROOM, "")] == [1131, 8, 0]
+    db.delete_session("a", force=True)
+    assert db.turns.tokens_used(ANN, 60) == 1131, "what was used is not given back"
+    assert db.turns.turns_begun(ANN, 60) == 3
     database.clock.advance(61)
     assert db.turns.tokens_used(ANN, 60) == 0
+
+
+def test_the_turns_of_a_scope_that_run_are_counted(db: SessionDB) -> None:
+    said(db, "s", ANN)
+    said(db, "t", ROOM)
+    turn = db.turns.open("s", user("go"))
+    assert [db.turns.turns_running(scope) for scope in (ANN, ROOM)] == [1, 0]
+    db.turns.complete(turn.id, assistant("done"))
+    assert db.turns.turns_running(ANN) == 0
 
 
 def test_scopes_that_look_alike_have_folders_of_their_own() -> None:

@@ -41,7 +41,7 @@ EXCEPTIONS = {
     """,
     "asks about one person, folder or room, which has many conversations": """
         chat_conversations conversations_of_scope empty_folder get_folder list_folders roots_of_scope
-        tokens_used turns_begun
+        tokens_used turns_begun turns_running
     """,
 }
 """Why statements name no conversation, and which."""

@@ -530,7 +530,9 @@ class SessionAgent:
         if daily is None:
             return context
         used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)
-        return replace(context, tokens_left=max(0, daily - used))
+        # Turns that run at once share what is left; what each uses is known only when it has ended.
+        beside = await off_loop(self._pools.store, self._db.turns.turns_running, self.scope.name)
+        return replace(context, tokens_left=max(0, daily - used) // (beside + 1))
 
     def _turn_store(self, turn_id: str) -> TurnStore:
         return TurnStore(

@@ -357,6 +357,9 @@ class WebSettings(Slice):
         default="",
         description="the header in which a trusted proxy names the account; empty: no proxy signs in",
     )
+    user_models: Names = Field(
+        default=(), description="models that an account may choose, with commas; empty: each that is listed"
+    )
     oidc_issuer: Annotated[str, AfterValidator(issuer_address)] = Field(
         default="", description="the issuer of sign-ins by OpenID Connect; empty: none"
     )
@@ -419,7 +422,7 @@ class GatewaySettings(Slice):
     guest_daily_tokens: int = Field(default=0, ge=0, description="tokens of a guest in 24 hours; 0: no limit")
     guest_daily_messages: int = Field(default=0, ge=0, description="the same for messages")
     user_models: Names = Field(
-        default=(), description="models that a user may choose by /model, with commas; empty: every one"
+        default=(), description="models that a user may choose by /model, with commas; empty: each listed"
     )
     transcription_url: Address = Field(
         default="",

@@ -164,6 +164,8 @@ class ChatCommands:
         model = "" if wanted == USUAL else wanted
         if model and not self._may_choose(command.role, model):
             return f"Users may choose: {', '.join(self._user_models)}. Nothing was changed."
+        if model and command.role != "owner":
+            await self._host.choices.require_offered(model, self._user_models)
         await self._host.choices.checked(ConversationChoice(model))
         session_id = command.room.session_id
         if session_id is None:

@@ -1,5 +1,6 @@
 """`ChoiceAdmin`: what a person chooses for conversations (model, workspace, folder), and their prompts."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from holdfast.core.errors import InvalidInput
@@ -8,6 +9,8 @@ from holdfast.host.conversations import Conversations
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions.choices import ListFolder, OwnPrompt, checked_choice, choose_for_conversation
 from holdfast.sessions.contract import ConversationChoice
+
+MODELS_SAID = 10
 
 
 class ChoiceAdmin:
@@ -29,6 +32,19 @@ class ChoiceAdmin:
                 raise InvalidInput("this host has one model; it can't be changed")
             await self._parts.models.check(plain.model)
         return plain
+
+    async def require_offered(self, model: str, allowed: Collection[str] = ()) -> None:
+        """Raise unless others than the owner may choose it: one of `allowed`, else a model that is listed.
+
+        The owner may name any model, a file of this machine among them.
+        """
+        found = [] if self._parts.models is None else (await self._parts.models.names())[1]
+        offered = allowed or found
+        if model not in offered:
+            names = ", ".join(list(offered)[:MODELS_SAID]) or "none"
+            raise InvalidInput(
+                f"the model {model!r:.100} is not among those that can be chosen here: {names}"
+            )
 
     async def choose(
         self,

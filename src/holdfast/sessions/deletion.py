@@ -103,6 +103,7 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.delete_inbox(root=root)
     queries.delete_outbox(root=root)
     queries.delete_messages(root=root)
+    queries.keep_deleted_usage(root=root, keep_us=REMEMBERED_US)
     queries.free_usage(root=root)
     queries.forget_deleted_turns(keep_us=REMEMBERED_US)
     queries.keep_deleted_turns(root=root, keep_us=REMEMBERED_US)

@@ -247,9 +247,13 @@ class Journal:
         return self._engine.read(work)
 
     def tokens_used(self, scope: str, seconds: float) -> int:
-        """How many tokens the turns of a scope used that ended in so many seconds before now."""
+        """How many tokens a scope used so lately: its turns that ended, and requests outside of turns."""
         period = int(seconds * SECOND)
         return self._engine.read_once(lambda tx: int(tx.queries.tokens_used(scope=scope, period_us=period)))
+
+    def turns_running(self, scope: str) -> int:
+        """How many turns of a scope are open now, in all processes."""
+        return self._engine.read_once(lambda tx: int(tx.queries.turns_running(scope=scope)))
 
     def turns_begun(self, scope: str, seconds: float) -> int:
         """How many turns of a scope began in so many seconds before now, and messages wait for one."""

@@ -5,6 +5,7 @@ one that does not exist. Where the table says `SCOPED`, the route itself asks fo
 PostgreSQL the server checks what a request reads once more (`limit_reads`).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
 from holdfast.host import SessionHost, limit_reads
+from holdfast.sessions.contract import OWNER
 from holdfast.web.principal import Principal, of_scope
 from holdfast.web.problems import on_holdfast_error, respond
 
@@ -26,7 +28,7 @@ class Access(Enum):
     SCOPED = "what the route finds in the account's scope"
     TURN = "the same, and it begins a turn, which the daily limits may refuse"
     OWN = "its own conversation, which the path names"
-    OWN_TURN = "the same, and it begins a turn"
+    OWN_TURN = "the same, and it asks the model"
     OWN_ACCOUNT = "its own account, which the path names; any account for admins"
     ADMIN = "for accounts that are admins"
     INSTALLATION = "for the installation's token alone"
@@ -46,7 +48,6 @@ ACCESS: Mapping[str, Access] = {
         "HEAD /openapi.json",
         "GET /v1/models",
         "GET /v1/models/{model}",
-        "POST /v1/embeddings",
         "POST /api/invitations/{code}",
         "GET /api/sign-in/ways",
         "POST /api/sign-in/password",
@@ -92,7 +93,6 @@ ACCESS: Mapping[str, Access] = {
         f"DELETE {ONE}/waiting/{{inbox_id}}",
         f"POST {ONE}/resume",
         f"POST {ONE}/drop",
-        f"POST {ONE}/compact",
         f"POST {ONE}/run_waiting",
         f"GET {ONE}/changes",
         f"POST {ONE}/undo",
@@ -100,7 +100,7 @@ ACCESS: Mapping[str, Access] = {
         f"GET {ONE}/events",
         f"GET {ONE}/usage",
     ),
-    **_each(Access.OWN_TURN, f"POST {ONE}/send", f"POST {ONE}/retry"),
+    **_each(Access.OWN_TURN, f"POST {ONE}/send", f"POST {ONE}/retry", f"POST {ONE}/compact"),
     **_each(
         Access.OWN_ACCOUNT,
         "GET /api/users/{user_id}/tokens",
@@ -120,6 +120,7 @@ ACCESS: Mapping[str, Access] = {
         Access.INSTALLATION,
         "POST /api/sessions/import",
         "GET /metrics",
+        "POST /v1/embeddings",
         "PUT /api/models/current",
         "GET /api/memory",
         "GET /api/memory/set-aside",
@@ -147,8 +148,9 @@ ACCESS: Mapping[str, Access] = {
 OWNED = (Access.OWN, Access.OWN_TURN)
 ADMINS = (Access.ADMIN, Access.OWN_ACCOUNT)
 TURNS = (Access.TURN, Access.OWN_TURN)
+MOST_AT_ONCE = 100
+"""How many requests of one account, open event streams among them, a process answers at a time."""
 ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT)
-"""These are about accounts and tokens, which no limited read may see."""
 
 
 class AccessGuard:
@@ -165,6 +167,7 @@ class AccessGuard:
         self._host = host
         self._routes = routes
         self._access = access
+        self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal = of_scope(scope) if scope["type"] == "http" else None
@@ -177,15 +180,23 @@ class AccessGuard:
             return
         allowed = self._access.get(f"{scope['method']} {getattr(route, 'path', '')}")
         refused = await self._refusal(scope, principal, allowed, parameters)
-        if refused is not None or allowed in ACCOUNTS:
-            await (refused or self._app)(scope, receive, send)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
-        with limit_reads(principal.scope):
-            await self._app(scope, receive, send)
+        self._open[principal.scope] += 1
+        try:
+            # Accounts and tokens are what no limited read may see.
+            with limit_reads(OWNER if allowed in ACCOUNTS else principal.scope):
+                await self._app(scope, receive, send)
+        finally:
+            self._open[principal.scope] -= 1
+            self._open += Counter()  # forgets those that have none
 
     async def _refusal(
         self, scope: Scope, principal: Principal, allowed: Access | None, parameters: Mapping[str, str]
     ) -> Response | None:
+        if self._open[principal.scope] >= MOST_AT_ONCE:
+            return _too_many(scope)
         if not _may_ask(principal, allowed, parameters):
             return _forbidden(scope, allowed)
         try:
@@ -212,6 +223,17 @@ def _routed(routes: Sequence[BaseRoute], scope: Scope) -> tuple[BaseRoute | None
         if match is Match.FULL:
             return each, found.get("path_params", {})
     return None, {}
+
+
+def _too_many(scope: Scope) -> Response:
+    return respond(
+        scope,
+        429,
+        "TooManyRequests",
+        f"this account has {MOST_AT_ONCE} requests or event streams open already. Nothing was changed.",
+        "Close some of them, then try again.",
+        headers={"Retry-After": "1"},
+    )
 
 
 def _forbidden(scope: Scope, allowed: Access | None) -> Response:

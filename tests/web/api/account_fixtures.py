@@ -62,7 +62,10 @@ async def account(
     made = db.users.create(name, role, daily_turns=daily_turns, daily_tokens=daily_tokens)
     secret, _ = db.users.issue_token(made.id, "test")
     headers = {"Authorization": f"Bearer {secret}"}
-    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=DEADLINE) as http:
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(
+        base_url=server.url, headers=headers, timeout=DEADLINE, limits=limits
+    ) as http:
         yield Account(made, secret, http)
 
 
@@ -111,12 +114,12 @@ async def ask(context: ToolContext, _: dict[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def a_server(db: SessionDB, *script: Any) -> AsyncIterator[Served]:  # noqa: ANN401 - of a script
+async def a_server(db: SessionDB, *script: Any, **more: Any) -> AsyncIterator[Served]:  # noqa: ANN401 - of a script
     memory = MemoryManager(db, drain_seconds=1.0)
     memory.add_provider(Remembering())
     tools = [a_tool("ask", ask, timeout=None)]
     policy = AccountPolicies(db.users, default_policy)
-    async with served(db, list(script), tools=tools, memory=memory, scope_policy=policy) as server:
+    async with served(db, list(script), tools=tools, memory=memory, scope_policy=policy, **more) as server:
         yield server
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -23,7 +23,7 @@ from holdfast.web import WebParts
 from holdfast.web.server import run_server
 from holdfast.web.streams import OpenStreams
 from tests.agent.agent_fixtures import DEADLINE
-from tests.host.host_fixtures import a_host
+from tests.host.host_fixtures import host_parts
 
 TOKEN = "a-token-of-the-test"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -110,9 +110,11 @@ async def served(  # noqa: PLR0913 - what a host is made of
     token: str = TOKEN,
     scope_policy: PolicyFor = default_policy,
     clock: Clock | None = None,
+    models: Any = None,  # noqa: ANN401 - as in `HostParts`
 ) -> AsyncIterator[Served]:
     """A server, until the end of the block."""
-    host = a_host(db, script, tools=tools, memory=memory, scope_policy=scope_policy)
+    parts = host_parts(db, script, tools=tools, memory=memory, scope_policy=scope_policy)
+    host = SessionHost(replace(parts, models=models))
     chosen = settings or WebSettings()
     async with host:
         web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams), clock=clock or SystemClock())

@@ -2,17 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx2
 import pytest
 
 from holdfast.core.secret import Secret
+from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
 from holdfast.sessions import SessionDB
+from holdfast.sessions.usage import UsageEntry
 from holdfast.testing import FakeClock
+from holdfast.web.access import MOST_AT_ONCE
 from holdfast.web.account_tokens import REMEMBERED_SECONDS, AccountTokens
 from tests.agent.agent_fixtures import DEADLINE, until
+from tests.gateway.gateway_fixtures import TwoModels
 from tests.host.host_fixtures import host_parts
 from tests.polling import pauses
 from tests.web.api.account_fixtures import a_server, account
@@ -94,6 +99,82 @@ def test_wrong_tokens_can_not_push_everything_else_out_of_the_audit_log(
                     assert (await http.post("/api/sign-in")).status_code == 401
             noted = len(db.audit.list(limit=1000)) - before
             assert 1 <= noted < 30
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("allowed", [(), ("small",)])
+def test_an_account_chooses_among_the_models_on_offer_and_opens_no_file_by_a_models_name(
+    in_memory: SessionDB, wait: Wait, allowed: tuple[str, ...]
+) -> None:
+    db = in_memory
+    forbidden = ["scripted:/dev/zero", "gguf:/etc/passwd", "embedded:", "openai:gpt-9", "nothing"]
+    forbidden += ["large"] if allowed else []
+
+    async def scenario() -> None:
+        settings = WebSettings(user_models=allowed)
+        async with (
+            a_server(db, models=TwoModels(), settings=settings) as server,
+            account(server, db, "Ada") as ada,
+        ):
+            mine = (await ada.http.post("/api/sessions", json={"model": "small"})).json()
+            assert mine["model"] == "small"
+            for name in forbidden:
+                begun = await ada.http.post("/api/sessions", json={"model": name})
+                changed = await ada.http.patch(f"/api/sessions/{mine['id']}", json={"model": name})
+                for refused in (begun, changed):
+                    assert refused.status_code == 422, name
+                    assert "can be chosen here: " in refused.json()["detail"]
+            assert (await ada.http.get(f"/api/sessions/{mine['id']}")).json()["model"] == "small"
+
+    wait(scenario())
+
+
+def test_one_account_can_not_take_all_streams(in_memory: SessionDB, wait: Wait) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with (
+            a_server(db) as server,
+            account(server, db, "Ada") as ada,
+            account(server, db, "Bob") as bob,
+            AsyncExitStack() as stack,
+        ):
+            for _ in range(MOST_AT_ONCE):
+                opened = await stack.enter_async_context(ada.http.stream("GET", "/api/events"))
+                assert opened.status_code == 200
+            refused = await ada.http.get("/api/sessions")
+            assert refused.status_code == 429
+            assert refused.headers["retry-after"]
+            assert (await bob.http.get("/api/sessions")).status_code == 200
+            await stack.aclose()
+            for pause in pauses():
+                if (await ada.http.get("/api/sessions")).status_code == 200:
+                    break
+                await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline
+
+    wait(scenario())
+
+
+def test_a_compaction_needs_what_is_left_of_the_daily_limit_and_counts_for_it(
+    in_memory: SessionDB, wait: Wait
+) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with a_server(db, "an answer") as server, account(server, db, "Ada", daily_tokens=1000) as ada:
+            mine = (await ada.http.post("/api/sessions", json={})).json()["id"]
+            assert (await ada.http.post(f"/api/sessions/{mine}/compact", json={})).status_code == 202
+            db.usage.record(mine, [UsageEntry("summary", "m", input=990, output=10)])
+            refused = await ada.http.post(f"/api/sessions/{mine}/compact", json={})
+            assert refused.status_code == 429
+            refused = await ada.http.post(f"/api/sessions/{mine}/send", json={"text": "hello"})
+            assert refused.status_code == 429
+            assert (
+                await ada.http.delete(f"/api/sessions/{mine}", params={"force": "true"})
+            ).status_code == 204
+            refused = await ada.http.post("/api/sessions", json={"message": {"text": "hello"}})
+            assert refused.status_code == 429
 
     wait(scenario())
 

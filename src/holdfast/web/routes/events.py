@@ -21,6 +21,8 @@ from holdfast.web.streams import EVENTS, StreamResponse
 
 router = APIRouter(prefix="/api", tags=["events"])
 
+MOST_KNOWN = 10_000
+"""Of how many conversations of others a stream of changes knows that they are none of its reader's."""
 RETRY_HINT = b"retry: 1000\n\n"
 STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"description": "the events", "content": {EVENTS: {"schema": {"type": "string"}}}}
@@ -87,10 +89,15 @@ async def _events(
 async def _changes(web: WebParts, sees: str | None) -> AsyncGenerator[bytes, None]:
     yield RETRY_HINT
     own: set[str] = set()  # what was told is known: when it is deleted, the store can't say whose it was
+    others: set[str] = set()
     async with aclosing(web.streams.read(web.host.overview.changes())) as changes:
         async for change in changes:
             if sees is not None and change.root_id not in own:
-                own |= await web.host.accounts.own(sees, [change.root_id])
+                if change.root_id not in others:
+                    own |= await web.host.accounts.own(sees, [change.root_id])
                 if change.root_id not in own:
+                    if len(others) >= MOST_KNOWN:
+                        others.clear()
+                    others.add(change.root_id)
                     continue
             yield f"event: ConversationStatus\ndata: {json.dumps(asdict(change))}\n\n".encode()

@@ -9,7 +9,7 @@ from holdfast.host import Beginning
 from holdfast.sessions.contract import NOTHING_CHOSEN, ConversationChoice
 from holdfast.web.accept_header import prefers
 from holdfast.web.bodies import BranchBody, KeyBody, NewSessionBody, SessionChangesBody, TruncateBody
-from holdfast.web.contract import HostDep, WebDep
+from holdfast.web.contract import HostDep, WebDep, WebParts
 from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.routes.events import stream_of
@@ -69,7 +69,7 @@ async def begin_session(
     host = web.host
     if body.prev_session_id:
         await principal.require_own(host, body.prev_session_id)
-    _require_allowed(principal, body.choice)
+    await _require_allowed(web, principal, body.choice)
     choice = await host.choices.checked(body.choice)
     if body.message is None:
         made = await host.new_session(
@@ -137,13 +137,15 @@ async def read_session(host: HostDep, session_id: str) -> SessionDetail:
 
 @router.patch("/{session_id}", responses=error_responses(404, 422, 502))
 async def change_session(
-    host: HostDep, principal: PrincipalDep, session_id: str, body: SessionChangesBody
+    web: WebDep, principal: PrincipalDep, session_id: str, body: SessionChangesBody
 ) -> SessionView:
     """Rename, pin or archive a conversation, or change its model, workspace, folder or tool profile.
 
     An empty text takes it away. A model and a workspace count from the next turn on.
     """
-    _require_allowed(principal, ConversationChoice(body.model or "", body.workspace or "", body.folder or ""))
+    host = web.host
+    wanted = ConversationChoice(body.model or "", body.workspace or "", body.folder or "")
+    await _require_allowed(web, principal, wanted)
     if not (body.model is None and body.workspace is None and body.folder is None):
         # First, because it is checked: a model that can't be opened changes nothing.
         await host.choices.choose(session_id, model=body.model, workspace=body.workspace, folder=body.folder)
@@ -209,9 +211,13 @@ async def export(host: HostDep, session_id: str) -> Response:
     return Response("".join(f"{line}\n" for line in lines), headers=headers, media_type=LINES)
 
 
-def _require_allowed(principal: Principal, choice: ConversationChoice) -> None:
-    """An account works in a workspace of its own, and the folders of the list are the installation's."""
-    if principal.user is not None and (choice.workspace or choice.folder):
+async def _require_allowed(web: WebParts, principal: Principal, choice: ConversationChoice) -> None:
+    """An account works in a workspace of its own, without folders, and chooses among the models on offer."""
+    if principal.user is None:
+        return
+    if choice.model:
+        await web.host.choices.require_offered(choice.model, web.settings.user_models)
+    if choice.workspace or choice.folder:
         raise ProblemRaised(
             403,
             "NotForAccounts",

@@ -64,5 +64,13 @@ on conflict (root) do update set deleted = excluded.deleted
 -- name: forget_deletions(keep_us)!
 delete from deletions where deleted < store_now() - :keep_us
 
+-- name: keep_deleted_usage(root, keep_us)!
+-- What was used outside of turns, as a row that counts as none.
+insert into deleted_turns (scope, started, ended, tokens)
+select s.scope, 0, max(u.created), sum(u.input_tokens + u.output_tokens)
+  from sessions s join model_usage u on u.root = s.id
+ where s.id = :root and s.scope <> '' and u.turn_id is null and u.created > store_now() - :keep_us
+ group by s.scope
+
 -- name: forget_deleted_turns(keep_us)!
 delete from deleted_turns where coalesce(ended, started) < store_now() - :keep_us

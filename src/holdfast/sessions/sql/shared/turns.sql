@@ -40,6 +40,9 @@ select t.id, t.session_id, t.state, t.started, t.ended, t.reason, t.generation
   from turns t join sessions s on s.id = t.session_id join sessions r on r.id = s.root
  where t.state = 'running' and (r.relation is null or r.relation <> 'delegate') order by t.started, t.id
 
+-- name: turns_running(scope)$
+select count(*) from turns t join sessions s on s.id = t.session_id where s.scope = :scope and t.state = 'running'
+
 -- name: finish_turn(id, state, reason, timeline)^
 -- A completed turn gets its session's generation, which was counted up for it.
 update turns set state = :state, ended = store_now(), reason = :reason,

@@ -126,11 +126,16 @@ select r.session_id, r.id, r.account, r.chat, r.thread, r.is_direct, r.title, e.
  order by r.id
 
 -- name: tokens_used(scope, period_us)$
--- Input and output of the turns of a scope that ended lately, those of deleted conversations included.
+-- Input and output of the turns of a scope that ended lately, and of what it asked models outside of turns; those of
+-- deleted conversations included.
 select coalesce(sum(used.tokens), 0)
   from (select json_extract(t.timeline, '$.tokens[0]') + json_extract(t.timeline, '$.tokens[1]') as tokens
           from sessions s join turns t on t.session_id = s.id
          where s.scope = :scope and t.ended > store_now() - :period_us
+        union all
+        select u.input_tokens + u.output_tokens
+          from sessions s join model_usage u on u.root = s.id
+         where s.scope = :scope and u.turn_id is null and u.created > store_now() - :period_us
         union all
         select d.tokens from deleted_turns d
          where d.scope = :scope and d.ended > store_now() - :period_us) used
