@@ -147,6 +147,7 @@ class ChatAccount:
         self._service = service
         with suppress(ChatPlatformError):
             await self._adapter.set_commands(COMMANDS)
+        first: HoldfastError | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._receive(service, ledger), name=f"{self.name} receives")
@@ -154,9 +155,12 @@ class ChatAccount:
                 tasks.create_task(service.sender.run(), name=f"{self.name} sends")
                 tasks.create_task(_keep_watch(ledger), name=f"{self.name} watches its lease")
         except* HoldfastError as failures:
-            raise _first(failures) from None
+            first = _first(failures)
         finally:
             service.close()
+        if first is not None:
+            # Not raised above: Python before 3.11.4 puts what an `except*` raises into a group.
+            raise first
 
     async def _connect(self) -> Identity:
         delay = FIRST_DELAY
