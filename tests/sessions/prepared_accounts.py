@@ -65,6 +65,7 @@ ACCOUNT_OPERATIONS: Mapping[str, Callable[[Prepared], Ask]] = {
     "revoke_user_token": revoked,
     "set_user_password": of_account(lambda db, made: db.users.set_password_hash(made, "hash")),
     "link_user_identity": of_account(lambda db, made: db.users.link_identity(made, "https://sso", "a")),
+    "link_identity_by_name": of_account(lambda db, _: db.users.link_by_name("proxy", "Ada")),
     "unlink_user_identity": unlinked,
     "invite_user": lambda _: lambda db: db.users.invite("user", 60),
     "accept_invitation": accepted,

@@ -7,6 +7,7 @@ import pytest
 from holdfast.core.errors import (
     InvalidInput,
     InvitationInvalid,
+    TooManyTokens,
     UserDisabled,
     UserExists,
     UserInUse,
@@ -15,6 +16,7 @@ from holdfast.core.errors import (
 from holdfast.sessions import SessionDB, audit_log
 from holdfast.sessions.contract import Transaction
 from holdfast.sessions.moving.moved_tables import TABLES
+from holdfast.sessions.user_operations import MOST_TOKENS
 from holdfast.sessions.user_records import UserChanges
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import completed_turn, user
@@ -175,6 +177,44 @@ def test_an_account_is_known_by_its_identities_elsewhere(db: SessionDB) -> None:
     assert db.users.unlink_identity("https://sso", "1")
     assert not db.users.unlink_identity("https://sso", "1")
     assert db.users.of_identity("https://sso", "1") is None
+
+
+def test_a_name_finds_an_account_for_one_identity_of_an_issuer(db: SessionDB) -> None:
+    ada = db.users.create("Ad\u00e9")
+    assert db.users.link_by_name("proxy", "ad\u00e9") is None
+    assert db.users.link_by_name("proxy", "nobody") is None
+    assert db.users.link_by_name("proxy", "Ade\u0301") == ada, "the same letters, written otherwise"
+    assert db.users.link_by_name("proxy", "Ad\u00e9") is None
+    assert db.users.of_identity("proxy", "Ad\u00e9") is None
+    assert db.users.link_by_name("other", "Ad\u00e9") == ada
+    assert actions(db) == ["user.created", "identity.linked", "identity.linked"]
+
+
+def test_no_more_tokens_count_than_an_account_may_have(database: Database) -> None:
+    db = database.open()
+    ada, ben = db.users.create("Ada"), db.users.create("Ben")
+    made = [db.users.issue_token(ada.id, str(each), 100)[1] for each in range(MOST_TOKENS)]
+    before = db.audit.list(limit=1)
+    with pytest.raises(TooManyTokens):
+        db.users.issue_token(ada.id, "one more")
+    assert db.users.tokens(ada.id) == made
+    assert db.audit.list(limit=1) == before
+    db.users.issue_token(ben.id, "of another account")
+    db.users.issue_token(ada.id, "browser", 60, "sign-in")
+    db.users.revoke_token(made[0].id)
+    db.users.issue_token(ada.id, "instead", 100)
+    with pytest.raises(TooManyTokens):
+        db.users.issue_token(ada.id, "one more")
+    database.clock.advance(101)
+    db.users.issue_token(ada.id, "after the others ended")
+
+
+def test_a_sign_in_too_many_ends_the_oldest(db: SessionDB) -> None:
+    ada = db.users.create("Ada")
+    secrets = [db.users.issue_token(ada.id, str(n), 60, "sign-in")[0] for n in range(MOST_TOKENS + 1)]
+    assert db.users.of_token(secrets[0]) is None
+    assert all(db.users.of_token(each) == ada for each in secrets[1:])
+    assert db.audit.list(limit=1)[0].action == "signed-out"
 
 
 def test_a_password_is_kept_as_the_hash_that_was_given(db: SessionDB) -> None:

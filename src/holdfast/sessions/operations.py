@@ -122,6 +122,7 @@ OPERATIONS = (
     "revoke_user_token",
     "set_user_password",
     "link_user_identity",
+    "link_identity_by_name",
     "unlink_user_identity",
     "invite_user",
     "accept_invitation",

@@ -3,12 +3,14 @@
 `users.py` asks for them. Secrets come in as digests only.
 """
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.core.errors import (
     InvalidInput,
     InvitationInvalid,
+    TooManyTokens,
     UserDisabled,
     UserExists,
     UserInUse,
@@ -35,6 +37,8 @@ from holdfast.sessions.user_records import (
 KEPT_US = 30 * 86_400 * SECOND
 """How long invitations and sign-ins that count no more stay on record."""
 LONGEST_LABEL = 200
+MOST_TOKENS = 50
+"""How many tokens of one account count at once, and how many sign-ins."""
 
 
 @operation
@@ -121,7 +125,10 @@ def remove_user(user_id: str, by: str) -> Callable[[Transaction], None]:
 def issue_user_token(  # noqa: PLR0913 - each is a column
     user_id: str, label: str, *, digest: str, kind: TokenKind, expires_s: float | None, token_id: str, by: str
 ) -> Callable[[Transaction], UserToken]:
-    """Let an account in with a secret; `UserDisabled` when it can do nothing."""
+    """Let an account in with a secret; `UserDisabled` when it can do nothing, `TooManyTokens` at the most.
+
+    One sign-in too many ends the oldest one: nobody is kept out by browsers that never signed out.
+    """
     named, known_kind = _checked_label(label), checked_kind(kind)
     ttl = None if expires_s is None else checked_seconds("a token", expires_s)
 
@@ -134,7 +141,9 @@ def issue_user_token(  # noqa: PLR0913 - each is a column
             id=token_id, user_id=user_id, label=named, kind=known_kind, digest=digest, ttl_us=ttl
         )
         note(tx, by, "sign-in" if known_kind == "sign-in" else "token.issued", known.scope, named)
-        return UserToken(*tx.queries.get_user_token(id=token_id))
+        issued = UserToken(*tx.queries.get_user_token(id=token_id))
+        _make_room(tx, known, issued)
+        return issued
 
     return work
 
@@ -186,6 +195,32 @@ def link_user_identity(user_id: str, issuer: str, subject: str, by: str) -> Call
             return
         if tx.queries.user_of_identity(issuer=issuer, subject=subject)[0] != user_id:
             raise InvalidInput(f"{subject!r:.80} of {issuer!r:.80} is another account; nothing was changed")
+
+    return work
+
+
+@operation
+def link_identity_by_name(issuer: str, subject: str, by: str) -> Callable[[Transaction], User | None]:
+    """Let who is known elsewhere be the account of exactly this name; None when there is none to have.
+
+    An account that an identity of the issuer has already is not found: its name may have been changed.
+    """
+    checked_name("an issuer", issuer)
+    name = unicodedata.normalize("NFC", subject.strip())
+
+    def work(tx: Transaction) -> User | None:
+        found = tx.queries.user_by_name(name_key=name_key(name))
+        row = None if found is None else tx.queries.lock_user(id=User(*found).id)
+        if row is None:
+            return None
+        known = User(*row)
+        taken = any(issuer == each[0] for each in tx.queries.identities_of(user_id=known.id))
+        if taken or known.name != name:
+            return None
+        if not tx.queries.link_identity(issuer=issuer, subject=subject, user_id=known.id):
+            return None
+        note(tx, by, "identity.linked", known.scope, f"{issuer} {subject}")
+        return known
 
     return work
 
@@ -250,6 +285,22 @@ def _locked(tx: Transaction, user_id: str) -> User:
     if row is None:
         raise UserNotFound(user_id)
     return User(*row)
+
+
+def _make_room(tx: Transaction, user: User, issued: UserToken) -> None:
+    """See to it that no more than `MOST_TOKENS` of this kind count, with the one that was just stored."""
+    counting = [
+        each
+        for each in (UserToken(*row) for row in tx.queries.list_user_tokens(user_id=user.id))
+        if each.kind == issued.kind and each.counts_at(issued.created) and each.id != issued.id
+    ]
+    if len(counting) < MOST_TOKENS:
+        return
+    if issued.kind == "token":
+        raise TooManyTokens(user.name, MOST_TOKENS)
+    for each in counting[: len(counting) - MOST_TOKENS + 1]:
+        tx.queries.revoke_user_token(id=each.id)
+        note(tx, user.scope, "signed-out", user.scope, each.label)
 
 
 def _added(tx: Transaction, new: User, by: str) -> User:

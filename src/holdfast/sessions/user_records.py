@@ -54,6 +54,10 @@ class UserToken:
     expires: int | None
     revoked: int | None
 
+    def counts_at(self, moment: int) -> bool:
+        """Whether it lets in at a moment of the store's clock."""
+        return self.revoked is None and (self.expires is None or self.expires > moment)
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

@@ -22,6 +22,7 @@ from holdfast.sessions.user_operations import (
     find_user,
     invite_user,
     issue_user_token,
+    link_identity_by_name,
     link_user_identity,
     note_token_used,
     remove_user,
@@ -162,19 +163,19 @@ class Users:
         found = self.signed_in(text)
         return None if found is None else found[0]
 
-    def signed_in(self, text: str) -> tuple[User, str] | None:
-        """The same, with the token's id."""
+    def signed_in(self, text: str) -> tuple[User, str, TokenKind] | None:
+        """The same, with the token's id and kind."""
         row = self._engine.read_once(lambda tx: tx.queries.user_of_token(digest=digest_of(text)))
         if row is None:
             return None
-        token_id, _kind, unused_for = row[USER_COLUMNS:]
+        token_id, kind, unused_for = row[USER_COLUMNS:]
         if unused_for > USE_NOTED_US:
             try:
                 self._engine.write(note_token_used(token_id))
             except StoreFailure:
                 # That a token was used is worth less than the request it came with.
                 logger.warning("users.use_not_noted", exc_info=True)
-        return User(*row[:USER_COLUMNS]), token_id
+        return User(*row[:USER_COLUMNS]), token_id, kind
 
     # passwords and identities
 
@@ -208,6 +209,13 @@ class Users:
     def link_identity(self, user_id: str, issuer: str, subject: str, *, by: str = INSTALLATION) -> None:
         """Let who is known elsewhere be this account; again, it changes nothing."""
         self._engine.write(link_user_identity(user_id, issuer, subject, by))
+
+    def link_by_name(self, issuer: str, subject: str, *, by: str = INSTALLATION) -> User | None:
+        """Let who is known elsewhere be the account of exactly this name; None when there is none to have.
+
+        One that has an identity of this issuer already can't be had.
+        """
+        return self._engine.write(link_identity_by_name(issuer, subject, by))
 
     def unlink_identity(self, issuer: str, subject: str, *, by: str = INSTALLATION) -> bool:
         """Take such a link back."""

@@ -28,24 +28,37 @@ class AccountTokens:
 
     async def principal(self, given: bytes) -> Principal | None:
         """For whom a token acts; None when it is that of no account that may do something."""
-        if not given.startswith(TOKEN_PREFIX.encode()) or len(given) > LONGEST_TOKEN:
+        if not _may_be_one(given):
             return None
-        token = given.decode("utf-8", "replace")
-        digest, now = digest_of(token), self._clock.monotonic()
+        digest, now = digest_of(_text(given)), self._clock.monotonic()
         known = self._known.get(digest)
         if known is not None and now < known[1]:
             return known[0]
-        with limit_reads(OWNER):  # a stream asks in the middle of a request, which may see no tokens
-            found = await self._host.accounts.users(Users.signed_in, token)
         self._known.pop(digest, None)
-        if found is None:
+        principal = await self.asked(given)
+        if principal is None:
             return None
-        principal = Principal(*found)
         self._known[digest] = (principal, now + REMEMBERED_SECONDS)
         if len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
         return principal
 
+    async def asked(self, given: bytes) -> Principal | None:
+        """The same, as the store knows it now: for what outlives the token."""
+        if not _may_be_one(given):
+            return None
+        with limit_reads(OWNER):  # a stream asks in the middle of a request, which may see no tokens
+            found = await self._host.accounts.users(Users.signed_in, _text(given))
+        return None if found is None else Principal(*found)
+
     def forget(self) -> None:
         """Something was changed here that counts at once."""
         self._known.clear()
+
+
+def _may_be_one(given: bytes) -> bool:
+    return given.startswith(TOKEN_PREFIX.encode()) and len(given) <= LONGEST_TOKEN
+
+
+def _text(given: bytes) -> str:
+    return given.decode("utf-8", "replace")

@@ -103,7 +103,7 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
     # Each wraps the ones before it: the last is the outermost.
     app.add_middleware(BodyLimit, patience=web.settings.client_timeout_s)
     app.add_middleware(AccessGuard, host=web.host, routes=app.router.routes)
-    app.add_middleware(Auth, web=web, pages=files.paths, proxied=ways.proxied)
+    app.add_middleware(Auth, web=web, pages=files.paths, ways=ways)
     if web.settings.allowed_origins:
         # Other origins may send headers, but never the cookie.
         app.add_middleware(

@@ -1,8 +1,10 @@
 """Who may come in: a client that shows the installation's token acts for the owner of this assistant.
 
-One that shows a token of an account acts for that account. API clients send it as a bearer. A browser gets it
-once, with the link that `holdfast web` prints or by signing in on the page; from then on the token is in a
-cookie that no script can read and that no other site can make the browser send.
+One that shows a token of an account acts for that account. API clients send it as a bearer. A browser gets
+the installation's once, with the link that `holdfast web` prints or by signing in on the page; from then on
+it is in a cookie that no script can read and that no other site can make the browser send. An account's token
+is taken on the page alone, and the cookie has one of the browser's own instead. No link takes it: with a link
+another site could sign a browser in to an account of its choice.
 """
 
 import asyncio
@@ -16,16 +18,20 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import StoreFailure
+from holdfast.core.secret import Secret
 from holdfast.sessions.audit_log import INSTALLATION, AuditLog
+from holdfast.sessions.users import TOKEN_PREFIX
 from holdfast.web.account_tokens import REMEMBERED_SECONDS, AccountTokens
 from holdfast.web.contract import WebParts
 from holdfast.web.principal import INSTALLATION_ITSELF, Principal, put_into
 from holdfast.web.problems import respond
+from holdfast.web.sign_in.accounts import SIGN_IN_SECONDS
 from holdfast.web.sign_in.attempts import Attempts
 from holdfast.web.sign_in.paths import SIGN_IN_PATHS
-from holdfast.web.sign_in.proxied_accounts import NoAccount, ProxiedAccounts
+from holdfast.web.sign_in.proxied_accounts import NoAccount
 from holdfast.web.sign_in.session_cookie import COOKIE, cookies_named, set_session_cookie
 from holdfast.web.sign_in.user_header import Proxied, proxied
+from holdfast.web.sign_in.ways import SignInWays
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +54,10 @@ LetIn = tuple[Principal, Callable[[], Awaitable[bool]]]
 class Auth:
     """Requires a token, except for paths that hold no secrets, and finds out for whom the request acts."""
 
-    def __init__(self, app: ASGIApp, web: WebParts, pages: Collection[str], proxied: ProxiedAccounts) -> None:
+    def __init__(self, app: ASGIApp, web: WebParts, pages: Collection[str], ways: SignInWays) -> None:
         self._app = app
-        self._proxied = proxied
+        self._proxied = ways.proxied
+        self._sign_ins = ways.sign_ins
         self._token = web.token.reveal().encode()
         self._pages = pages
         self._root = web.settings.root_path
@@ -116,33 +123,42 @@ class Auth:
     async def _link(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         token = given.encode("utf-8", "surrogateescape")
-        if not await self._signs_in(scope, token):
-            if _is_browser(scope):
-                # A person gets the page that explains it and has a field for the token.
-                return RedirectResponse(f"{self._root}/#/sign-in/link", 303, headers=UNCACHED)
-            return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
-        answer = RedirectResponse(f"{self._root}/", 303, headers=UNCACHED)
-        return self._with_cookie(scope, answer, token)
+        if self._fits(token):
+            await self._note(INSTALLATION, "sign-in", INSTALLATION, _client(scope))
+            answer = RedirectResponse(f"{self._root}/", 303, headers=UNCACHED)
+            return self._with_cookie(scope, answer, token.decode("latin-1"), A_YEAR)
+        await self._note_refusal(scope)
+        if _is_browser(scope):
+            # A person gets the page that explains it and has a field for the token.
+            return RedirectResponse(f"{self._root}/#/sign-in/link", 303, headers=UNCACHED)
+        if given.startswith(TOKEN_PREFIX):
+            return _refusal(scope, "WrongToken", "tokens of accounts are not taken from links.")
+        return _refusal(scope, "WrongToken", "the token in this link is not this server's.")
 
     async def _sign_in(self, scope: Scope) -> Response:
-        """The page sends the token that a person wrote as a bearer; the answer puts it into the cookie."""
-        shown = _bearer(scope)
-        if shown is None or not await self._signs_in(scope, shown):
-            return _refusal(scope, "WrongToken", "this is not the token of this server.")
-        return self._with_cookie(scope, Response(status_code=204, headers=UNCACHED), shown)
+        """The page sends the token that a person wrote as a bearer; the answer has the cookie."""
+        shown, answer = _bearer(scope), Response(status_code=204, headers=UNCACHED)
+        if shown is not None and self._fits(shown):
+            await self._note(INSTALLATION, "sign-in", INSTALLATION, _client(scope))
+            return self._with_cookie(scope, answer, shown.decode("latin-1"), A_YEAR)
+        if shown is not None:
+            issued = await self._issued_for(shown, _client(scope))
+            if issued is not None:
+                return self._with_cookie(scope, answer, issued.reveal(), SIGN_IN_SECONDS)
+            await self._note_refusal(scope)
+        return _refusal(scope, "WrongToken", "this is not the token of this server.")
 
-    async def _signs_in(self, scope: Scope, token: bytes) -> bool:
-        """Whether a browser is let in with this token. The audit log has an entry either way."""
-        principal = await self._principal(token)
-        where = str((scope.get("client") or ("",))[0])
-        if principal is None:
-            # Whoever guesses all day finds no token, but must not push everything else out of the log.
-            if self._refused.begin(None, where) == 0:
-                await self._note("", "sign-in.refused", "", where)
-            return False
-        target = INSTALLATION if principal.user is None else principal.user.scope
-        await self._note(principal.actor, "sign-in", target, where)
-        return True
+    async def _issued_for(self, shown: bytes, client: str) -> Secret | None:
+        """A browser's own token, for an account's. A browser's own gets no other: it would never end."""
+        principal = await self._accounts.asked(shown)
+        if principal is None or principal.user is None or principal.let_in_by != "token":
+            return None
+        return await self._sign_ins.token_for(principal.user, f"token, from {client}")
+
+    async def _note_refusal(self, scope: Scope) -> None:
+        """Whoever guesses all day finds no token, but must not push everything else out of the log."""
+        if self._refused.begin(None, _client(scope)) == 0:
+            await self._note("", "sign-in.refused", "", _client(scope))
 
     async def _note(self, actor: str, action: str, target: str, where: str) -> None:
         try:
@@ -151,8 +167,8 @@ class Auth:
             # The page must open just then: it says what is wrong with the store.
             logger.warning("web.sign_in_not_noted", exc_info=True, extra={"action": action, "client": where})
 
-    def _with_cookie(self, scope: Scope, answer: Response, token: bytes) -> Response:
-        return set_session_cookie(scope, answer, token.decode("latin-1"), A_YEAR, self._root or "/")
+    def _with_cookie(self, scope: Scope, answer: Response, token: str, seconds: int) -> Response:
+        return set_session_cookie(scope, answer, token, seconds, self._root or "/")
 
     def _fits(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._token)
@@ -208,6 +224,10 @@ class _WhileItCounts:
 
 def _is_free(scope: Scope) -> bool:
     return scope["path"] in FREE or (scope["method"] == "POST" and scope["path"].startswith(INVITATIONS))
+
+
+def _client(scope: Scope) -> str:
+    return str((scope.get("client") or ("",))[0])
 
 
 def _is_browser(scope: Scope) -> bool:

@@ -14,7 +14,7 @@ from holdfast.core.ids import id_for
 from holdfast.host import SessionHost
 from holdfast.sessions.audit_log import INSTALLATION
 from holdfast.sessions.contract import OWNER
-from holdfast.sessions.user_records import User
+from holdfast.sessions.user_records import TokenKind, User
 
 STATE = "principal"
 
@@ -26,6 +26,8 @@ class Principal:
     user: User | None = None
     token_id: str = ""
     """Of an account: the token that it showed."""
+    let_in_by: TokenKind | None = None
+    """The kind of that token."""
 
     @property
     def scope(self) -> str:

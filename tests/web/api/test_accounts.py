@@ -86,6 +86,72 @@ def test_a_browser_signs_in_with_an_accounts_token_and_the_log_says_so(
     wait(scenario())
 
 
+def test_the_page_gets_a_sign_in_of_its_own_for_an_accounts_token(in_memory: SessionDB, wait: Wait) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with a_server(db) as server, account(server, db, "Ada") as ada:
+            answer = await ada.http.post("/api/sign-in")
+            cookie = answer.cookies["holdfast_token"]
+            assert cookie != ada.secret
+            assert f"max-age={30 * 86_400};" in answer.headers["set-cookie"].lower()
+            _, issued = db.users.tokens(ada.user.id)
+            assert (issued.kind, issued.label) == ("sign-in", "token, from 127.0.0.1")
+            async with server.stranger() as browser:
+                shown = {"Cookie": f"holdfast_token={cookie}"}
+                path = f"/api/users/{ada.user.id}/tokens"
+                refused = await browser.post(path, json={}, headers=shown)
+                assert (refused.status_code, refused.json()["reason"]) == (403, "SignInMakesNoTokens")
+                assert (await browser.post("/api/sign-out", headers=shown)).status_code == 204
+            assert db.users.of_token(cookie) is None
+            assert db.users.of_token(ada.secret) is not None
+
+    wait(scenario())
+
+
+def test_a_sign_in_gets_no_other_one_and_neither_does_a_token_that_was_just_revoked(
+    in_memory: SessionDB, wait: Wait
+) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with a_server(db) as server, account(server, db, "Ada") as ada:
+            assert (await ada.http.get("/api/sessions")).status_code == 200
+            own, _ = db.users.issue_token(ada.user.id, "browser", 60, "sign-in")
+            async with shows(server, own) as http:
+                assert (await http.get("/api/sessions")).status_code == 200
+                assert (await http.post("/api/sign-in")).status_code == 401
+            [first, _] = db.users.tokens(ada.user.id)
+            db.users.revoke_token(first.id)
+            assert (await ada.http.post("/api/sign-in")).status_code == 401
+            assert len(db.users.tokens(ada.user.id)) == 2
+
+    wait(scenario())
+
+
+def test_a_link_signs_no_browser_in_to_an_account(in_memory: SessionDB, wait: Wait) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with (
+            a_server(db) as server,
+            account(server, db, "Ada") as ada,
+            server.stranger() as browser,
+        ):
+            html = {"Accept": "text/html"}
+            answer = await browser.get(f"/?token={ada.secret}", headers=html)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/#/sign-in/link")
+            assert "set-cookie" not in answer.headers
+            refused = await browser.get(f"/?token={ada.secret}")
+            assert refused.status_code == 401
+            assert "not taken from links" in refused.json()["detail"]
+            assert "set-cookie" not in refused.headers
+            owner = await browser.get(f"/?token={TOKEN}", headers=html)
+            assert (owner.headers["location"], owner.cookies["holdfast_token"]) == ("/", TOKEN)
+
+    wait(scenario())
+
+
 def test_wrong_tokens_can_not_push_everything_else_out_of_the_audit_log(
     in_memory: SessionDB, wait: Wait
 ) -> None:
@@ -318,14 +384,16 @@ def test_an_admin_manages_accounts_and_others_do_not(db: SessionDB, wait: Wait) 
             changed = await admin.http.patch(path, json={"role": "guest", "daily_turns": -1})
             assert (changed.json()["role"], changed.json()["daily_turns"]) == ("guest", None)
             assert (await admin.http.patch(path, json={"disabled": True})).json()["disabled"]
-            assert (await admin.http.post(f"{path}/tokens", json={})).status_code == 409
+            planted = await admin.http.post(f"{path}/tokens", json={})
+            assert (planted.status_code, planted.json()["reason"]) == (403, "NotForAccounts")
+            assert (await server.http.post(f"{path}/tokens", json={})).status_code == 409
             myself = f"/api/users/{admin.user.id}"
             assert (await admin.http.patch(myself, json={"disabled": True})).status_code == 422
             assert (await admin.http.post("/api/users", json={"name": "ben"})).status_code == 409
             assert (await admin.http.patch("/api/users/x", json={"role": "user"})).status_code == 404
             await ada.http.post("/api/sessions", json={})
             reads = await admin.http.post(f"/api/users/{ada.user.id}/tokens", json={})
-            assert reads.status_code == 403, "a token of an account with conversations would show them"
+            assert reads.status_code == 403, "it would show the account's conversations"
             assert (await admin.http.delete(f"/api/users/{ada.user.id}")).status_code == 409
             assert (await admin.http.delete(path)).status_code == 204
             log = (await admin.http.get("/api/users/audit")).json()["items"]

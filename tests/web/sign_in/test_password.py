@@ -11,8 +11,10 @@ from holdfast.core.secret import Secret
 from holdfast.host.passwords import Passwords
 from holdfast.sessions import SessionDB
 from holdfast.sessions.user_records import User
+from holdfast.sessions.users import Users
 from holdfast.testing import FakeClock
 from holdfast.web.account_tokens import REMEMBERED_SECONDS
+from holdfast.web.auth import MOST_SHOWN
 from holdfast.web.sign_in.attempts import BY_NAME
 from tests.web.api.api_server import TOKEN, served
 
@@ -159,6 +161,31 @@ def test_signing_out_takes_the_cookie_and_ends_no_other_token(db: SessionDB, wai
             assert db.users.of_token(secret) is not None
             [token_now] = db.users.tokens(user.id)
             assert (token_now.id, token_now.revoked) == (record.id, None)
+
+    wait(scenario())
+
+
+def test_signing_out_asks_the_store_for_few_cookies(
+    db: SessionDB, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        asked: list[str] = []
+        looked_up = Users.signed_in
+
+        def counted(users: Users, text: str) -> object:
+            asked.append(text)
+            return looked_up(users, text)
+
+        user = account(db)
+        secret, _ = db.users.issue_token(user.id, "browser", 60, "sign-in")
+        monkeypatch.setattr(Users, "signed_in", counted)
+        shown = [TOKEN, *["x"] * 50, secret, *[f"hfu_{n}" for n in range(50)]]
+        async with served(db) as server, server.stranger() as browser:
+            cookies = "; ".join(f"holdfast_token={each}" for each in shown)
+            answer = await browser.post("/api/sign-out", headers={"Cookie": cookies})
+            assert answer.status_code == 204
+            assert asked == [secret, *[f"hfu_{n}" for n in range(MOST_SHOWN - 1)]]
+            assert looked_up(db.users, secret) is None
 
     wait(scenario())
 

@@ -13,6 +13,9 @@ from pydantic import ValidationError
 from holdfast.core.settings import WebSettings
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import OWNER
+from holdfast.sessions.user_records import UserChanges
+from holdfast.testing import FakeClock
+from holdfast.web.account_tokens import REMEMBERED_SECONDS
 from tests.web.api.api_server import BEARER, Served, served
 from tests.web.page.proxy_servers import NAME, nginx
 
@@ -42,7 +45,7 @@ def test_the_named_account_is_let_in_whatever_else_the_request_shows(db: Session
         db.users.link_identity(berta.id, "proxy", "b@example.org")
         secret, _ = db.users.issue_token(berta.id, "hers")
         async with served(db, settings=settings()) as server, server.stranger() as browser:
-            assert scope_of(db, await begun(browser, "anna")) == anna.scope
+            assert scope_of(db, await begun(browser, "Anna")) == anna.scope
             assert scope_of(db, await begun(browser, "b@example.org")) == berta.scope
             for shown in (BEARER["Authorization"], f"Bearer {secret}", "Basic YTpi"):
                 assert scope_of(db, await begun(browser, "Anna", Authorization=shown)) == anna.scope
@@ -65,6 +68,7 @@ def test_the_named_account_is_let_in_whatever_else_the_request_shows(db: Session
         ((b"\xff\xfe",), 401, "NoUser"),
         (("x" * 2000,), 401, "NoUser"),
         (("Nobody",), 403, "UnknownUser"),
+        (("anna",), 403, "UnknownUser"),
         (("Carla",), 403, "UserDisabled"),
     ],
 )
@@ -81,6 +85,46 @@ def test_without_one_name_of_an_account_a_request_through_the_proxy_is_refused(
             assert (await browser.get("/healthz")).status_code == 200
             assert (await browser.get("/")).status_code == 200
             assert db.audit.list(limit=1)[0].action == "sign-in.refused"
+
+    wait(scenario())
+
+
+def test_after_the_first_time_the_name_of_an_account_means_nothing(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        anna, eve = db.users.create("Anna"), db.users.create("Eve", "admin")
+        clock = FakeClock()
+        async with served(db, settings=settings(), clock=clock) as server, server.stranger() as browser:
+            assert scope_of(db, await begun(browser, "Anna")) == anna.scope
+            assert scope_of(db, await begun(browser, "Eve")) == eve.scope
+            db.users.change(anna.id, UserChanges(name="Anna of before"))
+            db.users.change(eve.id, UserChanges(name="Anna"))
+            clock.advance(REMEMBERED_SECONDS)
+            assert scope_of(db, await begun(browser, "Anna")) == anna.scope
+            assert scope_of(db, await begun(browser, "Eve")) == eve.scope
+            db.users.change(anna.id, UserChanges(name="Zoe"))
+            assert (await begun(browser, "Zoe")).json()["reason"] == "UnknownUser"
+            linked = [each for each in db.audit.list() if each.action == "identity.linked"]
+            assert [(each.actor, each.target) for each in linked] == [
+                ("proxy", eve.scope),
+                ("proxy", anna.scope),
+            ]
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("create_users", [False, True])
+@pytest.mark.parametrize("other", ["ANNE\u0301", "Ann\u00e9", "\uff21nne\u0301"])
+def test_names_that_read_alike_are_not_one_person(
+    db: SessionDB, wait: Wait, other: str, create_users: bool
+) -> None:
+    async def scenario() -> None:
+        anne = db.users.create("Anne\u0301")
+        chosen = settings(create_users=create_users)
+        async with served(db, settings=chosen) as server, server.stranger() as browser:
+            assert scope_of(db, await begun(browser, "Anne\u0301".encode())) == anne.scope
+            refused = await begun(browser, other.encode())
+            assert (refused.status_code, refused.json()["reason"]) == (403, "UnknownUser")
+            assert db.users.list() == [anne]
 
     wait(scenario())
 
@@ -160,7 +204,7 @@ def test_behind_a_real_nginx_only_its_own_word_counts(
             assert direct.json()["reason"] == "NoUser", "this machine is the proxy"
 
     async def scenario() -> None:
-        db.users.create("Anna", "user")
+        db.users.create("anna", "user")
         db.users.create("Berta", "admin")
         chosen = settings(allowed_hosts=NAME)
         async with served(db, settings=chosen) as server:

@@ -217,6 +217,18 @@ class UserInUse(Refused):
         self.conversations = conversations
 
 
+class TooManyTokens(Refused):
+    """The account has as many tokens as may count at once."""
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__(
+            f"the account {name!r:.100} has {most} tokens that count, and may have no more; none was made. "
+            "Revoke one that is not needed"
+        )
+        self.name = name
+        self.most = most
+
+
 class InvitationInvalid(Refused):
     def __init__(self) -> None:
         super().__init__(

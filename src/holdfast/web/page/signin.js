@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "./lib/base.js";
 import { ROOT, accept, signIn, signInByPassword } from "./wire.js";
 
 const WHY = {
-  link: "The link that you opened holds a token that is not this server's. It may be from another start of the program, from another data folder, or it was cut when it was copied.",
+  link: "The link that you opened holds a token that is not this server's. It may be from another start of the program, from another data folder, or it was cut when it was copied. The token of an account (hfu_…) is not taken from a link: write it here.",
   "": "This browser is not signed in to this server.",
 };
 const FAILED = {
@@ -58,7 +58,7 @@ function Invited({ code, ways }) {
     </form>
     ${said}
     ${ways.oidc && html`<p>Or <a href=${`${ROOT}api/sign-in/oidc?invitation=${encodeURIComponent(code)}`}>join with ${ways.oidc}</a>, and sign in there from then on.</p>`}
-    <p class="muted">This browser stays signed in for a year. To use another one, or a program, ask who runs this server for another token.</p>
+    <p class="muted">This browser stays signed in for 30 days. For longer, for another one or for a program, ask who runs this server for another token.</p>
   </main>`;
 }
 

@@ -12,6 +12,8 @@ from starlette.responses import RedirectResponse
 
 from holdfast.core.errors import UserDisabled
 from holdfast.core.secret import Secret
+from holdfast.sessions.users import TOKEN_PREFIX
+from holdfast.web.auth import MOST_SHOWN
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
@@ -87,7 +89,8 @@ async def by_password(request: Request, web: WebDep, body: PasswordBody) -> Resp
 @router.post("/api/sign-out", status_code=204, openapi_extra=PUBLIC)
 async def sign_out(request: Request, web: WebDep) -> Response:
     """End what this browser was let in with, and forget it. A token that was not made by a sign-in stays."""
-    for token in cookies_named(request.scope, COOKIE):
+    shown = [each for each in cookies_named(request.scope, COOKIE) if each.startswith(TOKEN_PREFIX)]
+    for token in shown[:MOST_SHOWN]:
         await _ways(request).sign_ins.sign_out(token)
     answer = Response(status_code=204, headers=UNCACHED)
     return drop_session_cookie(request.scope, answer, web.settings.root_path or "/")

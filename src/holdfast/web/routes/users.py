@@ -192,12 +192,13 @@ async def list_tokens(host: HostDep, user_id: str) -> TokensView:
     return TokensView(items=[_token(each) for each in found])
 
 
-@router.post("/users/{user_id}/tokens", status_code=201, responses=error_responses(404, 409))
+@router.post("/users/{user_id}/tokens", status_code=201, responses=error_responses(403, 404, 409))
 async def issue_token(
     host: HostDep, principal: PrincipalDep, response: Response, user_id: str, body: TokenBody
 ) -> IssuedView:
-    """Another token of an account: of one's own, or of one that has no conversations yet."""
-    await _require_no_reader(host, principal, user_id)
+    """Another token of one's own account; with the installation's token, of any."""
+    await _user(host, user_id)
+    _require_own(principal, user_id)
     seconds = None if body.days is None else body.days * DAY
     secret, issued = await host.accounts.users(
         Users.issue_token, user_id, body.label, seconds, by=principal.actor
@@ -252,17 +253,23 @@ async def accept(host: HostDep, response: Response, code: str, body: JoinBody) -
     return JoinedView(user=UserView.shown(made), secret=secret)
 
 
-async def _require_no_reader(host: SessionHost, principal: Principal, user_id: str) -> None:
-    """An admin sees nobody else's conversations, so it makes no token that would show them."""
-    found = await _user(host, user_id)
-    if principal.user is None or principal.user.id == user_id:
+def _require_own(principal: Principal, user_id: str) -> None:
+    """A token shows an account's conversations, so nobody else makes one; and none outlives a sign-in."""
+    if principal.user is None:
         return
-    if await host.accounts.users(Users.conversations, found.scope):
+    if principal.user.id != user_id:
         raise ProblemRaised(
             403,
             "NotForAccounts",
-            "the account has conversations, which this token would show. No token was made.",
+            "an account makes tokens for itself alone. No token was made.",
             "Let the account make it, or who runs this installation: `holdfast users token NAME`.",
+        )
+    if principal.let_in_by == "sign-in":
+        raise ProblemRaised(
+            403,
+            "SignInMakesNoTokens",
+            "this browser's sign-in ends by itself, and a token would outlive it. No token was made.",
+            "Make tokens with a token, or ask who runs the server.",
         )
 
 

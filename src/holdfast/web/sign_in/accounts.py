@@ -94,9 +94,8 @@ class SignIns:
         found = await self._ask(Users.signed_in, token)
         if found is None:
             return False
-        user, token_id = found
-        tokens = await self._ask(Users.tokens, user.id)
-        if not any(each.id == token_id and each.kind == "sign-in" for each in tokens):
+        user, token_id, kind = found
+        if kind != "sign-in":
             return False
         return await self._ask(Users.revoke_token, token_id, user_id=user.id, by=user.scope)
 

@@ -1,7 +1,8 @@
 """`ProxiedAccounts`: for whom a request acts whose account a trusted proxy has named.
 
-An account is remembered for a moment, as one of a token is. The audit log has one entry for a name and a day,
-not one for each request.
+A name finds an account once: from then on what the proxy sent is an identity of that account, and the name of
+the account means nothing. An account is remembered for a moment, as one of a token is. The audit log has one
+entry for a name and a day, not one for each request.
 """
 
 from collections import OrderedDict
@@ -40,7 +41,7 @@ class NoAccount(HoldfastError):
 
 
 class ProxiedAccounts:
-    """Finds the account of a name. On the host's loop."""
+    """Finds the account of whom a proxy names. On the host's loop."""
 
     def __init__(self, accounts: Accounts, clock: Clock, *, create_users: bool) -> None:
         self._ask = accounts.users
@@ -87,7 +88,7 @@ class ProxiedAccounts:
                 "this request came through a proxy that signs people in, and it named nobody or several.",
                 "Have the proxy set the header of the setting web.user_header on every request.",
             )
-        user = await self._ask(Users.of_identity, ISSUER, name) or await self._ask(Users.by_name, name)
+        user = await self._ask(Users.of_identity, ISSUER, name) or await self._linked(name)
         if user is None and self._create:
             user = await self._made(name)
         if user is None:
@@ -96,19 +97,24 @@ class ProxiedAccounts:
                 403,
                 "UnknownUser",
                 f"the proxy says that this is {name!r:.100}, and no account here is theirs.",
-                "Ask who runs this server for an account of that name, or to link one to it.",
+                "Ask who runs this server for an account of exactly that name, or to link one to it.",
             )
         return user
 
     async def _made(self, name: str) -> User | None:
         try:
-            user = await self._ask(Users.create, name, "user", by=ISSUER)
+            await self._ask(Users.create, name, "user", by=ISSUER)
         except UserExists:
-            return await self._ask(Users.by_name, name)  # by a request at the same moment
+            pass  # a request at the same moment made it, or it is somebody else's
         except InvalidInput:
             return None
-        await self._ask(Users.link_identity, user.id, ISSUER, name, by=ISSUER)
-        return user
+        return await self._linked(name)
+
+    async def _linked(self, name: str) -> User | None:
+        """The account of exactly this name, which is this person's from now on."""
+        linked = await self._ask(Users.link_by_name, ISSUER, name, by=ISSUER)
+        # None also when a request at the same moment has linked it.
+        return linked or await self._ask(Users.of_identity, ISSUER, name)
 
     async def _note(self, action: str, target: str, name: str) -> None:
         now, about = self._clock.monotonic(), (action, target or name)
