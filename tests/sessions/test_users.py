@@ -120,6 +120,13 @@ def test_a_token_expires_and_its_last_use_is_on_record(database: Database) -> No
     database.clock.advance(31 * 86_400)
     db.users.issue_token(ada.id, "browser", 3600, "sign-in")
     assert len(db.users.tokens(ada.id)) == 1, "a sign-in that counts no more goes after a while"
+    _, revoked = db.users.issue_token(ada.id, "lost")
+    db.users.issue_token(ada.id, "short", 3600)
+    _, kept = db.users.issue_token(ada.id, "laptop")
+    db.users.revoke_token(revoked.id)
+    database.clock.advance(31 * 86_400)
+    _, newest = db.users.issue_token(ada.id, "phone")
+    assert [each.id for each in db.users.tokens(ada.id)] == [kept.id, newest.id]
 
 
 def test_a_disabled_account_is_let_in_by_nothing_until_it_is_enabled(db: SessionDB) -> None:
@@ -297,6 +304,9 @@ def test_the_log_keeps_the_newest_entries(db: SessionDB, monkeypatch: pytest.Mon
     for number in range(6):
         db.audit.record("installation", "sign-in.refused", detail=f"{number}\0{'x' * 5000}")
     assert [each.detail[0] for each in db.audit.list()] == ["5", "4", "3"]
+    for number in range(6):
+        db.audit.record("user/x", "sign-in", detail=str(number))
+    assert [each.detail[0] for each in db.audit.list()] == ["5", "4", "3", "5", "4", "3"]
     assert all(len(each.detail) <= audit_log.LONGEST_DETAIL for each in db.audit.list())
 
 

@@ -1,7 +1,7 @@
 """`AuditLog`: who changed accounts, tokens, roles and limits, and who signed in or was refused.
 
 An entry of a change is stored in the transaction of the change, by `note`. It holds no secret. The newest
-entries are kept; what is older goes.
+entries of each actor are kept; what is older goes. Nobody's entries take another's out.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,8 @@ from holdfast.sessions.codec import LARGEST, checked_limit, checked_name
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.operations import operation
 
-KEPT_ENTRIES = 100_000
+KEPT_ENTRIES = 10_000
+"""Of each actor."""
 LONGEST_DETAIL = 1_000
 INSTALLATION = "installation"
 """The actor with the installation's token or a terminal on its machine; an account's name is its scope."""
@@ -67,7 +68,7 @@ def note(tx: Transaction, actor: str, action: str, target: str = "", detail: str
     tx.queries.add_audit_entry(
         actor=_short(actor), action=action, target=_short(target), detail=_short(detail)
     )
-    tx.queries.forget_old_audit_entries(most=KEPT_ENTRIES)
+    tx.queries.forget_old_audit_entries(actor=_short(actor), most=KEPT_ENTRIES)
 
 
 def _short(text: str) -> str:

@@ -35,7 +35,7 @@ from holdfast.sessions.user_records import (
 )
 
 KEPT_US = 30 * 86_400 * SECOND
-"""How long invitations and sign-ins that count no more stay on record."""
+"""How long invitations and tokens that count no more stay on record."""
 LONGEST_LABEL = 200
 MOST_TOKENS = 50
 """How many tokens of one account count at once, and how many sign-ins."""
@@ -136,7 +136,7 @@ def issue_user_token(  # noqa: PLR0913 - each is a column
         known = _locked(tx, user_id)
         if known.disabled is not None:
             raise UserDisabled(known.name)
-        tx.queries.forget_old_sign_ins(user_id=user_id, keep_us=KEPT_US)
+        tx.queries.forget_old_tokens(user_id=user_id, keep_us=KEPT_US)
         tx.queries.add_user_token(
             id=token_id, user_id=user_id, label=named, kind=known_kind, digest=digest, ttl_us=ttl
         )

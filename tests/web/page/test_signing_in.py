@@ -123,6 +123,14 @@ def test_who_is_invited_chooses_a_name_and_is_signed_in(context: BrowserContext,
     expect(page.get_by_role("alert")).to_contain_text("Anna")
     name.fill("Grace")
     name.press("Enter")
+    token = page.get_by_label("Your token")
+    expect(token).to_be_focused()
+    assert problems(page) == []
+    with closing(shared.store()) as db:
+        found = db.users.of_token(token.input_value())
+        assert found is not None
+        assert found.name == "Grace"
+    page.get_by_role("button", name="I have kept it").click()
     expect(composer(page)).to_be_focused()
     expect(page.get_by_role("group", name="Account")).to_contain_text("Grace")
     other = context.new_page()

@@ -40,15 +40,27 @@ function Invited({ code, ways }) {
   const field = useRef(null);
   const made = useRef(null); // the token of the account: an invitation counts once, and signing in may fail
   const [name, setName] = useState("");
-  useEffect(() => field.current.focus(), []);
+  const [token, setToken] = useState("");
+  useEffect(() => field.current.focus(), [token]);
   const { busy, submit, said } = useSignIn(
     async () => {
       made.current ??= (await accept(code, name.trim())).secret;
       await signIn(made.current);
+      setToken(made.current);
+      return true;
     },
     field,
     "The account was made, but this browser could not be signed in. Try again here.",
   );
+  if (token)
+    return html`<main class="sign-in">
+      <h1>Welcome, ${name.trim()}</h1>
+      <p>This browser is signed in for 30 days. Keep this token where you keep passwords: it signs you in after that, in another browser, and in programs. It is shown this once.</p>
+      <form class="reply" onSubmit=${(event) => (event.preventDefault(), location.replace(location.pathname))}>
+        <input ref=${field} readonly aria-label="Your token" value=${token} onFocus=${(event) => event.target.select()} />
+        <button class="primary">I have kept it</button>
+      </form>
+    </main>`;
   return html`<main class="sign-in">
     <h1>You are invited</h1>
     <p>Choose a name, and you have an account on this server: conversations, memory and files of your own. The invitation counts once.</p>
@@ -58,11 +70,10 @@ function Invited({ code, ways }) {
     </form>
     ${said}
     ${ways.oidc && html`<p>Or <a href=${`${ROOT}api/sign-in/oidc?invitation=${encodeURIComponent(code)}`}>join with ${ways.oidc}</a>, and sign in there from then on.</p>`}
-    <p class="muted">This browser stays signed in for 30 days. For longer, for another one or for a program, ask who runs this server for another token.</p>
   </main>`;
 }
 
-/** Runs a sign-in: what happens with the form, and what it says when it is refused. */
+/** Runs a sign-in: what happens with the form, and what it says when it is refused. `run` gives true to stay. */
 function useSignIn(run, field, refusal) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(null);
@@ -71,8 +82,7 @@ function useSignIn(run, field, refusal) {
     setBusy(true);
     setProblem(null);
     try {
-      await run();
-      location.replace(location.pathname);
+      if ((await run()) !== true) location.replace(location.pathname);
     } catch (refused) {
       setProblem(refused);
       setBusy(false);

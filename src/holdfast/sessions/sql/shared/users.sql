@@ -80,10 +80,10 @@ update user_tokens set last_used = store_now() where id = :id
 -- name: revoke_user_token(id)!
 update user_tokens set revoked = store_now() where id = :id and revoked is null
 
--- name: forget_old_sign_ins(user_id, keep_us)!
--- What a browser was let in with goes a while after it counts no more.
-delete from user_tokens where user_id = :user_id and kind = 'sign-in'
-   and coalesce(revoked, expires) < store_now() - :keep_us
+-- name: forget_old_tokens(user_id, keep_us)!
+-- What an account was let in with goes a while after it counts no more.
+delete from user_tokens where user_id = :user_id
+   and (revoked < store_now() - :keep_us or expires < store_now() - :keep_us)
 
 -- name: user_of_identity(issuer, subject)^
 select u.id, u.name, u.role, u.scope, u.daily_turns, u.daily_tokens, u.created, u.disabled
@@ -119,8 +119,10 @@ select id, at, actor, action, target, detail from audit_log
  where id < :before and (cast(:target as text) is null or target = :target or actor = :target)
  order by id desc limit :limit
 
--- name: forget_old_audit_entries(most)!
-delete from audit_log where id <= (select max(id) from audit_log) - :most
+-- name: forget_old_audit_entries(actor, most)!
+-- Those of one actor alone: nobody's entries take another's out.
+delete from audit_log where actor = :actor and id <= (
+    select id from audit_log where actor = :actor order by id desc limit 1 offset :most)
 
 -- name: has_users()^
 select 1 from users limit 1

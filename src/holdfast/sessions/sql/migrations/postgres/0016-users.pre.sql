@@ -58,6 +58,8 @@ create table audit_log (
     detail text not null
 );
 
+create index audit_log_by_actor on audit_log (actor, id);
+
 -- The turns of the last day whose conversations were deleted: they count for the limits of their scope.
 create table deleted_turns (
     id      bigint generated always as identity primary key,

@@ -68,3 +68,5 @@ create table deleted_turns (
 ) strict;
 
 create index deleted_turns_by_scope on deleted_turns (scope, started);
+
+create index audit_log_by_actor on audit_log (actor, id);
