@@ -185,11 +185,9 @@ class Turn:
         return any_joined
 
     def _limit_reached(self) -> str | None:
-        if self._context.refusal:
-            return self._context.refusal
         left, used = self._context.tokens_left, self.usage.input + self.usage.output
-        if left is not None and used >= left:
-            return NO_TOKENS
+        if self._context.refusal or (left is not None and used >= left):
+            return self._context.refusal or NO_TOKENS
         seconds = self._context.clock.monotonic() - self._began
         reached = limit_reached(self._context.limits, self.steps, seconds, self.cost)
         return reached or self._repeats.reached
