@@ -51,7 +51,7 @@ def test_a_chat_has_a_model_of_its_own(db: SessionDB) -> None:
             assert "small answers" in await said_to(platform, ada, "ada", "/model")
             assert "Model: small" in await said_to(platform, ada, "ada", "/status")
             assert model_of(db, ada) == "small"
-            assert "there is no huge" in await said_to(platform, ada, "ada", "/model huge")
+            assert "not among those that can be chosen" in await said_to(platform, ada, "ada", "/model huge")
             assert model_of(db, ada) == "small"
             await greet(platform, bob, "bob")
             assert "as everywhere" in await said_to(platform, bob, "bob", "/model")
