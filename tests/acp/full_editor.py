@@ -1,6 +1,7 @@
 """`FullEditor`: an editor that offers its files and its terminals, with buffers that are not saved."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from acp import RequestError, schema
@@ -21,6 +22,7 @@ class FullEditor(EditorClient):
         self.requests: list[str] = []
         self.processes: dict[str, asyncio.subprocess.Process] = {}
         self.outputs: dict[str, str] = {}
+        self._pipes: dict[str, asyncio.ReadTransport] = {}
         self._reading: dict[str, asyncio.Task[None]] = {}
 
     async def read_text_file(self, session_id: str, path: str, **_: object) -> schema.ReadTextFileResponse:
@@ -56,21 +58,26 @@ class FullEditor(EditorClient):
         assert output_byte_limit
         name = f"term-{len(self.processes) + 1}"
         self.requests.append(f"terminal {(args or [''])[-1]}")
-        process = await asyncio.create_subprocess_exec(
+        # A pipe of our own: what the command leaves running may keep it open, and this end can be closed.
+        ours, theirs = os.pipe()
+        self.processes[name] = await asyncio.create_subprocess_exec(
             command,
             *(args or []),
             env={each.name: each.value for each in env or []} | {"EDITORS_API_KEY": "secret"},
             cwd=cwd,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=theirs,
             stderr=asyncio.subprocess.STDOUT,
         )
-        self.processes[name] = process
-        self._reading[name] = asyncio.create_task(self._read(name, process))
+        os.close(theirs)
+        output = asyncio.StreamReader()
+        self._pipes[name], _protocol = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(output), os.fdopen(ours, "rb", 0)
+        )
+        self._reading[name] = asyncio.create_task(self._read(name, output))
         return schema.CreateTerminalResponse(terminal_id=name)
 
-    async def _read(self, name: str, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        while data := await process.stdout.read(1000):
+    async def _read(self, name: str, output: asyncio.StreamReader) -> None:
+        while data := await output.read(1000):
             self.outputs[name] = self.outputs.get(name, "") + data.decode()
             async with self._changed:
                 self._changed.notify_all()
@@ -103,4 +110,5 @@ class FullEditor(EditorClient):
     ) -> schema.ReleaseTerminalResponse:
         assert session_id
         self.requests.append(f"release {terminal_id}")
+        self._pipes[terminal_id].close()
         return schema.ReleaseTerminalResponse()
