@@ -201,6 +201,26 @@ def test_a_scope_that_has_used_its_tokens_is_told_so_and_no_model_is_asked(db: S
     assert len(model.requests) == 2
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_turns_that_run_at_once_share_the_tokens_that_are_left(
+    db: SessionDB, wait: Wait, is_alone: bool
+) -> None:
+    model = ScriptedModel([[Call("todo", {}), Tokens(40, 20)], "done"])
+
+    async def scenario() -> str:
+        made = parts(db, lambda _: model, **{ANN: ScopePolicy(daily_tokens=100)})
+        db.create_session("beside", source="web", scope=ANN)
+        beside = db.turns.open("beside", {"role": "user", "content": "go"})
+        if is_alone:
+            db.turns.interrupt(beside.id, "enough")
+        async with SessionHost(made) as host:
+            return (await host.ask("s", "go", AskOptions(scope=ANN))).final_response
+
+    said = wait(scenario())
+    assert (said == "done") is is_alone
+    assert ("the tokens for one day are used up" in said) is not is_alone
+
+
 def test_what_a_guest_says_is_given_to_no_provider(db: SessionDB, wait: Wait) -> None:
     class Apart(RecordingProvider):
         """Keeps scopes apart, for a test that looks at who is told what."""

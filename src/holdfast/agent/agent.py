@@ -340,7 +340,8 @@ class SessionAgent:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
         context = await self._within_budget(
-            await self._context_builder.build(self._session.transcript, wanted=self._session.tool_profile)
+            await self._context_builder.build(self._session.transcript, wanted=self._session.tool_profile),
+            is_open=True,
         )
         await store.resume()
         if resumed is not None:
@@ -516,8 +517,11 @@ class SessionAgent:
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
 
-    async def _within_budget(self, context: TurnContext) -> TurnContext:
-        """The context with what is left of the scope's tokens for one day, or why nothing may run."""
+    async def _within_budget(self, context: TurnContext, *, is_open: bool = False) -> TurnContext:
+        """The context with what is left of the scope's tokens for one day, or why nothing may run.
+
+        `is_open`: the turn is on record already.
+        """
         policy = self.scope.policy
         refusal, daily = policy.refusal, policy.daily_tokens
         if not refusal and policy.daily_turns is not None:
@@ -531,8 +535,8 @@ class SessionAgent:
             return context
         used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)
         # Turns that run at once share what is left; what each uses is known only when it has ended.
-        beside = await off_loop(self._pools.store, self._db.turns.turns_running, self.scope.name)
-        return replace(context, tokens_left=max(0, daily - used) // (beside + 1))
+        running = await off_loop(self._pools.store, self._db.turns.turns_running, self.scope.name)
+        return replace(context, tokens_left=max(0, daily - used) // max(1, running + (not is_open)))
 
     def _turn_store(self, turn_id: str) -> TurnStore:
         return TurnStore(

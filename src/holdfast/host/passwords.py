@@ -22,7 +22,7 @@ ROUNDS, MEMORY_KIB, LANES = 3, 64 * 1024, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedPassword:
     """Whether a password fits; `renewed` is the hash to keep from now on, if it is another one."""
 
     fits: bool
@@ -46,7 +46,7 @@ class Passwords:
             )
         return self._hasher.hash(_encoded(plain))
 
-    def check(self, kept: str | None, password: Secret) -> Checked:
+    def check(self, kept: str | None, password: Secret) -> CheckedPassword:
         """Whether a password fits a hash. Without a hash it takes the same work, and nothing fits."""
         from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -56,10 +56,12 @@ class Passwords:
         try:
             self._hasher.verify(nobody if kept is None else kept, given)
         except (VerificationError, InvalidHashError):
-            return Checked(fits=False)
+            return CheckedPassword(fits=False)
         if kept is None:
-            return Checked(fits=False)
-        return Checked(True, self._hasher.hash(given) if self._hasher.check_needs_rehash(kept) else None)
+            return CheckedPassword(fits=False)
+        return CheckedPassword(
+            True, self._hasher.hash(given) if self._hasher.check_needs_rehash(kept) else None
+        )
 
     @cached_property
     def _hasher(self) -> "PasswordHasher":

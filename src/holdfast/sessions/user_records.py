@@ -1,4 +1,4 @@
-"""What the store knows of accounts, as data: `User`, `UserToken`, `Identity`, and what a name may be.
+"""What the store knows of accounts, as data: `User`, `UserToken`, `UserIdentity`, and what a name may be.
 
 An account is the scope `user/<id>` with a name, a role and limits (docs/decisions/0041).
 """
@@ -60,7 +60,7 @@ class UserToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class UserIdentity:
     """Who an account is elsewhere."""
 
     issuer: str

@@ -32,10 +32,10 @@ from holdfast.sessions.user_operations import (
     unlink_user_identity,
 )
 from holdfast.sessions.user_records import (
-    Identity,
     TokenKind,
     User,
     UserChanges,
+    UserIdentity,
     UserRole,
     UserToken,
     digest_of,
@@ -221,9 +221,9 @@ class Users:
         """Take such a link back."""
         return self._engine.write(unlink_user_identity(issuer, subject, by))
 
-    def identities(self, user_id: str) -> Sequence[Identity]:
+    def identities(self, user_id: str) -> Sequence[UserIdentity]:
         return self._engine.read_once(
-            lambda tx: [Identity(*row) for row in tx.queries.identities_of(user_id=user_id)]
+            lambda tx: [UserIdentity(*row) for row in tx.queries.identities_of(user_id=user_id)]
         )
 
     # invitations

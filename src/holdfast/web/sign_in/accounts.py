@@ -1,4 +1,4 @@
-"""`SignIns`: from a password, or from an identity that somebody vouches for, to an account that is let in.
+"""`AccountSignIns`: from a password, or an identity that somebody vouches for, to an account that is let in.
 
 Every success and every refusal is an entry of the audit log. A name that nobody has costs what a known one
 costs. It lives on the loop; hashing runs on two threads of its own.
@@ -38,7 +38,7 @@ class UnknownPerson(Exception):
     """No account is linked to this person, and none is made. The message says why."""
 
 
-class SignIns:
+class AccountSignIns:
     """Lets accounts of one store in."""
 
     def __init__(self, accounts: Accounts, *, create_users: bool) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from holdfast.core.contract import Clock
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
-from holdfast.web.sign_in.accounts import SignIns
+from holdfast.web.sign_in.accounts import AccountSignIns
 from holdfast.web.sign_in.attempts import Attempts
 from holdfast.web.sign_in.oidc_flow import OidcFlow
 from holdfast.web.sign_in.oidc_issuer import require_library
@@ -17,7 +17,7 @@ from holdfast.web.sign_in.proxied_accounts import ProxiedAccounts
 class SignInWays:
     """The parts of signing in."""
 
-    sign_ins: SignIns
+    sign_ins: AccountSignIns
     attempts: Attempts
     oidc: OidcFlow | None
     proxied: ProxiedAccounts
@@ -36,7 +36,7 @@ def sign_in_ways(settings: WebSettings, clock: Clock, host: SessionHost) -> Sign
         oidc = OidcFlow(settings, clock)
     made = settings.create_users
     return SignInWays(
-        SignIns(host.accounts, create_users=made),
+        AccountSignIns(host.accounts, create_users=made),
         Attempts(clock),
         oidc,
         ProxiedAccounts(host.accounts, clock, create_users=made),
