@@ -4,6 +4,7 @@ The system and the toolchains in PATH are visible and read-only; the rest of the
 conversation has its own `/tmp` and home folder until the program ends.
 """
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -41,22 +42,29 @@ STARTUP_FILES = (
 )
 """Files of a home folder that run without being asked: read-only when the workspace contains them."""
 OWNER_ONLY = 0o700
+PREFIX = "holdfast-sandbox-"
 MAX_SCANNED = 20_000
 REMOVE_SECONDS = 20.0
 
 
 class PrivateFolders:
-    """A `/tmp` and a home for each conversation, in one folder of this process. Thread-safe."""
+    """A `/tmp` and a home for each conversation, in one folder of this process. Thread-safe.
+
+    The process holds a lock on the folder. One that nobody holds belongs to a process that was killed, and
+    the next process that makes a folder removes it.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards `_base`
+        self._lock = threading.Lock()  # guards `_base` and `_held`
         self._base: Path | None = None
+        self._held = -1
 
     @property
     def base(self) -> Path:
         with self._lock:
             if self._base is None:
-                self._base = Path(os.path.realpath(tempfile.mkdtemp(prefix="holdfast-sandbox-")))
+                self._base, self._held = _locked_folder()
+                threading.Thread(target=_remove_left_behind, name="sandbox-clean-up", daemon=True).start()
             return self._base
 
     def of(self, conversation: str) -> tuple[Path, Path]:
@@ -71,21 +79,70 @@ class PrivateFolders:
         """Remove the folders and everything in them."""
         with self._lock:
             base, self._base = self._base, None
-        if base is None:
-            return
-        # shutil.rmtree fails on trees that are very deep or unreadable.
-        for words in (("/bin/chmod", "-R", "u+rwX", "--"), ("/bin/rm", "-rf", "--one-file-system", "--")):
-            try:
-                subprocess.run(  # noqa: S603 - whole paths, no shell
-                    [*words, os.fspath(base)],
-                    check=False,
-                    timeout=REMOVE_SECONDS,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                logger.warning("sandbox.folder_left_behind", extra={"folder": str(base)}, exc_info=True)
+            held, self._held = self._held, -1
+        if base is not None:
+            _remove(base, held)
+            os.close(held)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """A new folder, and the open file that holds its lock."""
+    while True:
+        made = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
+        held = _lock(made)
+        if held is not None:
+            return made, held
+        # Another process took it for one that was left behind, in the moment before it was locked.
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder of this user for as long as the returned file is open.
+
+    None when another process has it, when it is gone, or when it is somebody else's.
+    """
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        there, here = folder.lstat(), os.fstat(held)
+        if there.st_ino == here.st_ino and here.st_uid == os.geteuid():
+            return held
+    except OSError:
+        pass
+    os.close(held)
+    return None
+
+
+def _remove_left_behind() -> None:
+    """Remove the folders of processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        held = _lock(folder)
+        if held is not None:
+            _remove(folder, held)
+            os.close(held)
+            logger.info("sandbox.left_behind_removed", extra={"folder": str(folder)})
+
+
+def _remove(folder: Path, held: int) -> None:
+    """Remove a folder that is locked. It may be replaced by a link meanwhile, which must not be followed."""
+    # shutil.rmtree fails on trees that are very deep or unreadable.
+    opened = (("/bin/chmod", "-R", "u+rwX", "."), f"/dev/fd/{held}")
+    named = (("/bin/rm", "-rf", "--one-file-system", "--", os.fspath(folder)), "/")
+    for words, place in (opened, named):
+        try:
+            subprocess.run(  # noqa: S603 - whole paths, no shell
+                words,
+                cwd=place,
+                check=False,
+                timeout=REMOVE_SECONDS,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            logger.warning("sandbox.folder_left_behind", extra={"folder": str(folder)}, exc_info=True)
 
 
 def system_folders() -> Iterator[tuple[str, str]]:
