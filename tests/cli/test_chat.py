@@ -65,7 +65,7 @@ def test_a_command_is_asked_about_in_place(home: Home, answer: str, outcome: str
     terminal = home.terminal("chat")
     terminal.see("ready")
     terminal.type("do it")
-    terminal.see("Allow this command?", "echo done-it", "y, n or always")
+    terminal.see("Allow this command?", "echo done-it", "always: exactly this", "y, n or always")
     terminal.type(answer)
     terminal.see(f"answered: {answer.removeprefix('/approve ')}", outcome, "Finished.", "ready")
     assert terminal.leave() == 0
@@ -94,7 +94,7 @@ def test_of_two_commands_asked_about_at_once_only_the_one_shown_is_answered(home
     terminal.see("ready")
     terminal.type("do both")
     terminal.see("Allow this command?", "touch made-", "y, n or always")
-    first, second = ("a", "b") if "touch made-a\n⋯" in terminal.screen.shown() else ("b", "a")
+    first, second = ("a", "b") if "touch made-a\n  always" in terminal.screen.shown() else ("b", "a")
     terminal.type("n")
     terminal.see("answered: n", f"touch made-{second}", "y, n or always")
     terminal.type("y")

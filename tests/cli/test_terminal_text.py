@@ -78,6 +78,21 @@ def test_the_head_of_a_call_is_in_plain_words(name: str, arguments: str, output:
     assert shown.plain == f"✗ {head}"
 
 
+def test_what_went_wrong_is_said_whole_below_a_head_without_room_for_it() -> None:
+    place = {"session_id": "s", "turn_id": "t", "call_id": "c", "name": "run_command"}
+    why = "not allowed: the person refused this command, and said nothing more about it than that"
+    shown = ToolCards(Folds()).lines(
+        ToolFinished(**place, ok=False, output=f"[{why}]"),
+        running_tool(ToolStarted(**place, arguments='{"command": "make all the things"}'), 0.0),
+        60,
+    )
+    head, *below = [each.plain for each in shown]
+    assert head == "✗ run_command make all the things"
+    assert " ".join(each.strip() for each in below) == why
+    assert len(below) == 2
+    assert all(each.startswith("  ") and len(each) <= 60 for each in below)
+
+
 @pytest.mark.parametrize(
     ("output", "head", "body"),
     [

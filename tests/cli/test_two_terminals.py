@@ -21,8 +21,8 @@ def test_the_second_terminal_sees_the_answer_as_it_comes_and_ctrl_c_there_stops_
     first.see("gamma")
     second.see("> tell me", "alpha beta")
     second.key("\x03")
-    second.see("interrupted: the person interrupted")
-    first.see("interrupted: the person interrupted")
+    second.see("interrupted. What was done is kept.")
+    first.see("interrupted. What was done is kept.")
     assert "never" not in first.screen.shown() + second.screen.shown()
     assert second.leave() == 0
     assert first.leave() == 0

@@ -17,7 +17,7 @@ from holdfast.agent.boundary import Boundary
 from holdfast.agent.cached_session import CachedSession
 from holdfast.agent.compaction import Compacted, Compaction
 from holdfast.agent.context_use import ContextUse, weighed
-from holdfast.agent.contract import INTERRUPTED, AgentOptions, Compressor, Pools, TurnResult
+from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
 from holdfast.agent.prompt import checked_user_message
 from holdfast.agent.recovery import (
     CRASHED,
@@ -45,6 +45,7 @@ from holdfast.core.content import Checked, check_fits, is_large
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
 from holdfast.core.events import (
+    INTERRUPTED,
     CompactionFinished,
     CompactionStarted,
     Emit,

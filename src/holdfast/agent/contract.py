@@ -25,9 +25,6 @@ from holdfast.process import DaemonPool
 from holdfast.tools.contract import NOBODY_THERE, ApprovalRequest, Person, Tool, ToolContext, ToolResult
 from holdfast.tools.own_policy import Approve, checked_policy, is_async
 
-INTERRUPTED = "the person interrupted"
-"""Why a turn that a person stopped has ended."""
-
 
 class EventIds(TypedDict):
     """The ids that every event of a turn carries."""

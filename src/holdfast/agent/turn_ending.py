@@ -9,7 +9,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
-from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.recovery import results
 from holdfast.agent.turn_context import TurnContext
@@ -17,7 +16,7 @@ from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import TurnTimeline
 from holdfast.core.contract import Message
 from holdfast.core.errors import HoldfastError, LeaseLost, Retryable
-from holdfast.core.events import Emit, SessionRotated, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import INTERRUPTED, Emit, SessionRotated, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.messages import storable, text_of
 from holdfast.sessions.contract import InboxMessage
 from holdfast.sessions.turn_operations import TurnAccount

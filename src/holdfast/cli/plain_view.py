@@ -72,7 +72,7 @@ class PlainView:
             raise turn_error(event)
         elif isinstance(event, ev.TurnInterrupted):
             self._end_line()
-            raise KeyboardInterrupt(f"interrupted: {event.reason}; what was done is kept")
+            raise KeyboardInterrupt(f"interrupted{event.ending}; what was done is kept")
 
     def _answer(self, text: str) -> None:
         self._text.append(text)

@@ -22,6 +22,9 @@ class Event:
         return {"kind": type(self).__name__, **vars(self)}
 
 
+INTERRUPTED = "the person interrupted"
+"""Why a turn that a person stopped has ended."""
+
 Emit = Callable[[Event], None]
 """Takes the events as they happen. It must not wait."""
 
@@ -296,6 +299,11 @@ class TurnInterrupted(TurnEvent):
     """The turn was stopped. Its messages so far are kept."""
 
     reason: str
+
+    @property
+    def ending(self) -> str:
+        """What follows the word "interrupted" on a surface: nothing where a person did it, who knows that."""
+        return "" if self.reason in ("", INTERRUPTED) else f": {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ that ends its process each time is resumed a few times only.
 from collections.abc import Sequence
 
 from holdfast.agent import Unfinished
-from holdfast.agent.contract import INTERRUPTED
+from holdfast.core.events import INTERRUPTED
 from holdfast.host.ask_records import shown
 from holdfast.host.contract import AfterCrash
 from holdfast.sessions import InboxMessage

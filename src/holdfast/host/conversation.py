@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.agent import SessionAgent
-from holdfast.agent.contract import INTERRUPTED
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -25,7 +24,7 @@ from holdfast.core.errors import (
     StoreClosed,
     StoreFault,
 )
-from holdfast.core.events import SessionTrouble
+from holdfast.core.events import INTERRUPTED, SessionTrouble
 from holdfast.core.states import RUNNER
 from holdfast.host.agent_cache import AgentCache
 from holdfast.host.agent_work import AgentWork

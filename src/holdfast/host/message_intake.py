@@ -3,8 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
-from holdfast.agent.contract import INTERRUPTED
-from holdfast.core.events import MessageAccepted
+from holdfast.core.events import INTERRUPTED, MessageAccepted
 from holdfast.host.contract import Accepted, Numbered
 from holdfast.host.conversation import Conversation
 from holdfast.host.event_stream import EventStream

@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
 from holdfast.agent import SessionAgent, Unfinished
-from holdfast.agent.contract import INTERRUPTED
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import HoldfastError, HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
-from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import INTERRUPTED, Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
 from holdfast.host.accounts import Accounts

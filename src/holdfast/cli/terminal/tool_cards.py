@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from holdfast.cli.terminal.diff_text import call_diff, coloured, counted, looks_like_diff
@@ -23,6 +24,8 @@ COMMANDS = ("run_command", "!")
 WRITES = ("edit_file", "write_file")
 TODO = "todo"
 TODO_SIGNS = {"[ ]": ("☐", ""), "[>]": ("▸", "strong"), "[x]": ("☑", "quiet")}
+MOST_FAILURE = 600
+"""Characters that a call's head says of what went wrong; the key that opens folds shows all."""
 LIVE_LINES = 6
 """Lines of a running command that are shown below its name."""
 NAME_WIDTH = 30
@@ -106,24 +109,24 @@ class ToolCards:
         if event.name in COMMANDS:
             return self._command(event, summary, output, width)
         if event.name == TODO and event.ok:
-            return [_head(event, "", "", width), *_todo(output)]
+            return [*_head(event, "", "", width), *_todo(output)]
         if event.name in WRITES and event.ok:
             known = list(diff) or ([] if call is None else call_diff(call.name, call.arguments))
             head = _head(event, summary, counted(known), width)
-            return [head, *self._body(f"{event.name} {summary}", known, width, is_diff=True)]
+            return [*head, *self._body(f"{event.name} {summary}", known, width, is_diff=True)]
         if output.strip():
             self._folds.keep(f"{event.name} {summary}", output)
-        return [finished_line(event, summary, width)]
+        return finished_lines(event, summary, width)
 
     def _command(self, event: ev.ToolFinished, summary: str, output: str, width: int) -> list[Text]:
         shown, outcome = _with_outcome(output)
         head = _head(event, summary, outcome, width)
         lines = [] if shown.strip() == "(no output)" else shown.strip("\n").split("\n")
         if not any(line.strip() for line in lines):
-            return [head]
+            return head
         is_diff = looks_like_diff(lines)
         return [
-            head,
+            *head,
             *self._body(f"{event.name} {summary}", lines, width, is_diff=is_diff, failed=not event.ok),
         ]
 
@@ -140,8 +143,8 @@ class ToolCards:
         return [*body, *(_body_line(line, width, is_diff=is_diff) for line in parts.last)]
 
 
-def finished_line(event: ev.ToolFinished, summary: str, width: int) -> Text:
-    """One line for a call that has ended."""
+def finished_lines(event: ev.ToolFinished, summary: str, width: int) -> list[Text]:
+    """One line for a call that has ended; of a failed one, what went wrong below it where it is longer."""
     lines = [line for line in clean(event.output[:20_000]).split("\n") if line.strip()]
     output = (
         (lines[-1] if not event.ok else lines[0] if len(lines) == 1 else f"{len(lines)} lines")
@@ -172,16 +175,24 @@ def _with_outcome(output: str) -> tuple[str, str]:
     return text[:start].removesuffix("\n"), text[start + 1 : -1]
 
 
-def _head(event: ev.ToolFinished, summary: str, output: str, width: int) -> Text:
+def _head(event: ev.ToolFinished, summary: str, output: str, width: int) -> list[Text]:
+    """The call and how it ended, in one line; what went wrong is said whole, if need be below it."""
     name = one_line(event.name or "tool", NAME_WIDTH)
     head = one_line(summary, max(8, (width - len(name) - 6) * 3 // 5)) if summary else ""
-    left = one_line(output, max(4, width - len(name) - len(head) - 8))
+    room = max(4, width - len(name) - len(head) - 8)
+    below: list[Text] = []
+    if not event.ok and one_line(output, room) != one_line(output, MOST_FAILURE):
+        failure = Text(one_line(output, MOST_FAILURE), "failure")
+        rows = failure.wrap(Console(width=width), max(20, width - len(INDENT)))
+        below = [Text.assemble(INDENT, row) for row in rows]
+        head, output = one_line(summary, max(8, width - len(name) - 4)), ""
+    left = one_line(output, room)
     mark = ("✓ ", "success") if event.ok else ("✗ ", "failure")
     parts = Text.assemble(
         mark, (name, "tool"), f" {head}" if head else "", (f" → {left}" if left else "", "quiet")
     )
     parts.truncate(width, overflow="ellipsis")
-    return parts
+    return [parts, *below]
 
 
 def _body_line(line: str, width: int, *, is_diff: bool) -> Text:

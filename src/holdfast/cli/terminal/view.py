@@ -23,6 +23,7 @@ OUTPUT_OF = "I ran `"
 """How the output of a person's own command begins in a message."""
 MOST_REASONING = 400_000
 """Characters of one stretch of reasoning that are kept."""
+ALWAYS_MEANS = "  always: exactly this for the rest of this conversation; always PATTERN: all that matches"
 
 
 class TerminalView:
@@ -124,8 +125,9 @@ class TerminalView:
 
     def print_user_message(self, text: str, *, joined: bool = False) -> None:
         """Print a user's message."""
-        shown = clean(text).rstrip("\n")
-        lines = shown.split("\n")
+        shown, *outputs = clean(text).rstrip("\n").split(f"\n\n{OUTPUT_OF}")
+        # What a person's own commands printed stands above already; of each one line is enough.
+        lines = [*shown.split("\n"), *(OUTPUT_OF + each.split("\n", 1)[0].rstrip(":") for each in outputs)]
         if len(lines) > 12:  # noqa: PLR2004
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
         if joined:
@@ -154,7 +156,7 @@ class TerminalView:
         self.began, self.doing = None, ""
         self.turns += 1
         if isinstance(event, ev.TurnInterrupted):
-            self.note(f"⏹ interrupted: {event.reason}. What was done is kept.", "warning")
+            self.note(f"⏹ interrupted{event.ending}. What was done is kept.", "warning")
         elif isinstance(event, ev.TurnFailed):
             self.note(f"✗ {event.error}", "failure")
             self.note("Your message is kept; /retry sends it again.")
@@ -263,7 +265,10 @@ def ask_lines(event: "ev.ApprovalAsked | ev.QuestionAsked") -> list[Text]:
     why = f" ({clean(event.reason)})" if event.reason else ""
     head = "? This can't be undone. Allow" if event.destructive else "? Allow"
     colour = "danger" if event.destructive else "ask"
-    return [
+    lines = [
         Text.assemble((f"{head} this {clean(event.subject_kind)}{why}?", colour)),
         *(Text(f"  {line}") for line in clean(event.subject).split("\n")),
     ]
+    if "always" in event.decisions:
+        lines.append(Text(ALWAYS_MEANS, "quiet"))
+    return lines

@@ -146,8 +146,9 @@ def _state(each: FileDiff) -> str:
 def _used(total: UsageTotal) -> str:
     if total.requests and not total.input_tokens + total.output_tokens:
         return "the model reports no tokens"
-    tokens = f"{total.input_tokens:,} tokens read, {total.output_tokens:,} written"
+    tokens = f"{total.input_tokens:,} tokens in, {total.output_tokens:,} out"
     if total.cost is not None:
-        return f"${Decimal(total.cost):.4f}, {tokens}"
-    known = f"${Decimal(total.known_cost):.4f} and " if Decimal(total.known_cost) else ""
-    return f"{known}a cost that is not known, {tokens}"
+        return f"${Decimal(total.cost):.4f} ({tokens})"
+    if Decimal(total.known_cost):
+        return f"at least ${Decimal(total.known_cost):.4f} ({tokens}; a part has no known price)"
+    return f"{tokens}; no price is known for this model"

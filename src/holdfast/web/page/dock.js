@@ -90,9 +90,10 @@ function Ask({ ask, session, act }) {
     <pre class="subject" tabindex="0">${ask.subject}</pre>
     ${call && html`<${ChangeOf} call=${call} />`}
     ${ask.reason && html`<p class="muted">${ask.reason}</p>`}
+    ${possible.includes("always") && html`<p class="muted">“Always” allows exactly this for the rest of this conversation.</p>`}
     <div class="buttons">
       <${Choice} loud=${!ask.destructive} letter=${armed && "y"} busy=${busy} onClick=${() => decide("yes")}>Allow${possible.includes("always") ? "" : " once"}<//>
-      ${possible.includes("always") && html`<${Choice} letter=${armed && "a"} busy=${busy} onClick=${() => decide("always")}>Always<//>`}
+      ${possible.includes("always") && html`<${Choice} letter=${armed && "a"} busy=${busy} title="Allows exactly this, for the rest of this conversation" onClick=${() => decide("always")}>Always<//>`}
       <${Choice} loud=${ask.destructive} letter=${armed && "n"} busy=${busy} onClick=${() => decide("no")}>Refuse<//>
       <${Left} until=${ask.until} />
     </div>${failed}
@@ -100,8 +101,8 @@ function Ask({ ask, session, act }) {
 }
 
 // The primary button is the safe answer: to refuse, where something can't be undone.
-function Choice({ loud, letter, busy, onClick, children }) {
-  return html`<button type="button" class=${loud ? "primary" : ""} disabled=${busy} onClick=${onClick}>${children}${letter && html` <kbd>${letter}</kbd>`}</button>`;
+function Choice({ loud, letter, busy, title, onClick, children }) {
+  return html`<button type="button" class=${loud ? "primary" : ""} title=${title} disabled=${busy} onClick=${onClick}>${children}${letter && html` <kbd>${letter}</kbd>`}</button>`;
 }
 
 function Waiting({ session, state, act }) {
