@@ -40,17 +40,17 @@ class NumberedModel:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
         """The address of the model's API."""
-        async with LoopbackServer(self._answer) as server:
+        async with LoopbackServer(self.answer) as server:
             yield f"{server.url}/v1"
 
-    async def _answer(self, request: HttpRequest, answer: HttpAnswer) -> None:
+    async def answer(self, request: HttpRequest, answer: HttpAnswer) -> None:
+        """Answer one request to the model's API."""
         if request.path == "/v1/models":
             await answer.reply(200, {"object": "list", "data": [LISTED]})
             return
         messages = request.json()["messages"]
-        said = [_text(each) for each in messages if each["role"] == "user"]
-        kind, number = (_SAID.findall(said[-1]) or [("say", "0")])[-1]
-        self.asked.append(int(number))
+        kind, number = numbered(messages) or ("say", 0)
+        self.asked.append(number)
         if await self._reached("model asked"):
             answer.cut()
             return
@@ -58,7 +58,7 @@ class NumberedModel:
         if kind == "look" and messages[-1]["role"] == "user":
             await self._call_tool(answer)
         else:
-            await self._say(answer, words_of(kind, int(number)))
+            await self._say(answer, words_of(kind, number))
         await answer.send(b"data: [DONE]\n\n")
         await answer.end()
         await self._reached("model answered")
@@ -81,6 +81,13 @@ class NumberedModel:
 
     async def _reached(self, moment: str) -> bool:
         return self._moments is not None and await self._moments.reached(moment)
+
+
+def numbered(messages: Sequence[dict[str, Any]]) -> tuple[str, int] | None:
+    """The kind and the number of the last message of a person; None when it has none."""
+    said = [_text(each) for each in messages if each["role"] == "user"]
+    found = _SAID.findall(said[-1]) if said else []
+    return (found[-1][0], int(found[-1][1])) if found else None
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -2,10 +2,12 @@
 
 python -m bench.node_torture [--faults 40] [--seed S]     needs root, iproute2 and pgbouncer
 
-Nodes (`holdfast web` three times, `holdfast worker` once) are killed, paused for longer than a lease, and cut
-off from the database without a word; the database is restarted and crashed, and so is the PgBouncer through
-which two nodes reach it. Meanwhile clients send messages in every mode, compact, begin new conversations, and
-delete some. Then a checker reads the database by plain SQL (`checker.py`). `--seed` repeats the choices.
+Nodes (`holdfast web` three times, two of them with `--gateway`, `holdfast worker` once) are killed, paused
+for longer than a lease, and cut off from the database without a word; the database is restarted and
+crashed, and so is the PgBouncer through which two nodes reach it. Meanwhile clients send messages in every
+mode, compact, begin new conversations, and delete some, and people talk on Telegram. Then a checker reads
+the database by plain SQL (`checker.py`), and the chats are read as people see them. `--seed` repeats the
+choices.
 """
 
 import argparse
@@ -19,16 +21,20 @@ from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+from bench.gateway_soak.people import FAULTS as CHAT_FAULTS
+from bench.gateway_soak.people import PEOPLE, Talk
 from bench.node_torture.checker import check, is_at_rest
 from bench.node_torture.clients import Client, Ledger
-from bench.node_torture.database import BOUNCER, LOG, Bouncer, Database, a_bouncer, a_database
+from bench.node_torture.database import BOUNCER, LOG, Database, a_bouncer, a_database
 from bench.node_torture.faults import Fault, Torturer, plan
-from bench.node_torture.network import CLIENTS, DATABASE, Network, network, why_not
-from bench.node_torture.nodes import Node, World, a_world
+from bench.node_torture.network import CLIENTS, DATABASE, network, why_not
+from bench.node_torture.nodes import Node, a_world
+from tests.gateway.chat_sites import ChatSite, telegram_site
+from tests.gateway.moments import Moments
 
-NODES = ("web", "web", "web", "worker")
+NODES = ("web --gateway", "web", "web --gateway", "worker")
 THROUGH_BOUNCER = (2, 3)
-PEOPLE = 10
+CLIENTS_AT_ONCE = 10
 REST_WITHIN = 240.0
 
 
@@ -44,11 +50,19 @@ async def torture(folder: Path, faults: list[Fault], seed: int) -> tuple[Counter
         database = await stack.enter_async_context(a_database(net.server(DATABASE)))
         bouncer = await stack.enter_async_context(a_bouncer(database.url, net.server(DATABASE)))
         world = await stack.enter_async_context(a_world(net.server(CLIENTS)))
-        nodes = await _start(stack, folder, net, database, bouncer, world)
+        site = await stack.enter_async_context(telegram_site(Moments(_never), net.server(CLIENTS)))
+        nodes = [
+            Node(number, command, net, bouncer.url if number in THROUGH_BOUNCER else database.url, world)
+            for number, command in enumerate(NODES)
+        ]
+        talk = Talk(site, seed)
+        await talk.open_rooms()
+        await _start(stack, folder, nodes, database, site)
         books, torturer = Ledger(), Torturer(nodes, database, bouncer)
-        await _disturb_and_talk(nodes, books, torturer, faults, seed)
-        rested = await _rest(database)
+        await _disturb_and_talk(nodes, books, torturer, faults, seed, talk)
+        rested = await _rest(database, talk)
         found, words = check(database.execute, books, world.delivered)
+        found |= await _chats(talk, len(faults))
     result: Counter[str] = Counter({f"fault: {kind}": count for kind, count in torturer.done.items()})
     result |= torturer.ended
     result |= Counter({f"asked: {what}": count for what, count in sorted(books.counts.items())})
@@ -61,27 +75,32 @@ async def torture(folder: Path, faults: list[Fault], seed: int) -> tuple[Counter
 
 
 async def _start(
-    stack: AsyncExitStack, folder: Path, net: Network, database: Database, bouncer: Bouncer, world: World
-) -> list[Node]:
-    nodes = []
-    for number, command in enumerate(NODES):
-        url = bouncer.url if number in THROUGH_BOUNCER else database.url
-        nodes.append(Node(number, command, net, url, world))
-        nodes[-1].live_in(folder)
-        stack.push_async_callback(nodes[-1].close)
-    await nodes[0].start()
-    database.execute(LOG)  # the first node has made the tables
-    await asyncio.gather(*(node.start() for node in nodes[1:]))
-    return nodes
+    stack: AsyncExitStack, folder: Path, nodes: list[Node], database: Database, site: ChatSite
+) -> None:
+    first, *others = nodes
+    for node in nodes:
+        node.live_in(folder)
+        stack.push_async_callback(node.close)
+    given = [word for name, value in site.values.items() for word in ("--set", f"{name}={value}")]
+    owner, *users = map(site.person_id, PEOPLE)
+    for node in nodes:
+        if node.has_gateway:
+            await node.run_command("gateway", "setup", site.name, *given, "--no-check", "--owner", owner)
+    for each in users:
+        await first.run_command("gateway", "allow", site.name, each)
+    await first.start()
+    database.execute(LOG)  # the tables are there
+    await asyncio.gather(*(node.start() for node in others))
 
 
 async def _disturb_and_talk(
-    nodes: list[Node], books: Ledger, torturer: Torturer, faults: list[Fault], seed: int
+    nodes: list[Node], books: Ledger, torturer: Torturer, faults: list[Fault], seed: int, talk: Talk
 ) -> None:
     enough = asyncio.Event()
     pages = [node for node in nodes if node.command == "web"]
-    people = [Client(f"c{number}", seed + number, pages, books) for number in range(PEOPLE)]
+    people = [Client(f"c{number}", seed + number, pages, books) for number in range(CLIENTS_AT_ONCE)]
     talking = [asyncio.create_task(each.talk(enough)) for each in people]
+    talking.append(asyncio.create_task(talk.go_on(enough)))
     beside = [asyncio.create_task(each.follow()) for each in people]
     beside.append(asyncio.create_task(torturer.manage()))
     try:
@@ -96,14 +115,28 @@ async def _disturb_and_talk(
                 await task
 
 
-async def _rest(database: Database) -> float:
+async def _never() -> None:
+    """No node is killed at a moment of the platform's."""
+
+
+async def _rest(database: Database, talk: Talk) -> float:
     """How long it takes until nothing is left to do; below 0: never."""
     began = time.monotonic()
-    while not await asyncio.to_thread(is_at_rest, database.execute):
+    while await talk.waiting() or not await asyncio.to_thread(is_at_rest, database.execute):
         if time.monotonic() - began > REST_WITHIN:
             return -1.0
         await asyncio.sleep(0.25)
     return time.monotonic() - began
+
+
+async def _chats(talk: Talk, faults: int) -> Counter[str]:
+    """What the chats show, as people see them. A node that ends while it sends may leave a placeholder."""
+    seen = await talk.audit()
+    found: Counter[str] = Counter({f"chats: {what}": count for what, count in seen.items() if count})
+    found |= Counter({f"FAULT: chats: {what}": seen[what] for what in CHAT_FAULTS if seen[what]})
+    if seen["answered once"] != seen["messages"] or seen["placeholders too many"] > faults:
+        found["FAULT: chats: not every message was answered once"] = 1
+    return found
 
 
 def is_sound(found: Counter[str]) -> bool:

@@ -64,6 +64,11 @@ QUESTIONS = {
         select t.id, p.name from turns t cross join (values ('local'), ('recorder')) p (name)
          where t.state = 'completed'
            and not exists (select 1 from outbox o where o.turn_id = t.id and o.provider = p.name)""",
+    "messages of chats that were refused, too old, or joined to another": """
+        select account, chat, event_id, state, note from chat_events
+         where state in ('refused', 'expired', 'joined')""",
+    "answers to chats that could not be sent": """
+        select id, room_id, kind, error from chat_posts where state = 'failed'""",
     "deliveries settled out of order": """
         select provider, session_id, turn_id from
             (select o.*, t.generation, max(t.generation) over
@@ -87,7 +92,9 @@ def is_at_rest(ask: Ask) -> bool:
     """Whether nothing is left to do."""
     return not ask(
         "select 1 from turns where state = 'running' union all select 1 from inbox where state = 'waiting'"
-        " union all select 1 from outbox where state in ('owed', 'claimed') limit 1"
+        " union all select 1 from outbox where state in ('owed', 'claimed')"
+        " union all select 1 from chat_events where state = 'new'"
+        " union all select 1 from chat_posts where state in ('open', 'due') limit 1"
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx2
 
+from bench.gateway_soak.model import NumberedModel, numbered
 from bench.node_torture.memory import ADDRESS, Recorder
 from bench.node_torture.network import Network
 from bench.soak.servers import MAIN, READY_WITHIN, TOKEN, answer_as_model, environment, make_workspace
@@ -29,11 +30,14 @@ class World:
     """What is outside of the nodes: the model, and the memory of others."""
 
     def __init__(self) -> None:
+        self._chats = NumberedModel()
         self.delivered: list[tuple[str, str]] = []
         """Session and turn of each delivery, in the order of their arrival."""
         self.url = ""
 
     async def answer(self, request: HttpRequest, answer: HttpAnswer) -> None:
+        if request.path == "/v1/chat/completions" and numbered(request.json()["messages"]):
+            return await self._chats.answer(request, answer)
         if request.path != "/memory":
             return await answer_as_model(WORDS, request, answer)
         self.delivered += [(session, turn) for session, turn in request.json()]
@@ -53,7 +57,7 @@ class Node:
 
     def __init__(self, number: int, command: str, network: Network, store_url: str, world: World) -> None:
         self.number = number
-        self.command = command
+        self.command, *self._options = command.split()
         self._network = network
         self._world = world
         self._store_url = store_url
@@ -82,11 +86,32 @@ class Node:
             "PYTHONPATH": str(ROOT),
         }
 
+    def _program(self) -> list[str]:
+        return [*self._network.enter(self.number), sys.executable, "-c", MAIN]
+
+    async def run_command(self, *words: str) -> None:
+        """Run `holdfast` with these words, as its operator does."""
+        process = await asyncio.create_subprocess_exec(
+            *(*self._program(), *words),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=self._environment(),
+            cwd=make_workspace(self._home),
+        )
+        said, _ = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"holdfast {' '.join(words[:2])}: {said.decode()}")
+
+    @property
+    def has_gateway(self) -> bool:
+        return "--gateway" in self._options
+
     async def start(self) -> None:
         """Start it, and wait until it is ready."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(*self._network.enter(self.number), sys.executable, "-c", MAIN, self.command),
+                *(*self._program(), self.command, *self._options),
                 stdout=asyncio.subprocess.PIPE if self.command == "worker" else asyncio.subprocess.DEVNULL,
                 stderr=log,
                 env=self._environment(),

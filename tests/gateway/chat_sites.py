@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from holdfast.gateway.contract import Place
 from holdfast.testing.chat_platform import ChatPlatform
-from tests.gateway.moments import Marks, MomentProxy, Moments
+from tests.gateway.moments import LOOPBACK, Marks, MomentProxy, Moments
 
 if TYPE_CHECKING:
     from tests.gateway.synapse_server import SynapseServer
@@ -39,7 +39,7 @@ async def a_site(
 ) -> AsyncIterator[ChatSite]:
     """The platform of this name with a proxy before its server."""
     if name == "telegram":
-        opened = _telegram(moments)
+        opened = telegram_site(moments)
     elif name == "discord":
         opened = _discord(moments)
     elif name == "slack":
@@ -52,7 +52,8 @@ async def a_site(
 
 
 @asynccontextmanager
-async def _telegram(moments: Moments) -> AsyncIterator[ChatSite]:
+async def telegram_site(moments: Moments, host: str = LOOPBACK) -> AsyncIterator[ChatSite]:
+    """Telegram, reached by gateways at this address."""
     # To load the library behind it takes seconds.
     from tests.gateway.telegram_platform import TelegramPlatform
     from tests.gateway.telegram_server import TOKEN
@@ -67,7 +68,8 @@ async def _telegram(moments: Moments) -> AsyncIterator[ChatSite]:
     async def thread(people: Sequence[str]) -> Place:
         return await platform.topic(await platform.group(people, is_forum=True), "a topic")
 
-    async with _started(platform, Marks(calls, b'"update_id"'), moments, lambda: platform.server.url) as url:
+    marks = Marks(calls, b'"update_id"')
+    async with _started(platform, marks, moments, lambda: platform.server.url, host) as url:
         yield ChatSite(
             "telegram",
             platform,
@@ -160,12 +162,16 @@ async def _matrix(moments: Moments, synapse: "SynapseServer") -> AsyncIterator[C
 
 @asynccontextmanager
 async def _started(
-    platform: ChatPlatform, marks: Marks, moments: Moments, server_url: Callable[[], str]
+    platform: ChatPlatform,
+    marks: Marks,
+    moments: Moments,
+    server_url: Callable[[], str],
+    host: str = LOOPBACK,
 ) -> AsyncIterator[str]:
     """The platform while it serves; gives the address of the proxy before it."""
     await platform.start()
     try:
-        async with MomentProxy(lambda: urlsplit(server_url()).port or 0, marks, moments) as proxy:
-            yield f"http://127.0.0.1:{proxy.port}"
+        async with MomentProxy(lambda: urlsplit(server_url()).port or 0, marks, moments, host) as proxy:
+            yield f"http://{host}:{proxy.port}"
     finally:
         await platform.close()

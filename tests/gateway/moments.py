@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
+LOOPBACK = "127.0.0.1"
 CHUNK, HEAD = 1 << 16, 400
 TEXT_FRAME = 0x81
 
@@ -62,7 +63,9 @@ class Marks:
 class MomentProxy:
     """Passes bytes on between the gateway and a server on loopback."""
 
-    def __init__(self, port: Callable[[], int], marks: Marks, moments: Moments) -> None:
+    def __init__(self, port: Callable[[], int], marks: Marks, moments: Moments, host: str = LOOPBACK) -> None:
+        """`host` is the address at which the gateway reaches it."""
+        self._host = host
         self._upstream = port
         self._marks = marks
         self._moments = moments
@@ -71,7 +74,7 @@ class MomentProxy:
         self.port = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, self._host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -88,7 +91,7 @@ class MomentProxy:
         self._tasks.add(task)
         try:
             with suppress(OSError, asyncio.CancelledError):
-                upstream = await asyncio.open_connection("127.0.0.1", self._upstream())
+                upstream = await asyncio.open_connection(LOOPBACK, self._upstream())
                 await _Connection(self._marks, self._moments).run((reader, writer), upstream)
         finally:
             self._tasks.discard(task)
