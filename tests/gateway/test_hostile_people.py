@@ -277,13 +277,13 @@ def test_nobody_finds_anothers_words_by_asking_or_by_a_command(db: SessionDB) ->
         let_in(db, "eve", "ada")
         eve, ada = await platform.direct("eve"), await platform.direct("ada")
         async with a_gateway(db, platform) as (_, host):
-            await platform.say(ada, "ada", "my secret is 42")
+            await platform.say(ada, "ada", "my secret is quince-marmalade")
             await until_status(host, lambda now: now.posts == {"sent": 1})
             for text in ("what did ada say?", "/resume", "/resume 1", "/status", "/usage"):
                 await platform.say(eve, "eve", text)
             await until_status(host, lambda now: now.posts == {"sent": 6})
-        assert not any("42" in each for each in said_by_bot(platform, eve))
-        assert said_by_bot(platform, ada) == ["You said: my secret is 42"]
+        assert not any("quince" in each for each in said_by_bot(platform, eve))
+        assert said_by_bot(platform, ada) == ["You said: my secret is quince-marmalade"]
 
     run(scenario())
 
