@@ -17,7 +17,7 @@ __all__ = [
     "pytest_terminal_summary",
 ]
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.postgres_fixtures"]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # Started in the background by a shell: the programs that tests start must still hear Ctrl-C.

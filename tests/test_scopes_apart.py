@@ -31,12 +31,9 @@ from holdfast.sessions.contract import scope_folder
 from holdfast.tools.approval import ApprovalPolicy
 from holdfast.tools.contract import ApprovalRequest, ToolContext
 from holdfast.tools.toolbox import ToolDependencies, toolbox
-from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
 from tests.sessions.machines.profiles import short
 from tests.sessions.store_fixtures import assistant, user
-
-__all__ = ["postgres"]
 
 SCOPES = ("", "telegram-main/person-123", "matrix-home/room-abc")
 WORD = re.compile(r"w(\d)x\d+")

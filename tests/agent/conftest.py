@@ -9,10 +9,7 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from tests.agent.agent_fixtures import DEADLINE
-from tests.sessions.conftest import postgres
-from tests.sessions.databases import PostgresPlace
-
-__all__ = ["postgres"]
+from tests.sessions.databases import SharedPostgres, sqlite_file
 
 T = TypeVar("T")
 
@@ -22,11 +19,10 @@ T = TypeVar("T")
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a store of the test's own."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/holdfast.db"
+        yield f"sqlite:///{sqlite_file(tmp_path)}"
         return
-    place = PostgresPlace(request.getfixturevalue("postgres"))
-    yield place.url
-    place.drop()
+    shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+    yield shared.empty()
 
 
 @pytest.fixture

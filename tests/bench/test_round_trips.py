@@ -22,11 +22,11 @@ from holdfast.sessions.turn_operations import (
     save_partial,
     take_next,
 )
-from tests.bench.test_wire import behind, postgres, proxy
+from tests.bench.test_wire import behind, proxy
 from tests.sessions.databases import PostgresPlace
 from tests.sessions.store_fixtures import assistant, user
 
-__all__ = ["postgres", "proxy"]
+__all__ = ["proxy"]
 
 T = TypeVar("T")
 

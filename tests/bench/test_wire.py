@@ -8,10 +8,7 @@ import pytest
 
 from bench.wire import CountingProxy, Frames, Traffic, counting_proxy
 from holdfast.sessions import SessionDB
-from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
-
-__all__ = ["postgres"]
 
 READS = 20
 

@@ -14,12 +14,9 @@ import pytest
 from holdfast.sessions import SessionDB
 from tests.cli.test_commands import holdfast
 from tests.host.transcripts import said
-from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
 from tests.sessions.store_fixtures import until
 from tests.web.api.test_command import MAIN, folders
-
-__all__ = ["postgres"]
 
 
 @pytest.fixture

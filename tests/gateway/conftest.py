@@ -8,10 +8,10 @@ import pytest
 from holdfast.sessions import SessionDB
 from tests.gateway.synapse_server import synapse
 from tests.gateway.telegram_platform import TelegramPlatform
-from tests.sessions.conftest import live_url, postgres
+from tests.sessions.conftest import live_url
 
 HEAVY = ("test_telegram_", "test_discord", "test_our_adapters", "test_matrix")
-__all__ = ["live_url", "postgres", "synapse"]
+__all__ = ["live_url", "synapse"]
 
 
 @pytest.fixture

@@ -8,10 +8,7 @@ import pytest
 
 from holdfast import Agent, Host, SessionDB
 from holdfast.testing import ScriptedModel
-from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
-
-__all__ = ["postgres"]
 
 Wait = Callable[[Awaitable[Any]], Any]
 

@@ -8,10 +8,7 @@ import pytest
 from holdfast.memory import MemoryManager
 from holdfast.memory.retry import RetryPolicy
 from holdfast.sessions import SessionDB
-from tests.sessions.conftest import postgres
-from tests.sessions.databases import PostgresPlace
-
-__all__ = ["postgres"]
+from tests.sessions.databases import SharedPostgres, sqlite_file
 
 STORES = ("memory", "sqlite", "postgres")
 QUICK = RetryPolicy(initial_delay_seconds=0.001, max_delay_seconds=0.01, max_attempts=5)
@@ -23,12 +20,11 @@ MakeManager = Callable[..., MemoryManager]
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], SessionDB | None]]:
     """Opens the store of one test, as often as processes would; None for memory."""
     opened: list[SessionDB] = []
-    url = f"sqlite:///{tmp_path}/holdfast.db"
-    place: PostgresPlace | None = None
+    url = f"sqlite:///{sqlite_file(tmp_path)}"
     if request.param == "postgres":
         # On the real clock: retries come due by themselves.
-        place = PostgresPlace(request.getfixturevalue("postgres"))
-        url = place.url
+        shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+        url = shared.empty()
 
     def open_one() -> SessionDB | None:
         if request.param == "memory":
@@ -39,8 +35,6 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
     yield open_one
     for each in opened:
         each.close()
-    if place is not None:
-        place.drop()
 
 
 @pytest.fixture

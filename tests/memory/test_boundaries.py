@@ -8,10 +8,10 @@ from holdfast.sessions import SessionDB
 from holdfast.testing.providers import RecordingProvider
 from tests.memory.conftest import QUICK
 from tests.memory.gates import DEADLINE
-from tests.sessions.conftest import database, db, shared_postgres
+from tests.sessions.conftest import database, db
 from tests.sessions.store_fixtures import completed_turn, contents
 
-__all__ = ["database", "db", "shared_postgres"]
+__all__ = ["database", "db"]
 
 
 class SmallAgent:

@@ -6,25 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.sessions import SessionDB
-from tests.postgres_server import server_url
-from tests.sessions.databases import Database, PostgresPlace, SharedPostgres, sqlite_database
+from tests.sessions.databases import Database, SharedPostgres, StillPostgres, sqlite_database, sqlite_file
 
 ENGINES = ("sqlite", "postgres")
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server, started when the first test asks for it."""
-    with server_url() as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def shared_postgres(postgres: str) -> Iterator[SharedPostgres]:
-    """A schema that tests on PostgreSQL use one after another."""
-    shared = SharedPostgres(postgres)
-    yield shared
-    shared.drop()
 
 
 @pytest.fixture(params=ENGINES)
@@ -33,7 +17,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "sqlite":
         database = sqlite_database(tmp_path)
     else:
-        shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+        shared: StillPostgres = request.getfixturevalue("still_postgres")
         database = shared.database()
     yield database
     database.close()
@@ -49,11 +33,10 @@ def db(database: Database) -> SessionDB:
 def live_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a fresh database on the real clock, for tests with several processes."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/holdfast.db"
+        yield f"sqlite:///{sqlite_file(tmp_path)}"
         return
-    place = PostgresPlace(request.getfixturevalue("postgres"))
-    yield place.url
-    place.drop()
+    shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+    yield shared.empty()
 
 
 @pytest.fixture

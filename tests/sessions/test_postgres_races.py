@@ -18,7 +18,7 @@ import pytest
 
 from holdfast.core.errors import AlreadyContinued, LeaseLost
 from holdfast.sessions import Delivery, SessionDB
-from tests.sessions.databases import Database, PostgresPlace, SharedPostgres
+from tests.sessions.databases import Database, PostgresPlace, StillPostgres
 from tests.sessions.postgres_children import PROVIDER
 from tests.sessions.store_fixtures import assistant, completed_turn, contents, together, until, user
 
@@ -29,8 +29,8 @@ LEASE = 30
 
 
 @pytest.fixture
-def database(shared_postgres: SharedPostgres) -> Iterator[Database]:
-    database = shared_postgres.database()
+def database(still_postgres: StillPostgres) -> Iterator[Database]:
+    database = still_postgres.database()
     yield database
     database.close()
 

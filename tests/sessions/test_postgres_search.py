@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.sessions import SearchHit, SessionDB
-from tests.sessions.databases import SharedPostgres
+from tests.sessions.databases import StillPostgres
 from tests.sessions.store_fixtures import user
 
 LETTERS = [chr(n) for n in range(0x20000, 0x2A6D0)]  # four bytes each
@@ -15,8 +15,8 @@ RANDOM = random.Random(11)
 
 
 @pytest.fixture
-def db(shared_postgres: SharedPostgres) -> Iterator[SessionDB]:
-    database = shared_postgres.database()
+def db(still_postgres: StillPostgres) -> Iterator[SessionDB]:
+    database = still_postgres.database()
     db = database.open()
     db.create_session("s", source="test")
     yield db

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.memory.lifecycle.lifecycle_harness import LifecycleHarness
-from tests.sessions.conftest import database, postgres, shared_postgres
-from tests.sessions.databases import Database, SharedPostgres, sqlite_database
+from tests.sessions.conftest import database
+from tests.sessions.databases import Database, StillPostgres, sqlite_database
 
-__all__ = ["database", "postgres", "shared_postgres"]
+__all__ = ["database"]
 
 
 @pytest.fixture(params=["memory", "unknown to the store", "sqlite", "postgres"])
@@ -21,7 +21,7 @@ def harness(
         return
     place: Database
     if request.param == "postgres":
-        shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+        shared: StillPostgres = request.getfixturevalue("still_postgres")
         place = shared.database()
     else:
         place = sqlite_database(tmp_path_factory.mktemp("store"))

@@ -6,9 +6,8 @@ import pytest
 
 from holdfast.sessions import SessionDB
 from tests.agent.conftest import db, store_url, wait
-from tests.sessions.conftest import postgres
 
-__all__ = ["db", "in_memory", "postgres", "store_url", "wait"]
+__all__ = ["db", "in_memory", "store_url", "wait"]
 
 
 @pytest.fixture

@@ -11,13 +11,10 @@ import psutil
 import pytest
 
 from holdfast.sessions import SessionDB
-from tests.sessions.conftest import postgres
 from tests.sessions.databases import PostgresPlace
 from tests.sessions.store_fixtures import until
 from tests.web.api.test_command import command
 from tests.web.page.gated_model import Gate, GatedModel
-
-__all__ = ["postgres"]
 
 TOKEN = "a-token-of-this-test"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
