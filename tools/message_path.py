@@ -7,6 +7,7 @@ noted. `python -m tools.message_path` writes the page; a test runs the same turn
 
 import asyncio
 import inspect
+import re
 import sys
 import tempfile
 import threading
@@ -78,6 +79,8 @@ class Crossing:
     target: str
     function: str
     file: str
+    what: str
+    """What the function does, by its docstring."""
     is_delivery: bool
     """Made by a provider's write lane, after the answer."""
 
@@ -104,16 +107,18 @@ class Recording:
         is_delivery = threading.current_thread().name.startswith("memory-write")
         if is_delivery and self.delivered.is_set():
             return  # the lane looks for its next turn
-        file = _file(frame.f_code) or ""
+        file, called = _file(frame.f_code) or "", _function(frame)
         if name == "SessionDB.run":
             operation = frame.f_locals["operation"]
             name += f"({operation.__name__})"
             file = operation.__module__.removeprefix("holdfast.").replace(".", "/") + ".py"
+            called = getattr(sys.modules[operation.__module__], operation.__name__)
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
             self.resumed[name] = self.resumed.get(name, 0) + 1
         source = _caller(frame)
         if source is not None and source != package and name not in BY_TIME:
-            self.crossings.setdefault(Crossing(source, package, name, file, is_delivery))
+            crossing = Crossing(source, package, name, file, _first_sentence(called), is_delivery)
+            self.crossings.setdefault(crossing)
         if name == "Outbox.mark_delivered":
             self.delivered.set()
         elif name == "SessionLifecycle.mark_stored_turn":
@@ -129,6 +134,20 @@ def _is_property(frame: FrameType) -> bool:
     """Whether an attribute of an object is read: that is no step."""
     owner = type(frame.f_locals.get("self"))
     return isinstance(getattr(owner, frame.f_code.co_name, None), property)
+
+
+def _function(frame: FrameType) -> object:
+    """The function that runs in a frame; of an object that is made, its class."""
+    owner = frame.f_locals.get("self")
+    if owner is None:
+        return frame.f_globals.get(frame.f_code.co_name)
+    name = frame.f_code.co_name
+    return type(owner) if name == "__init__" else getattr(type(owner), name, None)
+
+
+def _first_sentence(documented: object) -> str:
+    text = " ".join(((inspect.getdoc(documented) if documented else None) or "").split())
+    return re.split(r"(?<=[.;])\s", text)[0].rstrip(".;")
 
 
 def package_of(code: CodeType) -> str | None:
@@ -233,8 +252,11 @@ def picture(recording: Recording) -> str:
 def table(recording: Recording) -> list[str]:
     """The calls as the lines of a table."""
     calls = recording.crossings
-    lines = [f"| {each.source} | {each.target} | `{each.function}` | `{each.file}` |" for each in calls]
-    return ["| from | to | function | file |", "|---|---|---|---|", *lines]
+    lines = [
+        f"| {each.source} | {each.target} | `{each.function}` | {each.what} | `{each.file}` |"
+        for each in calls
+    ]
+    return ["| from | to | function | what it does | file |", "|---|---|---|---|---|", *lines]
 
 
 def _plain(function: str) -> str:

@@ -237,7 +237,7 @@ class SessionAgent:
     async def run_turn(
         self, emit: Emit, text: str | Message | None = None, *, seen: ConversationState | None = None
     ) -> None:
-        """The same, and give each event to `emit`, which must not wait. Cancelling this call stops the turn.
+        """Run the next turn and give each event to `emit`, which must not wait. Cancelling stops the turn.
 
         `seen` is what a host that holds the session's lease has just read there: it is not read again.
         """

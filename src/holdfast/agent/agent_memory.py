@@ -63,7 +63,7 @@ class AgentMemory:
         is_owner = self._scope == OWNER
         return self._memory.provider_names if is_owner else self._memory.names_for(self._scope)
 
-    def set_aside(self) -> "AgentMemory":
+    def left_out(self) -> "AgentMemory":
         """For one turn that memory must not know, and in which it is not asked."""
         return AgentMemory(None, self._pool, seconds=self._seconds, ephemeral=True, scope=self._scope)
 

@@ -153,7 +153,7 @@ class Transcript:
         self.messages[place] = message
 
 
-def handed_over(message: Message) -> Message:
+def for_client(message: Message) -> Message:
     """The message, marked: its calls are the client's to run."""
     return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), HANDED_OVER: True}})
 

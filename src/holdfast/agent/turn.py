@@ -16,7 +16,7 @@ from decimal import Decimal
 from holdfast.agent.client_request import request_of, results_of
 from holdfast.agent.model_calls import ModelCalls
 from holdfast.agent.result_form import ResultForm
-from holdfast.agent.transcript import handed_over, has_pictures
+from holdfast.agent.transcript import for_client, has_pictures
 from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_ending import TurnEnding
 from holdfast.agent.turn_limits import NO_TOKENS, REPEAT_NOTICE, RepeatGuard, explanation, limit_reached
@@ -120,30 +120,30 @@ class Turn:
         """Ask the model, run its tools, let messages join; until there is nothing more to do."""
         while (limit := self._limit_reached()) is None:
             message = (await self._model.answer_next()).message()
-            final = await self._final(message)
+            final = await self._act_on(message)
             if final is None:
                 await self._join(await self._store.steers())
-            elif await self._is_completed(message, final):
+            elif await self._complete_or_join(message, final):
                 break
         if limit is not None:
             await self.ending.complete(explanation(limit, self._tools_run), unless_steered=False)
         self.ending.emit_completed()
 
-    async def _is_completed(self, message: Message, final: Message) -> bool:
-        """Whether the turn ends with its final message; it goes on when other messages join it."""
+    async def _complete_or_join(self, message: Message, final: Message) -> bool:
+        """End the turn with its final message, unless steered messages join it; whether it ended."""
         said = () if message.get("tool_calls") else (final,)
-        # A turn that hands calls to its client ends; what would join it becomes the next one.
+        # A turn that asks its client to run calls ends: what wanted to join it runs as the next turn.
         while joining := await self.ending.complete(final, unless_steered=not final.get("tool_calls")):
             if await self._join(joining, said):
                 return False
         return True
 
-    async def _final(self, message: Message) -> Message | None:
-        """The message that ends the turn, or None: then what the answer calls for is done and stored."""
+    async def _act_on(self, message: Message) -> Message | None:
+        """Run the tools that the answer calls. Returns the turn's last message, or None to ask again."""
         form = self._context.form
         if calls := message.get("tool_calls"):
-            if theirs := self._context.handed_over(calls):
-                return await self._hand_over(message, theirs)
+            if theirs := self._context.client_calls(calls):
+                return await self._ask_client(message, theirs)
             await self._model.keep_answer(message)
             await self._run_tools(calls)
             return form.answer() if form is not None else None
@@ -155,15 +155,15 @@ class Turn:
             return None
         return form.answer()
 
-    async def _hand_over(self, message: Message, theirs: list[ToolCall]) -> Message:
-        """The last message of a turn whose client runs these calls; the agent's own calls run first."""
+    async def _ask_client(self, message: Message, theirs: list[ToolCall]) -> Message:
+        """The last message of a turn, which asks its client to run these calls; the agent's own run first."""
         names = self._context.client.names
         own = [call for call in message["tool_calls"] if call["function"]["name"] not in names]
         if not own:
-            return handed_over({**message, "tool_calls": theirs})
+            return for_client({**message, "tool_calls": theirs})
         await self._model.keep_answer({**message, "tool_calls": own})
         await self._run_tools(own)
-        return handed_over({"role": "assistant", "content": "", "tool_calls": theirs})
+        return for_client({"role": "assistant", "content": "", "tool_calls": theirs})
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         results = await self._context.tools.batch(calls, self._store, self._emit, self._repeats).run()

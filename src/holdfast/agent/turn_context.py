@@ -71,7 +71,7 @@ class TurnContext:
         if client.tools and not traits.calls_tools:
             raise InvalidInput(NO_TOOLS.format(traits.name))
         if not client.memory:
-            self.memory, self.system = self.memory.set_aside(), self.system_without_memory
+            self.memory, self.system = self.memory.left_out(), self.system_without_memory
         if not client.own_tools:
             self.system = ""
         self.tools = self.tools.without(self._is_left_out)
@@ -98,7 +98,7 @@ class TurnContext:
             options.pop("response_format", None)
         return options
 
-    def handed_over(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    def client_calls(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Of these calls those that the client runs."""
         theirs = [call for call in calls if call["function"]["name"] in self.client.names]
         return theirs[:1] if self.client.one_call else theirs

@@ -10,7 +10,7 @@ from holdfast.host.event_stream import EventStream
 from holdfast.sessions import InboxMessage
 
 
-def accepted(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
+def announce_and_run(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
     """Announce a stored message and let it run; `running` is the turn that ran when it came."""
     if stored.state == "waiting":
         conversation.stream.waiting += 1

@@ -18,7 +18,7 @@ from holdfast.sessions.markdown_export import markdown_lines
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
+class ClientCalls:
     """The calls with which a turn ended, for its client to run."""
 
     session_id: str
@@ -153,10 +153,10 @@ class Records:
         """The messages of one turn, in order."""
         return await self._call(self._db.turns.messages, turn_id)
 
-    async def handed_over(self, turn_id: str) -> HandedOver | None:
+    async def client_calls(self, turn_id: str) -> ClientCalls | None:
         """The calls that a completed turn handed to its client; None when there is no such turn."""
 
-        def read() -> HandedOver | None:
+        def read() -> ClientCalls | None:
             turn = self._db.turns.get(turn_id)
             messages = self._db.turns.messages(turn_id) if turn and turn.state == "completed" else ()
             calls = messages[-1].get("tool_calls") if messages else None
@@ -164,7 +164,7 @@ class Records:
                 return None
             live = self._db.sessions.live_end(turn.session_id)
             last = self._db.sessions.read_before(live, None, limit=1)
-            return HandedOver(live, calls, bool(last) and last[0].turn_id == turn_id)
+            return ClientCalls(live, calls, bool(last) and last[0].turn_id == turn_id)
 
         return await self._call(read)
 

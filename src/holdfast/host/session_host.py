@@ -39,7 +39,7 @@ from holdfast.host.contract import (
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
 from holdfast.host.memory_admin import MemoryAdmin
-from holdfast.host.message_intake import accepted, read_event_batches, reading
+from holdfast.host.message_intake import announce_and_run, read_event_batches, reading
 from holdfast.host.overview import Overview
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
@@ -225,7 +225,7 @@ class SessionHost:
             # It went while the message was on its way, and began again elsewhere: that one is called.
             with suppress(HoldfastError):  # deleted once more, and the message with it; or the host closes
                 conversation = await self._conversations.open(session_id)
-        return accepted(conversation, stored, running)
+        return announce_and_run(conversation, stored, running)
 
     async def begin(
         self, session_id: str, text: str | Message | Checked, how: Beginning = PLAINLY
@@ -256,10 +256,10 @@ class SessionHost:
             self._notify(session_id)
             if before is not None:
                 self._background.spawn(self._conversations.commit(before))
-        return accepted(conversation, stored, None), read_event_batches(conversation, 0)
+        return announce_and_run(conversation, stored, None), read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
-        """The conversation's events after a number, then live; without one, a snapshot first."""
+        """Read the conversation's events after a number, then live; without one, a snapshot first."""
         with reading(await self._readable(session_id)) as stream:
             while batch := await stream.next_batch(after):
                 after = batch[-1].number

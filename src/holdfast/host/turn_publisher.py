@@ -167,6 +167,7 @@ class TurnPublisher:
             await self._review.close(seconds)
 
     def _publish(self, agent: SessionAgent, event: Event) -> None:
+        """Give an event of the turn to every reader; the agent calls this as its `emit`."""
         self._note(event, agent)
         self._stream.publish(event)
         if isinstance(event, SessionRotated):

@@ -88,7 +88,7 @@ class SessionLifecycle:
         return self._mark(sid, self._read_if_open(sid), agent)
 
     def mark_stored_turn(self, session: Session, agent: MemoryCommitter) -> int:
-        """Like `mark_turn_completed`, with the session's row as its caller has just read it."""
+        """Note that the session has a turn to commit at its next boundary; its row was just read."""
         return self._mark(session.id, session, agent)
 
     def _mark(self, sid: str, row: Session | None, agent: MemoryCommitter | None) -> int:

@@ -48,7 +48,7 @@ class ProviderRequest(Generic[T]):
         return self.collect()
 
     async def answered(self) -> T:
-        """Wait in the same way on an event loop, which goes on meanwhile."""
+        """Wait on the event loop until all providers have answered or the deadline has passed."""
         await all_done(self.answers, self.seconds)
         return self.collect()
 

@@ -69,7 +69,10 @@ class RetryingModel:
         await self._model.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """The answer. A `Retrying` piece voids the pieces before it and has the number of failures."""
+        """Stream the answer, and ask again after a failure that passes.
+
+        A `Retrying` piece voids the pieces before it and has the number of failures.
+        """
         failures = 0
         since = 0.0
         while True:

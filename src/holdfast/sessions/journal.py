@@ -233,7 +233,7 @@ class Journal:
         return self._engine.read(work)
 
     def for_providers(self, turn_id: str) -> ProviderTurn:
-        """A completed turn as providers get it."""
+        """Read a completed turn as providers get it."""
 
         def work(tx: Transaction) -> ProviderTurn:
             found = tx.queries.ahead.turn_provider_messages(id=turn_id)

@@ -57,7 +57,7 @@ class LeaseKeeper:
             return True
 
     def require(self, name: str, holder: str) -> HeldLease:
-        """The lease as this process holds it; raises `LeaseLost` when it never did or has lost it."""
+        """Give the lease that this process holds; raises `LeaseLost` when it never did or has lost it."""
         lease = self.held(name, holder)
         if lease is None:
             raise LeaseLost(name, holder)

@@ -70,7 +70,10 @@ class Outbox:
         return now is not None and now.state == "claimed" and now.lease == delivery.lease
 
     def mark_delivered(self, *deliveries: Delivery) -> None:
-        """The provider has them. Raises `LeaseLost`, and marks none, when one is no longer held."""
+        """Note that the provider has these turns.
+
+        Raises `LeaseLost`, and marks none, when one is no longer held.
+        """
 
         def work(tx: Transaction) -> None:
             ahead = tx.queries.ahead

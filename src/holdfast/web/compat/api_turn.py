@@ -35,7 +35,7 @@ from holdfast.core.ids import id_for, new_id
 from holdfast.core.messages import text_of
 from holdfast.host import API_SOURCE, AskOptions, TurnHandle, turn_error
 from holdfast.models.contract import Usage
-from holdfast.web.compat.handed_calls import BroughtResults, handed_calls
+from holdfast.web.compat.client_calls import BroughtResults, with_turn_ids
 from holdfast.web.compat.openai_messages import NewWords, session_header
 from holdfast.web.contract import WebParts
 from holdfast.web.openai_errors import OpenAIFault, fault, sentences
@@ -218,8 +218,8 @@ class ApiTurn:
             if handle.end is None:
                 handle.abandon()
         self._require_answer(handle)
-        if self.request.client.tools and (handed := await self.web.host.records.handed_over(self.turn_id)):
-            self.calls = handed_calls(self.turn_id, handed.calls)
+        if self.request.client.tools and (handed := await self.web.host.records.client_calls(self.turn_id)):
+            self.calls = with_turn_ids(self.turn_id, handed.calls)
             yield AnswerDelta(calls=self.calls)
         elif self._is_own and not self.request.keep:
             handle.discard()

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 from holdfast.agent.transcript import joined
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.messages import text_of
+from holdfast.web.compat.client_calls import BroughtResults
 from holdfast.web.compat.client_tools import refusal
-from holdfast.web.compat.handed_calls import BroughtResults
 from holdfast.web.problems import ProblemRaised
 
 SESSION_HEADER = "x-holdfast-session"

@@ -11,8 +11,8 @@ from holdfast.core.ids import new_id
 from holdfast.core.messages import text_of
 from holdfast.models.contract import Usage
 from holdfast.web.compat.api_turn import BETWEEN_STEPS, RESPONSE_PREFIX, AnswerFailed, ApiTurn
+from holdfast.web.compat.client_calls import with_turn_ids
 from holdfast.web.compat.client_wait import DeltaStream
-from holdfast.web.compat.handed_calls import handed_calls
 from holdfast.web.contract import WebParts
 
 STATUSES = {
@@ -155,8 +155,8 @@ async def stored_response(
         whole["error"] = {"code": "server_error", "message": turn.reason}
     messages = await web.host.records.turn_messages(sent.turn_id)
     texts = [text_of(each) for each in messages if each["role"] == "assistant"]
-    handed = await web.host.records.handed_over(sent.turn_id)
-    calls = handed_calls(sent.turn_id, handed.calls) if handed else ()
+    handed = await web.host.records.client_calls(sent.turn_id)
+    calls = with_turn_ids(sent.turn_id, handed.calls) if handed else ()
     text = BETWEEN_STEPS.join(each for each in texts if each)
     spent = Usage(turn.input_tokens, turn.output_tokens, turn.cached_tokens)
     return {

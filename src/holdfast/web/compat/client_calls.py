@@ -12,12 +12,12 @@ from typing import Any
 from holdfast.agent.client_request import results_message
 from holdfast.core.contract import Message, ToolCall
 from holdfast.host import SessionHost
-from holdfast.host.records import HandedOver
+from holdfast.host.records import ClientCalls
 
 HANDED = re.compile(r"call_([0-9A-Z]{26})_([0-9]{1,4})")
 
 
-def handed_calls(turn_id: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
+def with_turn_ids(turn_id: str, calls: Sequence[ToolCall]) -> list[ToolCall]:
     """The calls with ids that tell the turn; in the store they keep the model's own."""
     return [{**call, "id": f"call_{turn_id}_{place}"} for place, call in enumerate(calls)]
 
@@ -54,9 +54,9 @@ class BroughtResults:
         return results_message(results, names, self.said)
 
 
-async def _handed(host: SessionHost, turn_id: str, sees: str | None) -> HandedOver | None:
+async def _handed(host: SessionHost, turn_id: str, sees: str | None) -> ClientCalls | None:
     """The calls of a turn, unless it is of another scope than may be seen."""
-    handed = await host.records.handed_over(turn_id)
+    handed = await host.records.client_calls(turn_id)
     if handed is None or sees is None or await host.accounts.owns(sees, handed.session_id):
         return handed
     return None
