@@ -17,6 +17,8 @@ from functools import cache
 from holdfast.sessions.queries import load_queries
 
 PARSE, BIND, QUERY, EXECUTE = b"PBQE"
+FLUSH = b"H\0\0\0\4"
+"""psycopg sends it after a Sync, at times by itself, and the server has nothing to say to it."""
 BEGIN, ENDS = "begin", ("commit", "rollback")
 LONGEST_LABEL = 40
 QUESTION = 8
@@ -181,8 +183,9 @@ class CountingProxy:
 
         async def program_to_server() -> None:
             while chunk := await reader.read(CHUNK):
-                is_turn = spoke_last[0] == "server"
-                spoke_last[0] = "program"
+                is_turn = spoke_last[0] == "server" and chunk != FLUSH
+                if is_turn:
+                    spoke_last[0] = "program"
                 self.traffic.round_trips += is_turn
                 self.traffic.sent += len(chunk)
                 for letter, body in frames.messages(chunk):

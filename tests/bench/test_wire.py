@@ -1,12 +1,15 @@
 """What the counting proxy counts, and what a transaction of the store costs by it."""
 
+import socket
+import socketserver
+import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
-from bench.wire import CountingProxy, Frames, Traffic, counting_proxy
+from bench.wire import FLUSH, CountingProxy, Frames, Traffic, counting_proxy
 from holdfast.sessions import SessionDB
 from tests.sessions.databases import PostgresPlace
 
@@ -42,6 +45,36 @@ def test_a_statement_is_a_round_trip_and_statements_in_a_pipeline_share_one(
             connection.execute("select 3")
         assert (counted(proxy, before).statements, counted(proxy, before).round_trips) == (2, 1)
         assert counted(proxy, before).sent > 0
+
+
+class AnswersAll(socketserver.BaseRequestHandler):
+    """A server that answers everything but a Flush, which it counts."""
+
+    flushed = threading.Semaphore(0)
+
+    def handle(self) -> None:
+        while said := self.request.recv(4096):
+            if said == FLUSH:
+                self.flushed.release()
+            else:
+                self.request.sendall(b"answer")
+
+
+def test_a_flush_that_comes_after_the_answer_is_no_round_trip() -> None:
+    query = b"Q\0\0\0\x0dselect 1\0"
+    with (
+        socketserver.ThreadingTCPServer(("127.0.0.1", 0), AnswersAll) as server,
+        counting_proxy("127.0.0.1", server.server_address[1]) as proxy,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with socket.create_connection(("127.0.0.1", proxy.port)) as program:
+            for _ in range(3):
+                program.sendall(query)
+                assert program.recv(4096) == b"answer"
+                program.sendall(FLUSH)
+                AnswersAll.flushed.acquire()
+        server.shutdown()
+    assert proxy.traffic.round_trips == 3
 
 
 def test_a_transaction_begins_in_the_round_trip_of_its_first_statement(
