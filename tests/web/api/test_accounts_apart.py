@@ -26,7 +26,7 @@ from tests.web.api.account_fixtures import (
 )
 from tests.web.api.api_server import Served, frames
 
-pytestmark = pytest.mark.clause("N5", "G6", "S5")
+pytestmark = [pytest.mark.clause("N5", "G6", "S5"), pytest.mark.slow]  # every route, for every role
 Wait = Callable[[Awaitable[Any]], Any]
 
 BODIES: dict[str, dict[str, Any]] = {

@@ -19,6 +19,8 @@ from holdfast.web.sign_in.oidc_flow import OidcFlow, SignInFailed
 from tests.web.api.api_server import Served, served
 from tests.web.sign_in.issuers import CLIENT, OwnIssuer, own_issuer, provider_of_pypi, rsa_key
 
+pytestmark = pytest.mark.slow  # real providers, with real keys
+
 Wait = Callable[[Awaitable[Any]], Any]
 ANNA = {"sub": "248289761001", "preferred_username": "Anna"}
 

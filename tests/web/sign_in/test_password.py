@@ -18,6 +18,8 @@ from holdfast.web.auth import MOST_SHOWN
 from holdfast.web.sign_in.attempts import BY_NAME
 from tests.web.api.api_server import TOKEN, served
 
+pytestmark = pytest.mark.slow  # each look at a password takes the time that guessing shall take
+
 Wait = Callable[[Awaitable[Any]], Any]
 PASSWORD = "correct horse battery"
 
