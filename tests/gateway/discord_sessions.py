@@ -50,8 +50,12 @@ class Session:
         self.events.append((name, payload))
         await self.send(len(self.events))
 
+    @property
+    def is_connected(self) -> bool:
+        return self.connection is not None and not self.connection.socket.closed
+
     async def send(self, sequence: int) -> None:
-        if self.connection is not None and not self.connection.socket.closed:
+        if self.connection is not None and self.is_connected:
             name, payload = self.events[sequence - 1]
             frame = {"op": DISPATCH, "t": name, "s": sequence, "d": payload}
             try:
@@ -125,10 +129,12 @@ class Sessions:
             await self.dispatch(name, payload)
 
     async def deliver_again(self) -> None:
-        for session in list(self.sessions.values()):
-            for name, payload in list(session.events):
-                if name in {"MESSAGE_CREATE", "INTERACTION_CREATE"}:
-                    await session.dispatch(name, payload)
+        """Deliver to who is connected each message and each press once more, however often it came before."""
+        for session in [each for each in self.sessions.values() if each.is_connected]:
+            spoken = ("MESSAGE_CREATE", "INTERACTION_CREATE")
+            once = {payload["id"]: (name, payload) for name, payload in session.events if name in spoken}
+            for name, payload in once.values():
+                await session.dispatch(name, payload)
 
     async def kick(self, code: int | None = None) -> None:
         """Break every connection: without a code as a broken line does."""
