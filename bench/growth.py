@@ -90,7 +90,7 @@ def growth_rows(
             with holdfast_web(home, model, providers) as server:
                 sizes: dict[int, float] = {}
                 for over in range(WAVE, last + 1, WAVE):
-                    load("v1", server.port, WAVE)
+                    load("api", server.port, WAVE)
                     if over % warm == 0:
                         await_memory(server.port)
                         seen = look(name, over, server, home)
