@@ -103,7 +103,7 @@ class SessionHost:
         self._background = BackgroundTasks()
         self._ending: asyncio.Task[list[str]] | None = None
         self._call = StoreCalls(parts.db, parts.pools.store)
-        self._conversations = Conversations(parts, self._call)
+        self._conversations = Conversations(parts, self._call, self._background)
         self._notify = self._conversations.changes.touched
         self._recovery = Recovery(parts, self._conversations)
         self.records = Records(parts.db, self._call, self._notify)
@@ -249,13 +249,10 @@ class SessionHost:
         if stored.session_id != session_id:
             conversation = await self._conversations.open(stored.session_id)
         else:
-            conversation = self._conversations.begun(session_id, how.scope)
+            conversation = self._conversations.begun(session_id, how.scope, before)
             conversation.choice = choice
             if held[0] is not None:
                 conversation.held(held)
-            self._notify(session_id)
-            if before is not None:
-                self._background.spawn(self._conversations.commit(before))
         return accepted(conversation, stored, None), read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
@@ -363,10 +360,7 @@ class SessionHost:
             return made
         fresh = session_id or made_id
         await self._call.run(create_session, fresh, source=self.source, title=title, scope=scope)
-        self._conversations.begun(fresh, scope)
-        self._notify(fresh)
-        if before is not None:
-            self._background.spawn(self._conversations.commit(before))
+        self._conversations.begun(fresh, scope, before)
         return fresh
 
     async def clear(self, session_id: str, *, key: str | None = None) -> str:
@@ -385,8 +379,7 @@ class SessionHost:
         await conversation.run_command(end)
         self._conversations.begun(fresh_id, conversation.scope)
         self._notify(conversation.root_id)
-        self._notify(fresh_id)
-        self._background.spawn(self._conversations.part_with(conversation))
+        self._conversations.part_with(conversation)
         return fresh_id
 
     async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
@@ -402,7 +395,7 @@ class SessionHost:
         branch = await self.records.branch(session_id, before=before, key=own, forget_in=names)
         if names:
             await self._call(memory.forgetter.wake)
-        self._background.spawn(self._conversations.commit(conversation))
+        self._conversations.commit_later(conversation)
         await self._conversations.keep_grants(conversation, branch, before)
         return branch
 
