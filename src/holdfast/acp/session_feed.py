@@ -130,7 +130,7 @@ class SessionFeed:
         """The turn that a crash has left open. A host that starts may hold its conversation for a moment."""
         host = self.project.host
         for _ in range(LOOKS):
-            left = await host.unfinished(self.live_id)
+            left = await host.commands.unfinished(self.live_id)
             if left is not None or (await host.overview.session_status(self.live_id)).turn_id is None:
                 return left
             await asyncio.sleep(BETWEEN_LOOKS)
@@ -199,7 +199,7 @@ class SessionFeed:
                 self._permissions.closed(event)
                 return
             case ev.TurnUnfinished():
-                await self._show_cut_off(await self.project.host.unfinished(self.live_id))
+                await self._show_cut_off(await self.project.host.commands.unfinished(self.live_id))
                 return
             case ev.TurnStarted() | ev.TurnResumed() | ev.MessageJoined():
                 await self._begin(event)

@@ -1,6 +1,7 @@
 """`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
-Lookups and small changes are in its parts `records`, `overview`, `memory`, `files`, `usage`, `accounts`.
+What a person does between turns is in its part `commands`, lookups and small changes are in `records`,
+`overview`, `memory`, `choices`, `files`, `usage`, `accounts`.
 Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
 """
@@ -10,11 +11,9 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
-from holdfast.agent import SessionAgent, Unfinished
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
@@ -38,6 +37,7 @@ from holdfast.host.contract import (
 )
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
+from holdfast.host.host_commands import HostCommands
 from holdfast.host.memory_admin import MemoryAdmin
 from holdfast.host.message_intake import accepted, read_event_batches, reading
 from holdfast.host.overview import Overview
@@ -114,6 +114,9 @@ class SessionHost:
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
         self.accounts = Accounts(parts.db, self._call)
+        self.commands = HostCommands(
+            parts, self._call, self._conversations, self.records, self._recovery, self.send
+        )
         if parts.observer is not None:
             self.watch(parts.observer)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
@@ -363,42 +366,6 @@ class SessionHost:
         self._conversations.begun(fresh, scope, before)
         return fresh
 
-    async def clear(self, session_id: str, *, key: str | None = None) -> str:
-        """End a conversation and begin an empty one. What was said stays on record; `key` as in `branch`."""
-        fresh_id, made = await self.records.made_by("clear", session_id, key)
-        if made is not None:
-            return made
-        conversation = await self._conversations.open(session_id)
-        fresh = SessionStart(fresh_id, self.source, None, conversation.scope)
-
-        async def end(agent: SessionAgent) -> None:
-            if await agent.unfinished() is not None:
-                await conversation.publisher.drop(agent)
-            await self._call(self._db.sessions.end, agent.session_id, "cleared", then=fresh)
-
-        await conversation.run_command(end)
-        self._conversations.begun(fresh_id, conversation.scope)
-        self._notify(conversation.root_id)
-        self._conversations.part_with(conversation)
-        return fresh_id
-
-    async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
-        """Go on as if nothing from a message on had been said, in a branch; the original stays on record.
-
-        Memory forgets the turns that are taken back; permissions given in them end. `key` as with `branch`.
-        """
-        conversation = await self._conversations.idle(session_id)
-        # A key of a branch that was asked for as such is another one.
-        own = None if key is None else id_for("truncate", key)
-        memory = self._parts.memory
-        names = memory.provider_names or None
-        branch = await self.records.branch(session_id, before=before, key=own, forget_in=names)
-        if names:
-            await self._call(memory.forgetter.wake)
-        self._conversations.commit_later(conversation)
-        await self._conversations.keep_grants(conversation, branch, before)
-        return branch
-
     async def undo(
         self, session_id: str, *, before: int | None = None, files: bool = False, key: str | None = None
     ) -> UndoneTurn:
@@ -407,69 +374,9 @@ class SessionHost:
         With `files`, what the turns did to files is taken back too, as far as nobody changed them since.
         """
         first = await self.records.undone_from(session_id, before)
-        branch = await self.truncate(session_id, before=first.seq, key=key)
+        branch = await self.commands.truncate(session_id, before=first.seq, key=key)
         undone = await self.files.undo(session_id, start=first.seq) if files else []
         return UndoneTurn(branch, text_of(first.message), tuple(undone))
-
-    async def retry(self, session_id: str, *, key: str | None = None) -> str:
-        """Say the last message again, as if it had not been answered; returns the session it is in.
-
-        The same `key` again says nothing more.
-        """
-        said_with = None if key is None else id_for("retry", session_id, key)
-        if said_with is not None and (said := await self._call(self._db.inbox.by_key, said_with)) is not None:
-            return await self._call(self._db.sessions.live_end, said.session_id)
-        conversation = await self._conversations.idle(session_id)
-        unfinished = await self._cut_off_in(conversation)
-        if unfinished is not None:
-            await conversation.run_command(conversation.publisher.drop)
-            await self.send(session_id, unfinished.message, key=said_with)
-            return conversation.session_id
-        stored = await self.records.messages(session_id)
-        last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
-        first = next((each for each in stored if each.turn_id == last and last is not None), None)
-        if first is None or first.message["role"] != "user":
-            raise InvalidInput("there is nothing to say again in this session")
-        branch = await self.truncate(session_id, before=first.seq, key=said_with)
-        await self.send(branch, first.message, key=said_with)
-        return branch
-
-    async def unfinished(self, session_id: str) -> Unfinished | None:
-        """The turn that a crash cut off here, to be resumed, retried or dropped.
-
-        None on a host that recovers by itself (`HostOptions.after_crash`): there nobody has to decide.
-        """
-        conversation = await self._conversations.open(session_id)
-        return None if self._parts.options.recovers else await self._cut_off_in(conversation)
-
-    async def _cut_off_in(self, conversation: Conversation) -> Unfinished | None:
-        if conversation.is_served:
-            return None
-        return await self._call(self._recovery.cut_off, conversation.root_id)
-
-    async def resume(self, session_id: str) -> None:
-        """Go on with the unfinished turn, then with what waits behind it; ends when that turn has ended."""
-        conversation = await self._conversations.open(session_id)
-        conversation.unpark()
-        await conversation.run_command(conversation.publisher.resume)
-
-    async def drop(self, session_id: str) -> None:
-        """End the unfinished turn; what it had produced stays on record. What waits behind it runs."""
-        conversation = await self._conversations.open(session_id)
-        conversation.unpark()
-        await conversation.run_command(conversation.publisher.drop)
-
-    async def compact(self, session_id: str, focus: str = "") -> str:
-        """Compact the conversation now; returns the session in which it goes on."""
-        conversation = await self._conversations.open(session_id)
-        await conversation.run_command(
-            lambda agent: conversation.publisher.show(agent, partial(agent.compact, focus=focus))
-        )
-        return await self._call(self._db.sessions.live_end, session_id)
-
-    async def run_waiting(self, session_id: str) -> None:
-        """Run the messages that waited here when the host started."""
-        (await self._conversations.open(session_id)).run_waiting()
 
     async def replace_waiting(
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
