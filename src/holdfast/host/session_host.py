@@ -9,7 +9,7 @@ taking over from a dead process, remembering, recovering, stopping.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Never, Self
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import HoldfastError, HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
+from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
 from holdfast.core.events import INTERRUPTED, Event, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
@@ -39,13 +39,12 @@ from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
 from holdfast.host.host_commands import HostCommands
 from holdfast.host.memory_admin import MemoryAdmin
-from holdfast.host.message_intake import accepted, read_event_batches, reading
+from holdfast.host.message_intake import MessageIntake, read_event_batches, reading
 from holdfast.host.overview import Overview
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.retention import Retention
-from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import ENDING, shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
@@ -58,7 +57,6 @@ from holdfast.process import BackgroundTasks, ShutdownBudget
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import OWNER, Mode, SessionStart
-from holdfast.sessions.conversation_operations import send_message
 from holdfast.sessions.leases import session_lease
 from holdfast.sessions.transcripts import create_session
 from holdfast.tools.open_questions import parse_approval
@@ -105,6 +103,7 @@ class SessionHost:
         self._call = StoreCalls(parts.db, parts.pools.store)
         self._conversations = Conversations(parts, self._call, self._background)
         self._notify = self._conversations.changes.touched
+        self._intake = MessageIntake(parts.db, self._call, self._conversations)
         self._recovery = Recovery(parts, self._conversations)
         self.records = Records(parts.db, self._call, self._notify)
         self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
@@ -202,33 +201,9 @@ class SessionHost:
         """
         message = await user_message(text, self.model, self._call)
         # A message that is stored here runs here, even if its sender leaves in the meantime.
-        return await finish_despite_cancel(self._send(session_id, message, mode, key, create, scope))
-
-    async def _send(
-        self,
-        session_id: str,
-        message: Checked,
-        mode: Mode,
-        key: str | None,
-        create: bool,
-        scope: str | None,
-    ) -> Accepted:
-        conversation = await self._conversations.opened_or_open(session_id, create=create, scope=scope)
-        # Taken down before it is stored: what runs later may be this very message's turn.
-        running = conversation.running_turn
-        try:
-            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
-        except SessionNotFound:
-            # Deleted through another process.
-            self._conversations.forget(conversation)
-            conversation = await self._conversations.open(session_id, create=create, scope=scope)
-            running = None
-            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
-        if conversation.is_deleted:
-            # It went while the message was on its way, and began again elsewhere: that one is called.
-            with suppress(HoldfastError):  # deleted once more, and the message with it; or the host closes
-                conversation = await self._conversations.open(session_id)
-        return accepted(conversation, stored, running)
+        return await finish_despite_cancel(
+            self._intake.send(session_id, message, mode, key, create=create, scope=scope)
+        )
 
     async def begin(
         self, session_id: str, text: str | Message | Checked, how: Beginning = PLAINLY
@@ -240,23 +215,12 @@ class SessionHost:
         message, left = await user_message(text, self.model, self._call), how.prev_session_id
         how = replace(how, history=await checked_history(how.history, self._call))
         before = await self._conversations.open(left) if left else None
-        # A message that is stored here runs here, even if its sender leaves in the meantime.
-        return await finish_despite_cancel(self._begin(session_id, message, how, before))
-
-    async def _begin(
-        self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
-    ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         choice = await self.choices.of_folder(how.choice)
         session = SessionStart(session_id, how.source or self.source, how.title, how.scope, choice)
-        stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
-        if stored.session_id != session_id:
-            conversation = await self._conversations.open(stored.session_id)
-        else:
-            conversation = self._conversations.begun(session_id, how.scope, before)
-            conversation.choice = choice
-            if held[0] is not None:
-                conversation.held(held)
-        return accepted(conversation, stored, None), read_event_batches(conversation, 0)
+        accepted, conversation = await finish_despite_cancel(
+            self._intake.begin(session, message, how, before)
+        )
+        return accepted, read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """The conversation's events after a number, then live; without one, a snapshot first."""
