@@ -42,7 +42,7 @@ def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
             await until(lambda: host._recovery.done)  # noqa: SLF001
             # Reading, and looking at how it stands, runs nothing.
             assert (await host.overview.session_status("s")).state == "unfinished"
-            status = await host.status()
+            status = await host.overview.status()
             assert (sorted(status.waiting), status.unfinished) == (["s", "t"], ["s"])
             await host.commands.resume("s")
             assert said(db, "s")[:2] == [("user", "cut off"), ("assistant", "one")]

@@ -46,7 +46,7 @@ def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
             assert [e.final_response for e in events if isinstance(e, TurnCompleted)] == ["one", "two"]
             assert provider.reached.is_set()
             assert not provider.turns
-            assert (await host.status()).memory[0].owed == 2
+            assert (await host.overview.status()).memory[0].owed == 2
 
     wait(scenario())
 
@@ -212,7 +212,7 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
                     break
             await until(lambda: db.sessions.uncommitted() == [])
             assert (await host.overview.session_status("s")).state == "unfinished"
-            assert (await host.status()).unfinished == ["s"]
+            assert (await host.overview.status()).unfinished == ["s"]
         assert provider.committed() == [["question", "answer"]]
 
     wait(scenario())

@@ -245,7 +245,7 @@ def test_a_second_close_waits_for_the_first_and_what_comes_after_is_refused(
                 lambda: host.answer("s", "ask", "late"),
                 host.records.sessions,
                 lambda: host.records.search("word"),
-                host.status,
+                host.overview.status,
                 lambda: host.overview.session_status("s"),
                 lambda: host.overview.context("s"),
                 lambda: anext(host.overview.changes()),

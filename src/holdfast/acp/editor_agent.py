@@ -24,7 +24,7 @@ from holdfast.core.events import TurnFailed, TurnInterrupted
 from holdfast.core.ids import new_id
 from holdfast.core.messages import storable
 from holdfast.host import AskOptions, turn_error
-from holdfast.host.turn_handle import TurnEnd
+from holdfast.host.turn_end import TurnEnd
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import OWNER
 

@@ -12,7 +12,7 @@ from holdfast.acp.session_feed import SessionFeed
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.messages import storable
-from holdfast.host.turn_handle import TurnEnd
+from holdfast.host.turn_end import TurnEnd
 
 ABOUT: Mapping[str, tuple[str, str]] = {
     "status": ("Show the workspace, the model, the mode and memory", ""),
@@ -65,7 +65,7 @@ class EditorCommands:
         await self._feed.show(update_agent_message_text(storable("\n".join(f"- {each}" for each in lines))))
 
     async def _status(self, _: str) -> None:
-        status, feed, model = await self._host.status(), self._feed, self._host.model
+        status, feed, model = await self._host.overview.status(), self._feed, self._host.model
         now = await self._host.overview.session_status(feed.live_id)
         trouble = f"; it can't go on: {now.trouble}" if now.trouble else ""
         owed = ", ".join(f"{each.provider}: {each.owed} turns owed" for each in status.memory)

@@ -20,7 +20,7 @@ from holdfast.agent import Unfinished
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import storable
-from holdfast.host.turn_handle import TurnEnd
+from holdfast.host.turn_end import TurnEnd
 from holdfast.process import BackgroundTasks
 from holdfast.sessions.contract import StoredMessage
 
@@ -228,7 +228,7 @@ class SessionFeed:
     async def _after_missed_turns(self, now: ev.SessionSnapshot) -> None:
         """The reader was too slow, and the turn that it showed is over: the store has its answer."""
         before = self._turn_id
-        if before and (end := await self.project.host.turn_end(before)) is not None:
+        if before and (end := await self.project.host.records.turn_end(before)) is not None:
             for update in self._updates.of(end):
                 await self.show(update)
         self._turn_id, self._updates = now.turn_id, self._new_updates()

@@ -18,7 +18,7 @@ from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
 from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
-from holdfast.core.events import INTERRUPTED, Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import INTERRUPTED, Event
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
 from holdfast.host.accounts import Accounts
@@ -31,7 +31,7 @@ from holdfast.host.contract import (
     AvailableModels,
     Beginning,
     HostParts,
-    HostStatus,
+    ModelCatalog,
     Numbered,
     UndoneTurn,
 )
@@ -48,7 +48,6 @@ from holdfast.host.retention import Retention
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import ENDING, shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
-from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.usage_reports import UsageReports
 from holdfast.host.user_message import checked_history, user_message
@@ -106,7 +105,7 @@ class SessionHost:
         self._intake = MessageIntake(parts.db, self._call, self._conversations)
         self._recovery = Recovery(parts, self._conversations)
         self.records = Records(parts.db, self._call, self._notify)
-        self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
+        self.overview = Overview(parts, self._call, self._conversations, self._recovery, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
         self.choices = ChoiceAdmin(parts, self._call, self._conversations)
         self.usage = UsageReports(parts.db, self._call, parts.clock)
@@ -250,10 +249,6 @@ class SessionHost:
             conversation = await self._readable(session_id)
         return read_event_batches(conversation, after)
 
-    async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
-        """How a turn ended, as the store has it; None while it goes on."""
-        return await self._call(end_event_on_record, self._db, turn_id)
-
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
         self._conversations.changes.observe(watcher)
@@ -372,7 +367,7 @@ class SessionHost:
             await self.memory.forget_conversation(conversation.root_id)
         await self._conversations.delete(conversation, force=force)
 
-    # knowing
+    # the model
 
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
@@ -382,10 +377,7 @@ class SessionHost:
 
     async def reload_model(self) -> ModelTraits:
         """Use the model that the settings name now, as `switch_model` does."""
-        self._call.require_open()
-        if self._parts.models is None:
-            raise InvalidInput("this host has one model; it can't be changed")
-        self.model = await self._parts.models.reload()
+        self.model = await self._catalog().reload()
         return self.model
 
     async def switch_model(self, name: str) -> ModelTraits:
@@ -394,26 +386,18 @@ class SessionHost:
         `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
         the error says why, and the one before stays.
         """
+        self.model = await self._catalog().switch(name)
+        return self.model
+
+    def _catalog(self) -> ModelCatalog:
         self._call.require_open()
         if self._parts.models is None:
             raise InvalidInput("this host has one model; it can't be changed")
-        self.model = await self._parts.models.switch(name)
-        return self.model
+        return self._parts.models
 
     async def warm_up(self) -> None:
         """Load a model that runs on this machine, so that the first answer does not wait for it."""
         await self._parts.warm_up()
-
-    async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
-        """Which tools the model is told of in a conversation or, without one, where none is chosen."""
-        wanted = await self._call(self._db.conversations.tool_profile, session_id) if session_id else ""
-        traits = self.model or ModelTraits("no model", 0, calls_tools=False)
-        return self._parts.tool_profiles.of(traits, wanted)
-
-    @property
-    def tool_profiles(self) -> tuple[str, ...]:
-        """The names of the tool profiles that there are."""
-        return self._parts.tool_profiles.names
 
     async def set_tool_profile(self, session_id: str, name: str) -> ToolProfile:
         """Choose a tool profile for a conversation, from its next turn on and for good; "": by the model.
@@ -422,24 +406,7 @@ class SessionHost:
         """
         name = self._parts.tool_profiles.checked(name)
         await self.records.choose_tool_profile(session_id, name)
-        return await self.tool_profile(session_id)
-
-    async def status(self) -> HostStatus:
-        """How the whole stands."""
-        opened = list(self._conversations.opened.values())
-        return HostStatus(
-            store=self._db.location,
-            running=[each.session_id for each in opened if each.running_turn],
-            waiting=await self._call(self._db.inbox.sessions),
-            unfinished=await self._call(self._recovery.cut_off_sessions),
-            memory=await self._call(self._parts.memory.status),
-            recovering=not self._recovery.done,
-            sandbox=(await self._parts.sandbox()).text,
-            workspace=self._parts.workspace,
-            approval=self._parts.approval,
-            tool_profile=str(await self.tool_profile()),
-            troubles={each.session_id: each.trouble for each in opened if each.trouble},
-        )
+        return await self.overview.tool_profile(session_id)
 
     def hand_over(self) -> None:
         """Take nothing over any more, and hand over or stop the turns that run; `close` waits for that."""

@@ -103,7 +103,7 @@ async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     context = await host.overview.context_size(session_id)
     unfinished = await host.commands.unfinished(session_id)
     failed = await host.records.failed(session_id)
-    profile = await host.tool_profile(session_id)
+    profile = await host.overview.tool_profile(session_id)
     return SessionDetail(
         **view.model_dump(),
         tool_profile=ToolProfileView.of(profile),

@@ -30,7 +30,7 @@ class RecoveryPrompt:
         """Check repeatedly: the lease of a process that died on another machine lasts some seconds more."""
         while True:
             try:
-                status = await self._chat.host.status()
+                status = await self._chat.host.overview.status()
                 for session_id in status.unfinished:
                     await self._unfinished(session_id)
                 for session_id in status.waiting:

@@ -168,7 +168,7 @@ class SlashCommands:
             await self._chat.measure()
 
     async def _memory(self, _: str) -> None:
-        status = (await self._chat.host.status()).memory
+        status = (await self._chat.host.overview.status()).memory
         if not status:
             self._chat.say("No memory provider is used.")
         for each in status:
@@ -258,7 +258,7 @@ class SlashCommands:
         chat.say("`holdfast config set terminal.keys vi` keeps them" if not wanted else f"keys of {wanted}")
 
     async def _status(self, _: str) -> None:
-        status = await self._chat.host.status()
+        status = await self._chat.host.overview.status()
         if self._chat.session_id is not None:
             session = await self._chat.host.overview.session_status(self._chat.session_id)
             self._chat.say(f"conversation {session.session_id}: {session.state}, {session.waiting} waiting")
