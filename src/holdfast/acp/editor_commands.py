@@ -10,9 +10,8 @@ from acp import schema, update_agent_message_text
 
 from holdfast.acp.session_feed import SessionFeed
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import TURN_ENDS, TurnEnd
 from holdfast.core.messages import storable
-from holdfast.host.turn_end import TurnEnd
 
 ABOUT: Mapping[str, tuple[str, str]] = {
     "status": ("Show the workspace, the model, the mode and memory", ""),
@@ -133,6 +132,6 @@ async def _first_end(batches: Any) -> TurnEnd | None:  # noqa: ANN401 - an async
     async with aclosing(batches):
         async for batch in batches:
             for each in batch:
-                if isinstance(each.event, TurnCompleted | TurnFailed | TurnInterrupted):
+                if isinstance(each.event, TURN_ENDS):
                     return each.event
     return None

@@ -20,7 +20,6 @@ from holdfast.agent import Unfinished
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import storable
-from holdfast.host.turn_end import TurnEnd
 from holdfast.process import BackgroundTasks
 from holdfast.sessions.contract import StoredMessage
 
@@ -169,7 +168,7 @@ class SessionFeed:
         except ConnectionError:
             logger.info("acp.editor_gone", extra={"session": self.id})
 
-    async def until_shown(self, end: TurnEnd) -> None:
+    async def until_shown(self, end: ev.TurnEnd) -> None:
         """Wait until the whole turn is shown."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._is_over or end.turn_id in self._ended)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.events import TurnEnd
 from holdfast.core.ids import id_for, new_id
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
-from holdfast.host.turn_end import TurnEnd, end_event_on_record
+from holdfast.host.turn_end import end_event_on_record
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.sessions.markdown_export import markdown_lines

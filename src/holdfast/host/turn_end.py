@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from holdfast.core.events import TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import TurnCompleted, TurnEnd, TurnFailed, TurnInterrupted
 from holdfast.core.messages import text_of
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import TurnRecord
-
-TurnEnd = TurnCompleted | TurnFailed | TurnInterrupted
 
 
 def end_event(turn: TurnRecord, said: str) -> TurnEnd:

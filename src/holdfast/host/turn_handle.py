@@ -38,13 +38,13 @@ from holdfast.core.events import (
     TextDelta,
     ToolStarted,
     TurnCompleted,
+    TurnEnd,
     TurnFailed,
     TurnInterrupted,
     TurnResumed,
     TurnStarted,
 )
 from holdfast.host.contract import Accepted, Beginning, Numbered
-from holdfast.host.turn_end import TurnEnd
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import OWNER, Mode
 from holdfast.tools.open_questions import NO_ANSWER, NOBODY
