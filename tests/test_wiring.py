@@ -157,7 +157,7 @@ def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:
         lambda host: host.records.sessions(),
         lambda host: host.overview.asks("s"),
         lambda host: host.memory.status(),
-        lambda host: host.status(),
+        lambda host: host.overview.status(),
         lambda host: host.close(),
     ],
 )

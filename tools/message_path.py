@@ -212,7 +212,7 @@ async def _turn(folder: Path, recording: Recording) -> None:
         parts = HostParts(db, memory, SessionLifecycle(db), make_agent, pools, options)
         async with SessionHost(parts) as host:
             session_id = await host.new_session()
-            while (await host.status()).recovering:
+            while (await host.overview.status()).recovering:
                 pass
             async with asyncio.timeout(DEADLINE):
                 await _send_and_read(host, session_id, recording)

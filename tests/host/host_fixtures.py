@@ -72,7 +72,7 @@ a_host = a_host_of(host_parts)
 async def until_recovered(host: SessionHost) -> HostStatus:
     """How the host stands once it has looked after what was left to it."""
     for pause in pauses():
-        if not (status := await host.status()).recovering:
+        if not (status := await host.overview.status()).recovering:
             return status
         await asyncio.sleep(pause)  # noqa: TID251 - polls under a deadline
     raise AssertionError("pauses have no end")

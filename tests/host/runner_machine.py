@@ -121,7 +121,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @rule(who=hosts, name=st.sampled_from(["compact", "resume", "drop"]))
     def command(self, who: int, name: str) -> None:
-        self._request(getattr(self._hosts[who], name)("s"))
+        self._request(getattr(self._hosts[who].commands, name)("s"))
 
     @rule(who=hosts)
     def read(self, who: int) -> None:

@@ -227,7 +227,7 @@ def test_where_a_person_is_asked_a_new_message_closes_the_turn_with_a_word_and_r
             await until_turns_end(host, "s", 2)
             word = "[cut off here: its process ended in the middle of this turn]"
             assert words(db, "s", "assistant") == [word, "one"]
-            await host.resume("t")
+            await host.commands.resume("t")
             await until(lambda: words(db, "t", "assistant") == ["one", "two"])
             assert words(db, "t", "user") == ["cut off", "behind it"]
 
@@ -246,7 +246,7 @@ def test_a_host_that_recovers_offers_nothing_and_says_that_the_turn_is_not_run_h
         async with a_host(db, ["one"], options=options("resume")) as host:
             await until(lambda: host._recovery.done)  # noqa: SLF001
             assert (await host.overview.session_status("s")).state == "elsewhere"
-            assert await host.unfinished("s") is None
+            assert await host.commands.unfinished("s") is None
             db.let_go_of_session("s", "a process of another machine")
             assert (await host.overview.session_status("s")).state in ("elsewhere", "running", "idle")
             await until(lambda: words(db, "s", "assistant") == ["one"])

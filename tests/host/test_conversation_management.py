@@ -190,7 +190,7 @@ def test_what_waits_keeps_a_conversation_and_runs_as_before(db: SessionDB, wait:
             with pytest.raises(SessionBusy, match="1 messages wait"):
                 await host.delete("s")
             assert [each.message["content"] for each in await host.records.waiting("s")] == ["left behind"]
-            await host.run_waiting("s")
+            await host.commands.run_waiting("s")
             await until_turns_end(host, "s")
             await host.delete("s")
 

@@ -42,9 +42,9 @@ def test_a_start_offers_the_cut_off_turn_and_runs_no_waiting_message_by_itself(
             await until(lambda: host._recovery.done)  # noqa: SLF001
             # Reading, and looking at how it stands, runs nothing.
             assert (await host.overview.session_status("s")).state == "unfinished"
-            status = await host.status()
+            status = await host.overview.status()
             assert (sorted(status.waiting), status.unfinished) == (["s", "t"], ["s"])
-            await host.resume("s")
+            await host.commands.resume("s")
             assert said(db, "s")[:2] == [("user", "cut off"), ("assistant", "one")]
             # A person who decides about the turn means what waits behind it too.
             await until(lambda: len(db.get_messages("s")) == 4)
@@ -109,11 +109,11 @@ def test_dropping_a_cut_off_turn_says_so_and_clearing_does_it_too(db: SessionDB,
 
     async def scenario() -> None:
         async with a_host(db, ["again"]) as host:
-            await host.drop("s")
+            await host.commands.drop("s")
             assert isinstance((await until_turns_end(host, "s"))[-1], TurnInterrupted)
-            assert await host.unfinished("s") is None
-            assert await host.clear("t") != "t"
-            assert await host.retry("r") == "r"
+            assert await host.commands.unfinished("s") is None
+            assert await host.commands.clear("t") != "t"
+            assert await host.commands.retry("r") == "r"
             await until_turns_end(host, "r", 2)
             assert said(db, "r")[-2:] == [("user", "cut off"), ("assistant", "again")]
 

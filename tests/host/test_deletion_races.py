@@ -96,7 +96,7 @@ def test_a_conversation_that_begins_again_before_its_deletion_returns_is_kept_an
             engine.opened.set()
             await deleting
             assert db.hold_session("s", "another process") is None
-            assert (await host.status()).running == ["s"]
+            assert (await host.overview.status()).running == ["s"]
             assert host._conversations.agents.victims() == []  # noqa: SLF001 - none is idle
             assert await host.interrupt("s", "third")
             await until(lambda: _said(db) == ["second", "third"])

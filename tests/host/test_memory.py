@@ -46,7 +46,7 @@ def test_the_session_is_idle_and_goes_on_while_its_provider_hangs(
             assert [e.final_response for e in events if isinstance(e, TurnCompleted)] == ["one", "two"]
             assert provider.reached.is_set()
             assert not provider.turns
-            assert (await host.status()).memory[0].owed == 2
+            assert (await host.overview.status()).memory[0].owed == 2
 
     wait(scenario())
 
@@ -61,7 +61,7 @@ def test_the_session_is_idle_in_the_moment_its_answer_is_shown(db: SessionDB, wa
                     assert host._conversations.opened["s"].running_turn is None  # noqa: SLF001 - at once
                     assert (await host.overview.session_status("s")).state == "idle"
                     assert not await host.interrupt("s")
-                    assert await host.retry("s") != "s"
+                    assert await host.commands.retry("s") != "s"
                     break
 
     wait(scenario())
@@ -116,7 +116,7 @@ def test_a_boundary_commits_the_session_before_it_in_the_background(
         async with a_host(db, ["yes", "later"], memory=memory_with(db, provider)) as host:
             await host.new_session(session_id="s")
             await run_turns(host, "s", "remember this")
-            fresh = await (host.clear("s") if boundary == "clear" else host.new_session("s"))
+            fresh = await (host.commands.clear("s") if boundary == "clear" else host.new_session("s"))
             await until(provider.reached.is_set)
             # The provider hangs in the commit, and a turn runs to its end.
             await run_turns(host, fresh, "go on")
@@ -206,13 +206,13 @@ def test_what_a_process_that_died_a_moment_ago_still_holds_is_recovered_when_its
         db = SessionDB.open(store_url, lease_seconds=1.0)
         provider = HangingProvider()
         async with a_host(db, memory=memory_with(db, provider)) as host:
-            assert await host.unfinished("s") is None
+            assert await host.commands.unfinished("s") is None
             async for numbered in host.events("s", after=0):
                 if isinstance(numbered.event, TurnUnfinished):
                     break
             await until(lambda: db.sessions.uncommitted() == [])
             assert (await host.overview.session_status("s")).state == "unfinished"
-            assert (await host.status()).unfinished == ["s"]
+            assert (await host.overview.status()).unfinished == ["s"]
         assert provider.committed() == [["question", "answer"]]
 
     wait(scenario())

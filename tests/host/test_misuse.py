@@ -50,12 +50,12 @@ def test_a_host_is_used_after_it_is_entered_and_entered_once(db: SessionDB, wait
 
 def wishes(host: SessionHost, session: str) -> dict[str, Callable[[], Awaitable[Any]]]:
     return {
-        "clear": lambda: host.clear(session),
-        "compact": lambda: host.compact(session),
-        "resume": lambda: host.resume(session),
-        "drop": lambda: host.drop(session),
-        "retry": lambda: host.retry(session),
-        "truncate": lambda: host.truncate(session, before=0),
+        "clear": lambda: host.commands.clear(session),
+        "compact": lambda: host.commands.compact(session),
+        "resume": lambda: host.commands.resume(session),
+        "drop": lambda: host.commands.drop(session),
+        "retry": lambda: host.commands.retry(session),
+        "truncate": lambda: host.commands.truncate(session, before=0),
     }
 
 
@@ -67,8 +67,8 @@ def test_every_call_on_an_unknown_session_is_refused_by_name(db: SessionDB, wait
                 "branch": lambda: host.records.branch("nowhere"),
                 "interrupt": lambda: host.interrupt("nowhere"),
                 "waiting": lambda: host.records.waiting("nowhere"),
-                "run_waiting": lambda: host.run_waiting("nowhere"),
-                "unfinished": lambda: host.unfinished("nowhere"),
+                "run_waiting": lambda: host.commands.run_waiting("nowhere"),
+                "unfinished": lambda: host.commands.unfinished("nowhere"),
                 "events": lambda: anext(host.events("nowhere")),
             }
             for name, call in calls.items():
@@ -116,10 +116,10 @@ def test_a_conversation_is_not_branched_off_while_its_turn_runs(db: SessionDB, w
             await host.send("s", "go")
             await hold.reached.wait()
             with pytest.raises(TurnAlreadyRunning):
-                await host.retry("s")
+                await host.commands.retry("s")
             with pytest.raises(TurnAlreadyRunning):
-                await host.truncate("s", before=0)
-            assert await host.unfinished("s") is None
+                await host.commands.truncate("s", before=0)
+            assert await host.commands.unfinished("s") is None
             branch = await host.records.branch("s", before=0)
             await run_turns(host, branch, "meanwhile")
             hold.opened.set()
@@ -135,14 +135,14 @@ def test_a_cleared_session_waits_for_its_turn_then_takes_no_more(db: SessionDB, 
         async with a_host(db, [hold]) as host:
             await host.send("s", "go")
             await hold.reached.wait()
-            clearing = asyncio.create_task(host.clear("s"))
+            clearing = asyncio.create_task(host.commands.clear("s"))
             hold.opened.set()
             fresh = await clearing
             assert said(db, "s") == [("user", "go"), ("assistant", "held")]
             with pytest.raises(SessionEnded):
                 await host.send("s", "too late")
             with pytest.raises(SessionEnded):
-                await host.clear("s")
+                await host.commands.clear("s")
             assert db.get_messages(fresh) == []
 
     wait(scenario())
@@ -156,15 +156,15 @@ def test_a_clear_that_is_sent_again_while_it_waits_is_answered_like_the_first(
         async with a_host(db, [hold]) as host:
             await host.send("s", "go")
             await hold.reached.wait()
-            clearing = [asyncio.create_task(host.clear("s", key="k")) for _ in range(3)]
+            clearing = [asyncio.create_task(host.commands.clear("s", key="k")) for _ in range(3)]
             conversation = host._conversations.opened["s"]  # noqa: SLF001
             await until(lambda: len(conversation._commands._pending) == 3)  # noqa: SLF001
             hold.opened.set()
             fresh = await clearing[0]
             assert [await each for each in clearing] == [fresh] * 3
-            assert await host.clear("s", key="k") == fresh
+            assert await host.commands.clear("s", key="k") == fresh
             with pytest.raises(SessionEnded):
-                await host.clear("s", key="another")
+                await host.commands.clear("s", key="another")
 
     wait(scenario())
 
@@ -176,7 +176,7 @@ def test_a_session_with_a_waiting_message_is_not_cleared_over_it(db: SessionDB, 
             await host.send("s", "one")
             await hold.reached.wait()
             await host.send("s", "two")
-            clearing = asyncio.create_task(host.clear("s"))
+            clearing = asyncio.create_task(host.commands.clear("s"))
             conversation = host._conversations.opened["s"]  # noqa: SLF001
             await until(lambda: bool(conversation._commands))  # noqa: SLF001
             hold.opened.set()
@@ -192,9 +192,9 @@ def test_a_retry_says_the_last_turns_message_again_in_a_branch(db: SessionDB, wa
         async with a_host(db, ["one", "two", "better"]) as host:
             await host.new_session(session_id="s")
             with pytest.raises(InvalidInput, match="nothing to say again"):
-                await host.retry("s")
+                await host.commands.retry("s")
             await run_turns(host, "s", "first", "second")
-            branch = await host.retry("s")
+            branch = await host.commands.retry("s")
             await until_turns_end(host, branch)
             kept = [("user", "first"), ("assistant", "one"), ("user", "second")]
             assert said(db, branch) == [*kept, ("assistant", "better")]
@@ -210,7 +210,7 @@ def test_a_summary_is_not_said_again(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with a_host(db) as host:
             with pytest.raises(InvalidInput, match="nothing to say again"):
-                await host.retry("s")
+                await host.commands.retry("s")
 
     wait(scenario())
 
@@ -222,12 +222,12 @@ def test_places_out_of_range_and_nothing_to_resume_are_refused(db: SessionDB, wa
             await run_turns(host, "s", "hi")
             for before in (-1, 3):
                 with pytest.raises(InvalidInput, match="between 0 and 2"):
-                    await host.truncate("s", before=before)
+                    await host.commands.truncate("s", before=before)
             for name in ("resume", "drop"):
                 with pytest.raises(InvalidInput, match="no turn is unfinished"):
                     await wishes(host, "s")[name]()
             empty = await host.new_session()
-            assert await host.compact(empty) == empty
+            assert await host.commands.compact(empty) == empty
 
     wait(scenario())
 
@@ -271,7 +271,7 @@ def test_a_wish_whose_maker_left_harms_nobody(db: SessionDB, wait: Wait) -> None
             await run_turns(host, "s", "talk", "go on")
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
-                    await host.compact("s")
+                    await host.commands.compact("s")
             hold.opened.set()
             await run_turns(host, "s", "are you there?")
             assert said(db, db.sessions.live_end("s"))[-1][0] == "assistant"
@@ -322,7 +322,7 @@ def test_a_wish_on_a_session_whose_agent_cannot_work_is_answered(db: SessionDB, 
         async with a_host(again, model) as host:
             await host.new_session(session_id="s")
             with pytest.raises(RuntimeError, match="no such model"):
-                await host.compact("s")
+                await host.commands.compact("s")
 
     wait(broken_agent())
 
@@ -336,7 +336,7 @@ def test_asking_how_a_session_stands_never_disturbs_its_turn(db: SessionDB, wait
             async def ask() -> None:
                 while len(db.get_messages("s")) < 40:
                     await host.overview.session_status("s")
-                    await host.unfinished("s")
+                    await host.commands.unfinished("s")
 
             asking = asyncio.create_task(ask())
             for number in range(20):
@@ -357,7 +357,7 @@ def test_an_interrupted_wish_is_answered(db: SessionDB, wait: Wait) -> None:
             await host.new_session(session_id="s")
             assert not await host.interrupt("s")
             await run_turns(host, "s", "talk", "go on")
-            compacting = asyncio.create_task(host.compact("s"))
+            compacting = asyncio.create_task(host.commands.compact("s"))
             await hold.reached.wait()
             assert await host.interrupt("s")
             with pytest.raises(CommandInterrupted):

@@ -59,7 +59,7 @@ def test_every_way_to_begin_takes_a_scope_and_keeps_it(db: SessionDB, wait: Wait
             await host.send("sent", "hi", scope=ANN)
             await host.ask("asked", "hi", AskOptions(scope=ANN))
             made = await host.new_session(session_id="made", scope=ANN)
-            cleared = await host.clear(made)
+            cleared = await host.commands.clear(made)
             await until(lambda: not db.inbox.sessions())
             branch = await host.records.branch("asked")
             ids = ("begun", "sent", "asked", "made", cleared, branch)

@@ -185,7 +185,7 @@ def test_a_compaction_that_hangs_is_interrupted_by_a_person_and_by_the_end(
             await host.new_session(session_id="s")
             await run_turns(host, "s", "talk", "go on")
             for stop in (lambda: host.interrupt("s"), lambda: closed_in_time(host)):
-                compacting = asyncio.create_task(host.compact("s"))
+                compacting = asyncio.create_task(host.commands.compact("s"))
                 await hold.reached.wait()
                 assert await stop() in (True, [])
                 with pytest.raises((CommandInterrupted, HostClosed)):
@@ -233,19 +233,19 @@ def test_a_second_close_waits_for_the_first_and_what_comes_after_is_refused(
                 lambda: host.send("new", "late"),
                 lambda: host.interrupt("s"),
                 host.new_session,
-                lambda: host.clear("s"),
+                lambda: host.commands.clear("s"),
                 lambda: host.records.branch("s"),
-                lambda: host.truncate("s", before=0),
-                lambda: host.retry("s"),
-                lambda: host.resume("s"),
-                lambda: host.drop("s"),
-                lambda: host.compact("s"),
+                lambda: host.commands.truncate("s", before=0),
+                lambda: host.commands.retry("s"),
+                lambda: host.commands.resume("s"),
+                lambda: host.commands.drop("s"),
+                lambda: host.commands.compact("s"),
                 lambda: host.records.waiting("s"),
-                lambda: host.run_waiting("s"),
+                lambda: host.commands.run_waiting("s"),
                 lambda: host.answer("s", "ask", "late"),
                 host.records.sessions,
                 lambda: host.records.search("word"),
-                host.status,
+                host.overview.status,
                 lambda: host.overview.session_status("s"),
                 lambda: host.overview.context("s"),
                 lambda: anext(host.overview.changes()),

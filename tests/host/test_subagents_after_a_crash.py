@@ -23,7 +23,7 @@ def test_a_cut_off_subagent_is_closed_and_its_parent_offered(db: SessionDB, wait
             ended = db.turns.get(child.id)
             assert ended is not None
             assert ended.state == "interrupted"
-            offered = await host.unfinished("s")
+            offered = await host.commands.unfinished("s")
             assert offered is not None
             assert offered.turn_id == parent.id
             stream = host.events("s", after=0)
@@ -47,7 +47,7 @@ def test_a_subagent_of_a_living_process_is_left_alone(db: SessionDB, wait: Wait)
             assert db.turns.running("child") is not None
             assert not [event for event in shown if isinstance(event, TurnUnfinished)]
             assert status.unfinished == []
-            assert await host.unfinished("child") is None
+            assert await host.commands.unfinished("child") is None
             assert db.turns.unfinished() == []
 
     wait(scenario())

@@ -171,7 +171,7 @@ def test_a_start_offers_no_turn_and_ends_no_subagent_of_a_process_that_lives(
             status = await until_recovered(host)
             assert not [event for event in shown if isinstance(event, TurnUnfinished)]
             assert status.unfinished == []
-            assert await host.unfinished("s") is None
+            assert await host.commands.unfinished("s") is None
             assert db.turns.running("child") is not None
 
     wait(scenario())
@@ -401,7 +401,7 @@ def test_the_turn_of_an_agent_used_as_a_library_is_left_to_it(
                 running = agent.stream("hello")
                 first = await anext(running)
                 assert not await look(host)
-                assert await asks.unfinished("s") is None
+                assert await asks.commands.unfinished("s") is None
                 begun.append(True)
                 async for _ in running:
                     pass

@@ -102,7 +102,7 @@ def test_a_turn_without_an_account_is_read_off_its_messages(db: SessionDB, wait:
                 ("tool", "look", None),
             ]
             assert view.spans[-1].ended_ms is None
-            await host.resume("s")
+            await host.commands.resume("s")
             resumed = await host.overview.turn(turn.id)
             assert kinds(resumed)[:2] == ["model", "tool"]
             assert kinds(resumed)[-2:] == ["model", "storing"]
@@ -162,7 +162,7 @@ def test_compactions_are_listed_with_what_they_took(db: SessionDB, wait: Wait) -
             await one_turn(host, "s", "first " * 200)
             await host.send("s", "second " * 200)
             await until_turns_end(host, "s", 2)
-            child = await host.compact("s")
+            child = await host.commands.compact("s")
             assert child != "s"
             view = await host.overview.context("s")
             [compaction] = view.compactions

@@ -213,7 +213,7 @@ def test_what_was_allowed_always_stays_so_after_a_later_message_is_taken_back(
             events = await until_turns_end(host, kept)
             assert not [each for each in events if isinstance(each, ApprovalAsked)]
             # With the message of that turn the permission is taken back too.
-            fresh = await host.truncate(kept, before=(await host.records.messages(kept))[0].seq)
+            fresh = await host.commands.truncate(kept, before=(await host.records.messages(kept))[0].seq)
             await host.send(fresh, "from the beginning")
             async for numbered in host.events(fresh, after=0):
                 if isinstance(numbered.event, ApprovalAsked):

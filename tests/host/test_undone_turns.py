@@ -39,19 +39,19 @@ def test_undone_turns_are_forgotten_and_branches_keep_theirs(db: SessionDB, wait
             stored = await host.records.messages("s")
             turns = list(dict.fromkeys(str(each.turn_id) for each in stored))
             kept = await host.records.branch("s")
-            undone = await host.truncate("s", before=stored[2].seq)
+            undone = await host.commands.truncate("s", before=stored[2].seq)
             await until(lambda: set(provider.forgotten) == set(turns[1:]))
             assert [each.kind for each in db.forgettings.list()] == ["conversation"]
 
             # The branch took the place of the conversation: what it has copies of can be undone there too.
-            await host.truncate(undone, before=0)
+            await host.commands.truncate(undone, before=0)
             await until(lambda: set(provider.forgotten) == set(turns))
 
             # A branch beside a conversation that goes on has copies of what stands there.
             provider.forgotten.clear()
             await host.send(kept, "fourth")
             await until_turns_end(host, kept)
-            await host.truncate(kept, before=0)
+            await host.commands.truncate(kept, before=0)
             await until(lambda: len(provider.forgotten) == 1)
             assert not set(provider.forgotten) & set(turns)
             assert db.check() == []
@@ -69,7 +69,7 @@ def test_a_turn_that_failed_is_not_remembered(db: SessionDB, wait: Wait) -> None
         async with a_host(db, script, memory=memory) as host:
             await host.send("s", "what is it?")
             await until_turns_end(host, "s")
-            await host.retry("s")
+            await host.commands.retry("s")
             await until(lambda: bool(provider.said()))
 
     wait(scenario())

@@ -20,11 +20,10 @@ from holdfast.acp.session_feed import SessionFeed
 from holdfast.acp.session_options import MODEL, checked_mode, mode_state, model_options
 from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.core.events import TurnFailed, TurnInterrupted
+from holdfast.core.events import TurnEnd, TurnFailed, TurnInterrupted
 from holdfast.core.ids import new_id
 from holdfast.core.messages import storable
 from holdfast.host import AskOptions, turn_error
-from holdfast.host.turn_handle import TurnEnd
 from holdfast.models.contract import Usage
 from holdfast.sessions.contract import OWNER
 

@@ -10,9 +10,8 @@ from acp import schema, update_agent_message_text
 
 from holdfast.acp.session_feed import SessionFeed
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import TURN_ENDS, TurnEnd
 from holdfast.core.messages import storable
-from holdfast.host.turn_handle import TurnEnd
 
 ABOUT: Mapping[str, tuple[str, str]] = {
     "status": ("Show the workspace, the model, the mode and memory", ""),
@@ -65,7 +64,7 @@ class EditorCommands:
         await self._feed.show(update_agent_message_text(storable("\n".join(f"- {each}" for each in lines))))
 
     async def _status(self, _: str) -> None:
-        status, feed, model = await self._host.status(), self._feed, self._host.model
+        status, feed, model = await self._host.overview.status(), self._feed, self._host.model
         now = await self._host.overview.session_status(feed.live_id)
         trouble = f"; it can't go on: {now.trouble}" if now.trouble else ""
         owed = ", ".join(f"{each.provider}: {each.owed} turns owed" for each in status.memory)
@@ -81,7 +80,7 @@ class EditorCommands:
         )
 
     async def _compact(self, focus: str) -> None:
-        await self._host.compact(self._feed.live_id, focus)
+        await self._host.commands.compact(self._feed.live_id, focus)
         size = await self._host.overview.context_size(self._feed.live_id)
         await self._say(f"The conversation takes {size.tokens:,} of {size.window:,} tokens now.")
 
@@ -96,23 +95,23 @@ class EditorCommands:
 
     async def _continue(self, _: str) -> TurnEnd | None:
         live = self._feed.live_id
-        if await self._host.unfinished(live) is not None:
-            return await self._next_turn(partial(self._host.resume, live))
+        if await self._host.commands.unfinished(live) is not None:
+            return await self._next_turn(partial(self._host.commands.resume, live))
         if await self._host.records.waiting(live):
-            return await self._next_turn(partial(self._host.run_waiting, live))
+            return await self._next_turn(partial(self._host.commands.run_waiting, live))
         raise InvalidInput("nothing was cut off and nothing waits in this conversation")
 
     async def _retry(self, _: str) -> TurnEnd | None:
         await self._require_unfinished()
-        return await self._next_turn(partial(self._host.retry, self._feed.live_id))
+        return await self._next_turn(partial(self._host.commands.retry, self._feed.live_id))
 
     async def _drop(self, _: str) -> None:
         await self._require_unfinished()
-        await self._host.drop(self._feed.live_id)
+        await self._host.commands.drop(self._feed.live_id)
         await self._say("The turn is ended; what it had done is kept.")
 
     async def _require_unfinished(self) -> None:
-        if await self._host.unfinished(self._feed.live_id) is None:
+        if await self._host.commands.unfinished(self._feed.live_id) is None:
             raise InvalidInput("no turn was cut off in this conversation")
 
     async def _next_turn(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> TurnEnd | None:
@@ -133,6 +132,6 @@ async def _first_end(batches: Any) -> TurnEnd | None:  # noqa: ANN401 - an async
     async with aclosing(batches):
         async for batch in batches:
             for each in batch:
-                if isinstance(each.event, TurnCompleted | TurnFailed | TurnInterrupted):
+                if isinstance(each.event, TURN_ENDS):
                     return each.event
     return None

@@ -20,7 +20,6 @@ from holdfast.agent import Unfinished
 from holdfast.core import events as ev
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import storable
-from holdfast.host.turn_handle import TurnEnd
 from holdfast.process import BackgroundTasks
 from holdfast.sessions.contract import StoredMessage
 
@@ -130,7 +129,7 @@ class SessionFeed:
         """The turn that a crash has left open. A host that starts may hold its conversation for a moment."""
         host = self.project.host
         for _ in range(LOOKS):
-            left = await host.unfinished(self.live_id)
+            left = await host.commands.unfinished(self.live_id)
             if left is not None or (await host.overview.session_status(self.live_id)).turn_id is None:
                 return left
             await asyncio.sleep(BETWEEN_LOOKS)
@@ -169,7 +168,7 @@ class SessionFeed:
         except ConnectionError:
             logger.info("acp.editor_gone", extra={"session": self.id})
 
-    async def until_shown(self, end: TurnEnd) -> None:
+    async def until_shown(self, end: ev.TurnEnd) -> None:
         """Wait until the whole turn is shown."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._is_over or end.turn_id in self._ended)
@@ -199,7 +198,7 @@ class SessionFeed:
                 self._permissions.closed(event)
                 return
             case ev.TurnUnfinished():
-                await self._show_cut_off(await self.project.host.unfinished(self.live_id))
+                await self._show_cut_off(await self.project.host.commands.unfinished(self.live_id))
                 return
             case ev.TurnStarted() | ev.TurnResumed() | ev.MessageJoined():
                 await self._begin(event)
@@ -228,7 +227,7 @@ class SessionFeed:
     async def _after_missed_turns(self, now: ev.SessionSnapshot) -> None:
         """The reader was too slow, and the turn that it showed is over: the store has its answer."""
         before = self._turn_id
-        if before and (end := await self.project.host.turn_end(before)) is not None:
+        if before and (end := await self.project.host.records.turn_end(before)) is not None:
             for update in self._updates.of(end):
                 await self.show(update)
         self._turn_id, self._updates = now.turn_id, self._new_updates()

@@ -5,9 +5,8 @@ and is addressed to the turn that runs at that moment; its message is stored fir
 whether the interrupt was in time or not.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,30 +14,23 @@ from typing import Any
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.boundary import Boundary
 from holdfast.agent.cached_session import CachedSession
-from holdfast.agent.compaction import Compacted, Compaction
-from holdfast.agent.context_use import ContextUse, weighed
+from holdfast.agent.compaction import Compaction
+from holdfast.agent.context_use import ContextUse
 from holdfast.agent.contract import AgentOptions, Compressor, Pools, TurnResult
+from holdfast.agent.daily_budget import DailyBudget
 from holdfast.agent.prompt import checked_user_message
-from holdfast.agent.recovery import (
-    CRASHED,
-    Unfinished,
-    calls_to_run,
-    describe,
-    messages_to_close,
-    messages_to_resume,
-)
+from holdfast.agent.recovery import CRASHED, CutOffTurn, Unfinished, describe
+from holdfast.agent.requested_compaction import RequestedCompaction
 from holdfast.agent.result_form import ResultForm
 from holdfast.agent.running_turn import PendingInterrupt, RunningTurn, events_of
-from holdfast.agent.scope_policy import DAY_SECONDS, AgentScope
+from holdfast.agent.scope_policy import AgentScope
 from holdfast.agent.store_retry import StoreRetry
 from holdfast.agent.summary import SummaryCompressor
-from holdfast.agent.system_text import combined
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.transcript import Transcript
 from holdfast.agent.turn import Turn
 from holdfast.agent.turn_context import TurnContext, TurnContextBuilder
 from holdfast.agent.turn_lease import MEMORY, TurnLease
-from holdfast.agent.turn_limits import NO_TURNS
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.usage_meter import UsageMeter
 from holdfast.core.content import Checked, check_fits, is_large
@@ -46,18 +38,14 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import InvalidInput, NothingWaits, TurnAlreadyRunning
 from holdfast.core.events import (
     INTERRUPTED,
-    CompactionFinished,
-    CompactionStarted,
     Emit,
     Event,
-    SessionRotated,
     join_recalled,
 )
 from holdfast.core.ids import new_id
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import Model
 from holdfast.process import off_loop
-from holdfast.process.cancellation import is_cancelled
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import ConversationState
 from holdfast.sessions.held_lease import HeldLease
@@ -109,11 +97,14 @@ class SessionAgent:
             threshold=int(model.traits.context_window * self._options.compact_at),
             retry=self._store_retry,
         )
+        self._requested_compaction = RequestedCompaction(
+            self._db, self._pools.store, self._session, self._compaction, self._meter
+        )
+        self._budget = DailyBudget(self._db, self._pools.store, self.scope)
         self._context_builder = TurnContextBuilder(
             model, tools, self._memory, self._compaction, self._pools, self._options
         )
         self._running: RunningTurn | None = None
-        self._compacting: asyncio.Task[Compacted] | None = None  # between turns
         self._busy = False
         self._pending: list[PendingInterrupt] = []  # interrupts that came while the next turn begins
         self._hands_over: float | None = None  # for good: the seconds that tool calls have
@@ -186,20 +177,12 @@ class SessionAgent:
 
     async def context(self) -> ContextUse:
         """How much of the model's window is in use, and by what; may come while a turn runs."""
-        traits, running = self._model.traits, self._running
-        transcript = self._session.transcript
+        running, transcript = self._running, self._session.transcript
         if not self._session.is_read and running is None:
             # What was counted belongs to a session that this one follows.
             transcript = Transcript(await off_loop(self._pools.store, self._session.messages))
-        profile = self._context_builder.profile(self._session.tool_profile)
-        tools = await self._context_builder.told_tools(transcript, profile)
-        system = await self._context_builder.system(profile)
-        system = combined(system, transcript.system)
         recalled = join_recalled(running.turn.timeline.recalled) if running else ""
-        schemas = tools.schemas if traits.calls_tools else ()
-        parts = weighed(system, schemas, transcript.messages, recalled)
-        counted = transcript.counted_tokens
-        return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
+        return await self._context_builder.use(transcript, self._session.tool_profile, recalled)
 
     @property
     def timeline(self) -> dict[str, Any] | None:
@@ -257,9 +240,7 @@ class SessionAgent:
                 # The turn that begins now reads this, unless it has begun since.
                 pending.append(PendingInterrupt(reason, inbox_id))
                 running = self._running
-                if (compacting := self._compacting) is not None:
-                    with suppress(RuntimeError):  # its loop is closed: so is the compaction
-                        compacting.get_loop().call_soon_threadsafe(compacting.cancel)
+                self._requested_compaction.interrupt()
             if running is not None:
                 running.interrupt(reason)
 
@@ -340,17 +321,11 @@ class SessionAgent:
     ) -> RunningTurn:
         store = await self._adopt()
         # What fails before the turn goes on does not count as a resumption.
-        context = await self._within_budget(
-            await self._context_builder.build(self._session.transcript, wanted=self._session.tool_profile),
-            is_open=True,
-        )
+        context = await self._context(is_open=True)
         await store.resume()
         if resumed is not None:
             await resumed()
-        streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
-        calls = calls_to_run(self._session.transcript, streamed, undecided)
-        await store.keep(*messages_to_resume(self._session.transcript, streamed, calls))
-        first = (await off_loop(self._pools.store, self._db.turns.messages, store.turn_id))[0]
+        first, calls = await self._cut_off(store).go_on(undecided)
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.resume(first, calls)))
 
@@ -358,8 +333,7 @@ class SessionAgent:
         """End the unfinished turn; what it had produced stays on record, and so does why it ended."""
         async with self._exclusive():
             store = await self._adopt()
-            streamed = await off_loop(self._pools.store, self._db.turns.partial, store.turn_id)
-            await store.end("interrupted", why, messages_to_close(self._session.transcript, streamed, why))
+            await self._cut_off(store).close(why)
             self._session.messages_stored(store.stored)
 
     async def retry(self) -> TurnResult:
@@ -380,6 +354,9 @@ class SessionAgent:
         store = self._turn_store(turn.id)
         store.adopt(turn)
         return store
+
+    def _cut_off(self, store: TurnStore) -> CutOffTurn:
+        return CutOffTurn(store, self._session.transcript, self._db.turns, self._pools.store)
 
     # compaction and memory
 
@@ -406,36 +383,7 @@ class SessionAgent:
         """Compact the conversation as stored, between turns, and emit what happens; can be interrupted."""
         async with self._exclusive():
             await self._acquire_lease(new_turn=True)
-            await self._session.refresh(self.lease)
-            parent, before = self._session.id, self._session.transcript.tokens
-            emit(CompactionStarted(session_id=parent, turn_id="", tokens=before))
-            self._compacting = asyncio.create_task(
-                self._compaction.compress(parent, tokens=before, focus=focus, lease=self.lease),
-                name=f"compaction {parent}",
-            )
-            try:
-                said = (await self._compacting).said
-            except asyncio.CancelledError:
-                if is_cancelled():
-                    raise
-                said = INTERRUPTED
-            finally:
-                self._compacting = None
-            await self._session.refresh(self.lease)
-            used = self._meter.entries
-            await off_loop(self._pools.store, self._db.usage.record, self._session.id, used)
-            self._meter.stored(used)
-            if self._session.id != parent:
-                emit(SessionRotated(session_id=parent, turn_id="", child_id=self._session.id))
-            emit(
-                CompactionFinished(
-                    session_id=self._session.id,
-                    turn_id="",
-                    outcome=said,
-                    tokens_before=before,
-                    tokens_after=self._session.transcript.tokens,
-                )
-            )
+            await self._requested_compaction.run(emit, focus, self.lease)
 
     def commit_memory_session(self) -> bool:
         """Hand the providers what was said in the turns that no commit has covered; raises when one failed.
@@ -511,33 +459,21 @@ class SessionAgent:
         return oldest
 
     async def _begin(self, first: Message | int, emit: Emit, form: ResultForm | None = None) -> RunningTurn:
-        context = await self._within_budget(
-            await self._context_builder.build(self._session.transcript, form, self._session.tool_profile)
-        )
+        context = await self._context(form)
         store = self._turn_store(new_id())
         turn = Turn(context, store, emit)
         return self._started(RunningTurn(turn, store, turn.run(self._session.id, first)), first)
 
-    async def _within_budget(self, context: TurnContext, *, is_open: bool = False) -> TurnContext:
-        """The context with what is left of the scope's tokens for one day, or why nothing may run.
-
-        `is_open`: the turn is on record already.
-        """
-        policy = self.scope.policy
-        refusal, daily = policy.refusal, policy.daily_tokens
-        if not refusal and policy.daily_turns is not None:
-            begun = await off_loop(
-                self._pools.store, self._db.turns.turns_begun, self.scope.name, DAY_SECONDS
-            )
-            # The turn that is about to begin is among them: its message waits.
-            refusal = NO_TURNS if begun > policy.daily_turns else ""
-        context = replace(context, meter=self._meter, refusal=refusal)
-        if daily is None:
-            return context
-        used = await off_loop(self._pools.store, self._db.turns.tokens_used, self.scope.name, DAY_SECONDS)
-        # Turns that run at once share what is left; what each uses is known only when it has ended.
-        running = await off_loop(self._pools.store, self._db.turns.turns_running, self.scope.name)
-        return replace(context, tokens_left=max(0, daily - used) // max(1, running + (not is_open)))
+    async def _context(self, form: ResultForm | None = None, *, is_open: bool = False) -> TurnContext:
+        """What the turn works with, and what it may use; `is_open`: it is on record already."""
+        session = self._session
+        context = await self._context_builder.build(session.transcript, form, session.tool_profile)
+        return replace(
+            context,
+            meter=self._meter,
+            refusal=await self._budget.refusal(),
+            tokens_left=await self._budget.tokens_left(is_open=is_open),
+        )
 
     def _turn_store(self, turn_id: str) -> TurnStore:
         return TurnStore(

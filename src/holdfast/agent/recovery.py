@@ -4,15 +4,17 @@ A call without a result is answered by the honest word that none is on record, s
 repeats anything. Only a call that waited for a person, and so had not begun, is run: it asks again.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from holdfast.agent.answer import Answer
 from holdfast.agent.batch import tool_message
 from holdfast.agent.transcript import NO_RESULT, Transcript
+from holdfast.agent.turn_store import TurnStore
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.messages import text_of
 from holdfast.models.contract import TextPiece
+from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.contract import TurnRecord
 from holdfast.sessions.journal import Journal
 
@@ -67,26 +69,35 @@ def results(transcript: Transcript, said: str = NO_RESULT) -> list[Message]:
     return [tool_message(call, said, ok=False) for call in transcript.unanswered]
 
 
-def calls_to_run(transcript: Transcript, partial: str, undecided: Collection[str]) -> list[ToolCall]:
-    """Of the calls without a result those that had not begun; none once the model has said more."""
-    return [] if partial else [call for call in transcript.unanswered if call["id"] in undecided]
+class CutOffTurn:
+    """The open record of a turn whose process died, which an agent has taken over."""
 
+    def __init__(self, store: TurnStore, transcript: Transcript, turns: Journal, pool: DaemonPool) -> None:
+        """`store` has adopted the turn, and `transcript` ends with what is on record of it."""
+        self._store = store
+        self._transcript = transcript
+        self._turns = turns
+        self._pool = pool
 
-def messages_to_resume(
-    transcript: Transcript, partial: str, running: Sequence[ToolCall] = ()
-) -> list[Message]:
-    """What is stored before the turn goes on: a partial answer is on record, and is asked for anew.
+    async def go_on(self, undecided: Collection[str]) -> tuple[Message, list[ToolCall]]:
+        """Store what the model is told of the gap; returns the turn's message and the calls that run now.
 
-    The calls that run now get their own results.
-    """
-    ids = {call["id"] for call in running}
-    told = [each for each in results(transcript) if each.get("tool_call_id") not in ids]
-    return [*told, *([_answer(partial).superseded(CRASHED)] if partial else [])]
+        They are those of the `undecided` calls that had not begun; none once the model has said more. A
+        partial answer stays on record, and is asked for anew.
+        """
+        streamed = await off_loop(self._pool, self._turns.partial, self._store.turn_id)
+        calls = [] if streamed else [call for call in self._transcript.unanswered if call["id"] in undecided]
+        ids = {call["id"] for call in calls}
+        told = [each for each in results(self._transcript) if each.get("tool_call_id") not in ids]
+        await self._store.keep(*told, *([_answer(streamed).superseded(CRASHED)] if streamed else []))
+        messages = await off_loop(self._pool, self._turns.messages, self._store.turn_id)
+        return messages[0], calls
 
-
-def messages_to_close(transcript: Transcript, partial: str, why: str) -> list[Message]:
-    """What ends the record of the turn, so that the next one can follow; it says why the turn ends here."""
-    return [*results(transcript), _answer(partial).cut_off(why)]
+    async def close(self, why: str) -> None:
+        """End its record, so that the next turn can follow; it says why the turn ends here."""
+        streamed = await off_loop(self._pool, self._turns.partial, self._store.turn_id)
+        end = [*results(self._transcript), _answer(streamed).cut_off(why)]
+        await self._store.end("interrupted", why, end)
 
 
 def _answer(partial: str) -> Answer:

@@ -14,9 +14,11 @@ from typing import Any
 from holdfast.agent.agent_memory import AgentMemory
 from holdfast.agent.client_request import PLAIN, ClientRequest
 from holdfast.agent.compaction import Compaction
+from holdfast.agent.context_use import ContextUse, weighed
 from holdfast.agent.contract import AgentOptions, Limits, Pools
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.result_form import ResultForm
+from holdfast.agent.system_text import combined
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.tool_set import ToolSet
 from holdfast.agent.transcript import Transcript
@@ -159,6 +161,16 @@ class TurnContextBuilder:
             memory_tools=self._memory_tools,
             system_without_memory=(await self._both_systems(profile))[1],
         )
+
+    async def use(self, transcript: Transcript, wanted: str, recalled: str) -> ContextUse:
+        """How much of the window a turn that began now would use, with what was `recalled` for it."""
+        traits, profile = self._model.traits, self.profile(wanted)
+        tools = await self.told_tools(transcript, profile)
+        system = combined(await self.system(profile), transcript.system)
+        schemas = tools.schemas if traits.calls_tools else ()
+        parts = weighed(system, schemas, transcript.messages, recalled)
+        counted = transcript.counted_tokens
+        return ContextUse(traits.context_window, counted or sum(each.tokens for each in parts), parts)
 
     def _model_for_a_turn(self) -> Model:
         """The model in use now; the size at which the conversation is compacted follows its window."""

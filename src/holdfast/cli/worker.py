@@ -45,7 +45,7 @@ async def _work(settings: Settings) -> None:
             _say(f"! {problem}")
         # A store that can't be written makes no node ready: it ends, and its service manager tries again.
         await host.records.require_store()
-        _say(f"runs what waits in {(await host.status()).store}; Ctrl-C ends it")
+        _say(f"runs what waits in {(await host.overview.status()).store}; Ctrl-C ends it")
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         tell_service_manager(READY)

@@ -317,6 +317,11 @@ class TurnFailed(TurnEvent):
     """Seconds after which the model's server wants to be asked again; 0 when it did not say."""
 
 
+TurnEnd = TurnCompleted | TurnFailed | TurnInterrupted
+TURN_ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
+"""The same for `isinstance`, which looks through a tuple faster than through a union."""
+
+
 KINDS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (*Event.__subclasses__(), *TurnEvent.__subclasses__())

@@ -15,7 +15,7 @@ from typing import Literal
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, HostClosed, LeaseLost, Retryable, StoreFailure
-from holdfast.core.events import Event
+from holdfast.core.events import TURN_ENDS, Event
 from holdfast.core.settings import GatewaySettings
 from holdfast.gateway.access import AccessControl
 from holdfast.gateway.chat_commands import COMMANDS
@@ -32,7 +32,7 @@ from holdfast.gateway.contract import (
 from holdfast.gateway.event_codec import to_received
 from holdfast.gateway.event_router import EventRouter, RouterHelpers
 from holdfast.gateway.incoming_files import IncomingFiles
-from holdfast.gateway.live_turns import ENDS, LiveTurns
+from holdfast.gateway.live_turns import LiveTurns
 from holdfast.gateway.part_delivery import PartDelivery, PlatformCalls
 from holdfast.gateway.post_bodies import PostBodies
 from holdfast.gateway.post_sender import PostSender
@@ -239,7 +239,7 @@ class AccountService:
             self.sender.wake()
         if type(event).__name__ in ASKS:
             self.router.wake()
-        if isinstance(event, ENDS):
+        if isinstance(event, TURN_ENDS):
             self.router.turn_ended()
 
     def close(self) -> None:

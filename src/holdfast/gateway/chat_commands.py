@@ -101,7 +101,7 @@ class ChatCommands:
     async def _retry(self, command: ChatCommand) -> str:
         session_id = _session(command.room)
         last = await self._last_said(session_id)
-        branch = await self._host.truncate(session_id, before=last.seq, key=command.event.key)
+        branch = await self._host.commands.truncate(session_id, before=last.seq, key=command.event.key)
         await self._ledger.under_lease(self._ledger.events.assign, command.room.id, branch)
         # With the key of this event, so that the answer comes back to this chat.
         await self._host.send(branch, last.message, key=command.event.key)
@@ -184,7 +184,7 @@ class ChatCommands:
         return self._host.model.name if self._host.model else "no model"
 
     async def _compact(self, command: ChatCommand) -> str:
-        await self._host.compact(_session(command.room), command.argument)
+        await self._host.commands.compact(_session(command.room), command.argument)
         return "The conversation is summarised; the whole of it stays on record."
 
     async def _resume(self, command: ChatCommand) -> str:

@@ -15,14 +15,12 @@ from typing import Any
 from holdfast.core.contract import Clock
 from holdfast.core.errors import HoldfastError, NotWaiting
 from holdfast.core.events import (
+    TURN_ENDS,
     Event,
     StepFinished,
     TextDelta,
     ToolStarted,
-    TurnCompleted,
     TurnEvent,
-    TurnFailed,
-    TurnInterrupted,
     TurnResumed,
     TurnStarted,
 )
@@ -38,7 +36,6 @@ from holdfast.sessions.chat_posts import ChatPost
 logger = logging.getLogger(__name__)
 
 QUEUED = "👀"
-ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
 TYPING_SHARE = 0.8
 """The sign is renewed before it fades."""
 QUICK_SECONDS = 0.3
@@ -124,7 +121,7 @@ class LiveTurns:
             self._spawn(self._follow(event.turn_id, begun), f"live turn {event.turn_id}")
         elif (turn := self._turns.get(event.turn_id)) is not None:
             turn.note(event)
-            if isinstance(event, ENDS):
+            if isinstance(event, TURN_ENDS):
                 self._end(turn)
 
     def show_queued(self, room: ChatRoom, message_id: str) -> None:

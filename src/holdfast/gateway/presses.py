@@ -66,7 +66,7 @@ class Presses:
 
     async def _may_ask_again(self, post: ChatPost) -> bool:
         """Whether the turn has not ended: after a restart it goes on and asks again."""
-        return post.turn_id is not None and await self._host.turn_end(post.turn_id) is None
+        return post.turn_id is not None and await self._host.records.turn_end(post.turn_id) is None
 
     async def _done(self, event: ChatEvent, press: Incoming, note: str, said: str) -> float:
         self._waiting.pop(event.id, None)

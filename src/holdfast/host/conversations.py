@@ -25,7 +25,7 @@ from holdfast.host.holders import host_lease, living_holder
 from holdfast.host.status_feed import StatusFeed
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.store_watcher import StoreWatcher
-from holdfast.process import holder_name, off_loop
+from holdfast.process import BackgroundTasks, holder_name, off_loop
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import StoredStatus
 from holdfast.sessions.contract import OWNER
@@ -36,10 +36,11 @@ logger = logging.getLogger(__name__)
 class Conversations:
     """Opened by the id of any of their sessions, known by their roots."""
 
-    def __init__(self, parts: HostParts, call: StoreCalls) -> None:
+    def __init__(self, parts: HostParts, call: StoreCalls, background: BackgroundTasks) -> None:
         self._parts = parts
         self._db = parts.db
         self._call = call
+        self._background = background
         # One that is still in use (it runs, or a message is on its way) is found here, also when not kept.
         self._opened: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._kept: dict[str, Conversation] = {}
@@ -121,10 +122,14 @@ class Conversations:
         for changed in self._awaited:
             changed.set()
 
-    def begun(self, session_id: str, scope: str) -> Conversation:
-        """A session has just been made here: it is its own conversation."""
+    def begun(self, session_id: str, scope: str, left: Conversation | None = None) -> Conversation:
+        """A session has just been made here: it is its own conversation. One `left` for it is committed."""
         self._call.require_open()
-        return self._find(session_id) or self._add(session_id, session_id, scope)
+        begun = self._find(session_id) or self._add(session_id, session_id, scope)
+        self.changes.touched(session_id)
+        if left is not None:
+            self.commit_later(left)
+        return begun
 
     def _find(self, root_id: str) -> Conversation | None:
         """The conversation, if it is open here; it is kept from now on."""
@@ -222,10 +227,18 @@ class Conversations:
                     wait=True,
                 )
 
-    async def part_with(self, conversation: Conversation) -> None:
-        """Commit an ended conversation's memory, and let its agent go."""
-        await self.commit(conversation)
-        await self.agents.evict(conversation.root_id)
+    def commit_later(self, conversation: Conversation) -> None:
+        """The same, in the background."""
+        self._background.spawn(self.commit(conversation))
+
+    def part_with(self, conversation: Conversation) -> None:
+        """Commit an ended conversation's memory, and let its agent go; in the background."""
+
+        async def part() -> None:
+            await self.commit(conversation)
+            await self.agents.evict(conversation.root_id)
+
+        self._background.spawn(part())
 
     async def delete(self, conversation: Conversation, *, force: bool) -> None:
         """Delete it under its lease, and forget it here; raises what the store refuses.

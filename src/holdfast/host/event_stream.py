@@ -13,6 +13,7 @@ from itertools import islice
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
 from holdfast.core.events import (
+    TURN_ENDS,
     Event,
     MessageJoined,
     ModelRetrying,
@@ -23,16 +24,11 @@ from holdfast.core.events import (
     TextDelta,
     ToolFinished,
     ToolStarted,
-    TurnCompleted,
     TurnEvent,
-    TurnFailed,
-    TurnInterrupted,
     TurnResumed,
     TurnStarted,
 )
 from holdfast.host.contract import Numbered
-
-ENDS = (TurnCompleted, TurnInterrupted, TurnFailed)
 
 
 class EventStream:
@@ -173,7 +169,7 @@ class EventStream:
             case ModelRetrying() | MessageJoined():
                 self._text.clear()
                 self._reasoning.clear()
-            case _ if isinstance(event, ENDS):
+            case _ if isinstance(event, TURN_ENDS):
                 self._forget_turn()
 
     def _forget_turn(self) -> None:

@@ -1,4 +1,4 @@
-"""`Overview`: what people ask a host about conversations, as they are on record and as they run here."""
+"""`Overview`: what people ask a host about itself and its conversations, as they are on record and here."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
+from holdfast.agent.tool_profile import ToolProfile
 from holdfast.agent.transcript import Transcript
 from holdfast.host.contract import (
     CompactedStretch,
@@ -13,12 +14,14 @@ from holdfast.host.contract import (
     ContextView,
     ConversationStatus,
     HostParts,
+    HostStatus,
     OpenAsk,
     TurnDetails,
 )
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversation_status import open_asks
 from holdfast.host.conversations import Conversations
+from holdfast.host.recovery import Recovery
 from holdfast.host.store_calls import StoreCalls
 from holdfast.host.timeline import MS, turn_details
 from holdfast.host.usage_reports import total_of
@@ -36,6 +39,7 @@ class Overview:
         parts: HostParts,
         call: StoreCalls,
         conversations: Conversations,
+        recovery: Recovery,
         model: Callable[[], ModelTraits | None],
     ) -> None:
         """`model` tells which one answers now."""
@@ -43,7 +47,25 @@ class Overview:
         self._db = parts.db
         self._call = call
         self._conversations = conversations
+        self._recovery = recovery
         self._model = model
+
+    async def status(self) -> HostStatus:
+        """How the whole stands."""
+        opened = list(self._conversations.opened.values())
+        return HostStatus(
+            store=self._db.location,
+            running=[each.session_id for each in opened if each.running_turn],
+            waiting=await self._call(self._db.inbox.sessions),
+            unfinished=await self._call(self._recovery.cut_off_sessions),
+            memory=await self._call(self._parts.memory.status),
+            recovering=not self._recovery.done,
+            sandbox=(await self._parts.sandbox()).text,
+            workspace=self._parts.workspace,
+            approval=self._parts.approval,
+            tool_profile=str(await self.tool_profile()),
+            troubles={each.session_id: each.trouble for each in opened if each.trouble},
+        )
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -105,6 +127,17 @@ class Overview:
             CompactedStretch(ended.id, child.id, child.started // MS, sessions.message_count(ended.id))
             for ended, child in pairwise(sessions.conversation(root_id))
         ]
+
+    async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
+        """Which tools the model is told of in a conversation or, without one, where none is chosen."""
+        wanted = await self._call(self._db.conversations.tool_profile, session_id) if session_id else ""
+        traits = self._model() or ModelTraits("no model", 0, calls_tools=False)
+        return self._parts.tool_profiles.of(traits, wanted)
+
+    @property
+    def tool_profiles(self) -> tuple[str, ...]:
+        """The names of the tool profiles that there are."""
+        return self._parts.tool_profiles.names
 
     async def turn(self, turn_id: str) -> TurnDetails:
         """One turn as a timeline, with what memory recalled for it and how its deliveries stand."""

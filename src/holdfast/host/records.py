@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from holdfast.core.contract import Message, ToolCall
 from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.events import TurnEnd
 from holdfast.core.ids import id_for, new_id
 from holdfast.host.holders import living_holder
 from holdfast.host.store_calls import StoreCalls
+from holdfast.host.turn_end import end_event_on_record
 from holdfast.sessions import Filters, InboxMessage, SearchHit, Session, SessionDB, StoredMessage, TurnRecord
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.sessions.markdown_export import markdown_lines
@@ -148,6 +150,10 @@ class Records:
             return turn if turn is not None and turn.state == "failed" else None
 
         return await self._call(read)
+
+    async def turn_end(self, turn_id: str) -> TurnEnd | None:
+        """How a turn ended, as the store has it; None while it goes on."""
+        return await self._call(end_event_on_record, self._db, turn_id)
 
     async def turn_messages(self, turn_id: str) -> list[Message]:
         """The messages of one turn, in order."""

@@ -25,7 +25,7 @@ from holdfast.core.errors import (
     StoreClosed,
     StoreFailure,
 )
-from holdfast.core.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import TURN_ENDS, Event
 from holdfast.core.schedule_times import LATE_US
 from holdfast.host.contract import Accepted
 from holdfast.host.store_calls import StoreCalls
@@ -44,7 +44,6 @@ SERVER_LEASE = "schedules"
 """Held by one of the servers, to say that there is one."""
 SOURCE = "schedule"
 TITLE_LENGTH = 60
-ENDS = (TurnCompleted, TurnFailed, TurnInterrupted)
 
 
 class Send(Protocol):
@@ -110,7 +109,7 @@ class ScheduleRunner:
 
     def on_event(self, event: Event) -> None:
         """A turn has ended in this process: maybe that of a run."""
-        if self._running and isinstance(event, ENDS):
+        if self._running and isinstance(event, TURN_ENDS):
             self._woken.set()
 
     def _plan(self, now: int) -> bool:

@@ -1,6 +1,7 @@
 """`SessionHost`: runs sessions for every surface. A surface makes one call here and renders the events.
 
-Lookups and small changes are in its parts `records`, `overview`, `memory`, `files`, `usage`, `accounts`.
+What a person does between turns is in its part `commands`, lookups and small changes are in `records`,
+`overview`, `memory`, `choices`, `files`, `usage`, `accounts`.
 Everything that can go wrong around a turn is solved once, in this package: queueing, interrupting, storing,
 taking over from a dead process, remembering, recovering, stopping.
 """
@@ -8,18 +9,16 @@ taking over from a dead process, remembering, recovering, stopping.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, Self
 
-from holdfast.agent import SessionAgent, Unfinished
 from holdfast.agent.tool_profile import ToolProfile
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
-from holdfast.core.errors import HoldfastError, HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
-from holdfast.core.events import INTERRUPTED, Event, TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
+from holdfast.core.events import INTERRUPTED, Event
 from holdfast.core.ids import id_for
 from holdfast.core.messages import text_of
 from holdfast.host.accounts import Accounts
@@ -32,24 +31,23 @@ from holdfast.host.contract import (
     AvailableModels,
     Beginning,
     HostParts,
-    HostStatus,
+    ModelCatalog,
     Numbered,
     UndoneTurn,
 )
 from holdfast.host.conversation import Conversation
 from holdfast.host.conversations import Conversations
+from holdfast.host.host_commands import HostCommands
 from holdfast.host.memory_admin import MemoryAdmin
-from holdfast.host.message_intake import announce_and_run, read_event_batches, reading
+from holdfast.host.message_intake import MessageIntake, read_event_batches, reading
 from holdfast.host.overview import Overview
 from holdfast.host.records import Records
 from holdfast.host.recovery import Recovery
 from holdfast.host.remote_interrupt import request_interrupt
 from holdfast.host.retention import Retention
-from holdfast.host.runner_store import begin
 from holdfast.host.schedule_runner import LOOK_POLLS, ScheduleRunner
 from holdfast.host.shutdown import ENDING, shut_down
 from holdfast.host.store_calls import StoreCalls, require_scope_of
-from holdfast.host.turn_end import end_event_on_record
 from holdfast.host.turn_handle import AskOptions, AskResult, TurnHandle, start_turn
 from holdfast.host.usage_reports import UsageReports
 from holdfast.host.user_message import checked_history, user_message
@@ -58,7 +56,6 @@ from holdfast.process import BackgroundTasks, ShutdownBudget
 from holdfast.process.cancellation import finish_despite_cancel
 from holdfast.sessions import InboxMessage
 from holdfast.sessions.contract import OWNER, Mode, SessionStart
-from holdfast.sessions.conversation_operations import send_message
 from holdfast.sessions.leases import session_lease
 from holdfast.sessions.transcripts import create_session
 from holdfast.tools.open_questions import parse_approval
@@ -103,17 +100,21 @@ class SessionHost:
         self._background = BackgroundTasks()
         self._ending: asyncio.Task[list[str]] | None = None
         self._call = StoreCalls(parts.db, parts.pools.store)
-        self._conversations = Conversations(parts, self._call)
+        self._conversations = Conversations(parts, self._call, self._background)
         self._notify = self._conversations.changes.touched
+        self._intake = MessageIntake(parts.db, self._call, self._conversations)
         self._recovery = Recovery(parts, self._conversations)
         self.records = Records(parts.db, self._call, self._notify)
-        self.overview = Overview(parts, self._call, self._conversations, lambda: self.model)
+        self.overview = Overview(parts, self._call, self._conversations, self._recovery, lambda: self.model)
         self.memory = MemoryAdmin(parts, self._call)
         self.choices = ChoiceAdmin(parts, self._call, self._conversations)
         self.usage = UsageReports(parts.db, self._call, parts.clock)
         self.files = ChangedFiles(parts, self._call, self._conversations)
         self.chats = Chats(parts.db, self._call, self._conversations.holder)
         self.accounts = Accounts(parts.db, self._call)
+        self.commands = HostCommands(
+            parts, self._call, self._conversations, self.records, self._recovery, self.send
+        )
         if parts.observer is not None:
             self.watch(parts.observer)
         self.model, self.tools, self.source = parts.model, parts.tools, parts.options.source
@@ -199,33 +200,9 @@ class SessionHost:
         """
         message = await user_message(text, self.model, self._call)
         # A message that is stored here runs here, even if its sender leaves in the meantime.
-        return await finish_despite_cancel(self._send(session_id, message, mode, key, create, scope))
-
-    async def _send(
-        self,
-        session_id: str,
-        message: Checked,
-        mode: Mode,
-        key: str | None,
-        create: bool,
-        scope: str | None,
-    ) -> Accepted:
-        conversation = await self._conversations.opened_or_open(session_id, create=create, scope=scope)
-        # Taken down before it is stored: what runs later may be this very message's turn.
-        running = conversation.running_turn
-        try:
-            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
-        except SessionNotFound:
-            # Deleted through another process.
-            self._conversations.forget(conversation)
-            conversation = await self._conversations.open(session_id, create=create, scope=scope)
-            running = None
-            stored = await self._call.run(send_message, conversation.root_id, message, mode, key)
-        if conversation.is_deleted:
-            # It went while the message was on its way, and began again elsewhere: that one is called.
-            with suppress(HoldfastError):  # deleted once more, and the message with it; or the host closes
-                conversation = await self._conversations.open(session_id)
-        return announce_and_run(conversation, stored, running)
+        return await finish_despite_cancel(
+            self._intake.send(session_id, message, mode, key, create=create, scope=scope)
+        )
 
     async def begin(
         self, session_id: str, text: str | Message | Checked, how: Beginning = PLAINLY
@@ -237,26 +214,12 @@ class SessionHost:
         message, left = await user_message(text, self.model, self._call), how.prev_session_id
         how = replace(how, history=await checked_history(how.history, self._call))
         before = await self._conversations.open(left) if left else None
-        # A message that is stored here runs here, even if its sender leaves in the meantime.
-        return await finish_despite_cancel(self._begin(session_id, message, how, before))
-
-    async def _begin(
-        self, session_id: str, message: Checked, how: Beginning, before: Conversation | None
-    ) -> tuple[Accepted, AsyncGenerator[list[Numbered], None]]:
         choice = await self.choices.of_folder(how.choice)
         session = SessionStart(session_id, how.source or self.source, how.title, how.scope, choice)
-        stored, held = await begin(self._call, self._db, session, message, how, self._conversations.holder)
-        if stored.session_id != session_id:
-            conversation = await self._conversations.open(stored.session_id)
-        else:
-            conversation = self._conversations.begun(session_id, how.scope)
-            conversation.choice = choice
-            if held[0] is not None:
-                conversation.held(held)
-            self._notify(session_id)
-            if before is not None:
-                self._background.spawn(self._conversations.commit(before))
-        return announce_and_run(conversation, stored, None), read_event_batches(conversation, 0)
+        accepted, conversation = await finish_despite_cancel(
+            self._intake.begin(session, message, how, before)
+        )
+        return accepted, read_event_batches(conversation, 0)
 
     async def events(self, session_id: str, *, after: int | None = None) -> AsyncGenerator[Numbered, None]:
         """Read the conversation's events after a number, then live; without one, a snapshot first."""
@@ -285,10 +248,6 @@ class SessionHost:
         else:
             conversation = await self._readable(session_id)
         return read_event_batches(conversation, after)
-
-    async def turn_end(self, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
-        """How a turn ended, as the store has it; None while it goes on."""
-        return await self._call(end_event_on_record, self._db, turn_id)
 
     def watch(self, watcher: Callable[[Event], None]) -> None:
         """Let somebody hear every event of every conversation here; they must not wait."""
@@ -363,48 +322,8 @@ class SessionHost:
             return made
         fresh = session_id or made_id
         await self._call.run(create_session, fresh, source=self.source, title=title, scope=scope)
-        self._conversations.begun(fresh, scope)
-        self._notify(fresh)
-        if before is not None:
-            self._background.spawn(self._conversations.commit(before))
+        self._conversations.begun(fresh, scope, before)
         return fresh
-
-    async def clear(self, session_id: str, *, key: str | None = None) -> str:
-        """End a conversation and begin an empty one. What was said stays on record; `key` as in `branch`."""
-        fresh_id, made = await self.records.made_by("clear", session_id, key)
-        if made is not None:
-            return made
-        conversation = await self._conversations.open(session_id)
-        fresh = SessionStart(fresh_id, self.source, None, conversation.scope)
-
-        async def end(agent: SessionAgent) -> None:
-            if await agent.unfinished() is not None:
-                await conversation.publisher.drop(agent)
-            await self._call(self._db.sessions.end, agent.session_id, "cleared", then=fresh)
-
-        await conversation.run_command(end)
-        self._conversations.begun(fresh_id, conversation.scope)
-        self._notify(conversation.root_id)
-        self._notify(fresh_id)
-        self._background.spawn(self._conversations.part_with(conversation))
-        return fresh_id
-
-    async def truncate(self, session_id: str, *, before: int, key: str | None = None) -> str:
-        """Go on as if nothing from a message on had been said, in a branch; the original stays on record.
-
-        Memory forgets the turns that are taken back; permissions given in them end. `key` as with `branch`.
-        """
-        conversation = await self._conversations.idle(session_id)
-        # A key of a branch that was asked for as such is another one.
-        own = None if key is None else id_for("truncate", key)
-        memory = self._parts.memory
-        names = memory.provider_names or None
-        branch = await self.records.branch(session_id, before=before, key=own, forget_in=names)
-        if names:
-            await self._call(memory.forgetter.wake)
-        self._background.spawn(self._conversations.commit(conversation))
-        await self._conversations.keep_grants(conversation, branch, before)
-        return branch
 
     async def undo(
         self, session_id: str, *, before: int | None = None, files: bool = False, key: str | None = None
@@ -414,69 +333,9 @@ class SessionHost:
         With `files`, what the turns did to files is taken back too, as far as nobody changed them since.
         """
         first = await self.records.undone_from(session_id, before)
-        branch = await self.truncate(session_id, before=first.seq, key=key)
+        branch = await self.commands.truncate(session_id, before=first.seq, key=key)
         undone = await self.files.undo(session_id, start=first.seq) if files else []
         return UndoneTurn(branch, text_of(first.message), tuple(undone))
-
-    async def retry(self, session_id: str, *, key: str | None = None) -> str:
-        """Say the last message again, as if it had not been answered; returns the session it is in.
-
-        The same `key` again says nothing more.
-        """
-        said_with = None if key is None else id_for("retry", session_id, key)
-        if said_with is not None and (said := await self._call(self._db.inbox.by_key, said_with)) is not None:
-            return await self._call(self._db.sessions.live_end, said.session_id)
-        conversation = await self._conversations.idle(session_id)
-        unfinished = await self._cut_off_in(conversation)
-        if unfinished is not None:
-            await conversation.run_command(conversation.publisher.drop)
-            await self.send(session_id, unfinished.message, key=said_with)
-            return conversation.session_id
-        stored = await self.records.messages(session_id)
-        last = next((each.turn_id for each in reversed(stored) if each.turn_id is not None), None)
-        first = next((each for each in stored if each.turn_id == last and last is not None), None)
-        if first is None or first.message["role"] != "user":
-            raise InvalidInput("there is nothing to say again in this session")
-        branch = await self.truncate(session_id, before=first.seq, key=said_with)
-        await self.send(branch, first.message, key=said_with)
-        return branch
-
-    async def unfinished(self, session_id: str) -> Unfinished | None:
-        """The turn that a crash cut off here, to be resumed, retried or dropped.
-
-        None on a host that recovers by itself (`HostOptions.after_crash`): there nobody has to decide.
-        """
-        conversation = await self._conversations.open(session_id)
-        return None if self._parts.options.recovers else await self._cut_off_in(conversation)
-
-    async def _cut_off_in(self, conversation: Conversation) -> Unfinished | None:
-        if conversation.is_served:
-            return None
-        return await self._call(self._recovery.cut_off, conversation.root_id)
-
-    async def resume(self, session_id: str) -> None:
-        """Go on with the unfinished turn, then with what waits behind it; ends when that turn has ended."""
-        conversation = await self._conversations.open(session_id)
-        conversation.unpark()
-        await conversation.run_command(conversation.publisher.resume)
-
-    async def drop(self, session_id: str) -> None:
-        """End the unfinished turn; what it had produced stays on record. What waits behind it runs."""
-        conversation = await self._conversations.open(session_id)
-        conversation.unpark()
-        await conversation.run_command(conversation.publisher.drop)
-
-    async def compact(self, session_id: str, focus: str = "") -> str:
-        """Compact the conversation now; returns the session in which it goes on."""
-        conversation = await self._conversations.open(session_id)
-        await conversation.run_command(
-            lambda agent: conversation.publisher.show(agent, partial(agent.compact, focus=focus))
-        )
-        return await self._call(self._db.sessions.live_end, session_id)
-
-    async def run_waiting(self, session_id: str) -> None:
-        """Run the messages that waited here when the host started."""
-        (await self._conversations.open(session_id)).run_waiting()
 
     async def replace_waiting(
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
@@ -508,7 +367,7 @@ class SessionHost:
             await self.memory.forget_conversation(conversation.root_id)
         await self._conversations.delete(conversation, force=force)
 
-    # knowing
+    # the model
 
     async def models(self) -> AvailableModels:
         """The model that answers now, and those there are beside it."""
@@ -518,10 +377,7 @@ class SessionHost:
 
     async def reload_model(self) -> ModelTraits:
         """Use the model that the settings name now, as `switch_model` does."""
-        self._call.require_open()
-        if self._parts.models is None:
-            raise InvalidInput("this host has one model; it can't be changed")
-        self.model = await self._parts.models.reload()
+        self.model = await self._catalog().reload()
         return self.model
 
     async def switch_model(self, name: str) -> ModelTraits:
@@ -530,26 +386,18 @@ class SessionHost:
         `name` is NAME or PROVIDER:NAME. A turn that runs goes on as it began. When the model can't be opened,
         the error says why, and the one before stays.
         """
+        self.model = await self._catalog().switch(name)
+        return self.model
+
+    def _catalog(self) -> ModelCatalog:
         self._call.require_open()
         if self._parts.models is None:
             raise InvalidInput("this host has one model; it can't be changed")
-        self.model = await self._parts.models.switch(name)
-        return self.model
+        return self._parts.models
 
     async def warm_up(self) -> None:
         """Load a model that runs on this machine, so that the first answer does not wait for it."""
         await self._parts.warm_up()
-
-    async def tool_profile(self, session_id: str | None = None) -> ToolProfile:
-        """Which tools the model is told of in a conversation or, without one, where none is chosen."""
-        wanted = await self._call(self._db.conversations.tool_profile, session_id) if session_id else ""
-        traits = self.model or ModelTraits("no model", 0, calls_tools=False)
-        return self._parts.tool_profiles.of(traits, wanted)
-
-    @property
-    def tool_profiles(self) -> tuple[str, ...]:
-        """The names of the tool profiles that there are."""
-        return self._parts.tool_profiles.names
 
     async def set_tool_profile(self, session_id: str, name: str) -> ToolProfile:
         """Choose a tool profile for a conversation, from its next turn on and for good; "": by the model.
@@ -558,24 +406,7 @@ class SessionHost:
         """
         name = self._parts.tool_profiles.checked(name)
         await self.records.choose_tool_profile(session_id, name)
-        return await self.tool_profile(session_id)
-
-    async def status(self) -> HostStatus:
-        """How the whole stands."""
-        opened = list(self._conversations.opened.values())
-        return HostStatus(
-            store=self._db.location,
-            running=[each.session_id for each in opened if each.running_turn],
-            waiting=await self._call(self._db.inbox.sessions),
-            unfinished=await self._call(self._recovery.cut_off_sessions),
-            memory=await self._call(self._parts.memory.status),
-            recovering=not self._recovery.done,
-            sandbox=(await self._parts.sandbox()).text,
-            workspace=self._parts.workspace,
-            approval=self._parts.approval,
-            tool_profile=str(await self.tool_profile()),
-            troubles={each.session_id: each.trouble for each in opened if each.trouble},
-        )
+        return await self.overview.tool_profile(session_id)
 
     def hand_over(self) -> None:
         """Take nothing over any more, and hand over or stop the turns that run; `close` waits for that."""

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from holdfast.core.events import TurnCompleted, TurnFailed, TurnInterrupted
+from holdfast.core.events import TurnCompleted, TurnEnd, TurnFailed, TurnInterrupted
 from holdfast.core.messages import text_of
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import TurnRecord
 
 
-def end_event(turn: TurnRecord, said: str) -> TurnCompleted | TurnFailed | TurnInterrupted:
+def end_event(turn: TurnRecord, said: str) -> TurnEnd:
     """The event that tells the end of a turn; `said` is its last answer."""
     where: dict[str, Any] = {"session_id": turn.session_id, "turn_id": turn.id}
     if turn.state == "interrupted":
@@ -18,7 +18,7 @@ def end_event(turn: TurnRecord, said: str) -> TurnCompleted | TurnFailed | TurnI
     return TurnCompleted(**where, final_response=said)
 
 
-def end_event_on_record(db: SessionDB, turn_id: str) -> TurnCompleted | TurnFailed | TurnInterrupted | None:
+def end_event_on_record(db: SessionDB, turn_id: str) -> TurnEnd | None:
     """How the turn ended; None while it is open."""
     turn = db.turns.get(turn_id)
     if turn is None or turn.state == "running":

@@ -38,6 +38,7 @@ from holdfast.core.events import (
     TextDelta,
     ToolStarted,
     TurnCompleted,
+    TurnEnd,
     TurnFailed,
     TurnInterrupted,
     TurnResumed,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TRIES, BETWEEN_TRIES = 50, 0.1
-TurnEnd = TurnCompleted | TurnFailed | TurnInterrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class TurnHandle:
             self._produced = self._produced or bool(event.text)
             return event
         if self.turn_id:
-            self.end = await self._host.turn_end(self.turn_id)
+            self.end = await self._host.records.turn_end(self.turn_id)
             self._produced = self._produced or self.end is not None  # what came before it was not seen
         return self.end or (event if isinstance(event, SessionMoved) else None)
 
@@ -290,7 +290,7 @@ class TurnHandle:
             turn_id = await self._turn_of_message()
             if not turn_id or await self._host.interrupt(self.session_id, turn_id=turn_id):
                 return
-            if await self._host.turn_end(turn_id) is not None:
+            if await self._host.records.turn_end(turn_id) is not None:
                 return
             await asyncio.sleep(BETWEEN_TRIES)
 

@@ -9,6 +9,7 @@ from functools import partial
 from holdfast.agent import SessionAgent
 from holdfast.core.errors import LeaseLost
 from holdfast.core.events import (
+    TURN_ENDS,
     Emit,
     Event,
     MessageAccepted,
@@ -23,7 +24,7 @@ from holdfast.host.after_crash import ENDED, undecided_calls
 from holdfast.host.ask_records import AskRecord
 from holdfast.host.contract import HostParts
 from holdfast.host.conversation_title import ConversationTitle
-from holdfast.host.event_stream import ENDS, EventStream
+from holdfast.host.event_stream import EventStream
 from holdfast.host.session_commands import SessionCommands
 from holdfast.host.store_watcher import StoreWatcher, WatchedTurn
 from holdfast.host.turn_end import end_event_on_record
@@ -176,7 +177,7 @@ class TurnPublisher:
             self._completed(event, agent)
 
     def _note(self, event: Event, agent: SessionAgent) -> None:
-        if isinstance(event, ENDS):
+        if isinstance(event, TURN_ENDS):
             self.last_ended = event.turn_id
             lost = isinstance(event, TurnFailed) and event.failure == LeaseLost.__name__
             self.unclosed = event.turn_id if lost else ""

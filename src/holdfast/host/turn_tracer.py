@@ -22,6 +22,7 @@ from holdfast.core.events import (
     ToolFinished,
     ToolStarted,
     TurnCompleted,
+    TurnEnd,
     TurnEvent,
     TurnFailed,
     TurnInterrupted,
@@ -141,7 +142,7 @@ class TurnTracer:
             attributes["holdfast.cost_dollars"] = event.cost
         self._add(turn, f"chat {model}", turn.since, now, attributes)
 
-    def _end(self, event: TurnCompleted | TurnInterrupted | TurnFailed, turn: _OpenTurn, now: int) -> None:
+    def _end(self, event: TurnEnd, turn: _OpenTurn, now: int) -> None:
         from opentelemetry.trace import Status, StatusCode
 
         del self._turns[event.turn_id]

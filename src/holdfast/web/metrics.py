@@ -9,12 +9,14 @@ from holdfast import __version__
 from holdfast.core import errors
 from holdfast.core.errors import ModelFailure
 from holdfast.core.events import (
+    TURN_ENDS,
     Event,
     ModelRetrying,
     StepFinished,
     TextDelta,
     ToolFinished,
     TurnCompleted,
+    TurnEnd,
     TurnFailed,
     TurnInterrupted,
     TurnStarted,
@@ -108,10 +110,10 @@ class Metrics:
             self._tools.labels(self._tool_label(event.name), "ok" if event.ok else "failed").inc()
         elif isinstance(event, ModelRetrying):
             self._again.inc()
-        elif isinstance(event, (TurnCompleted, TurnFailed, TurnInterrupted)):
+        elif isinstance(event, TURN_ENDS):
             self._ended(event, at)
 
-    def _ended(self, event: TurnCompleted | TurnFailed | TurnInterrupted, at: float) -> None:
+    def _ended(self, event: TurnEnd, at: float) -> None:
         self._ends[type(event)].inc()
         if isinstance(event, TurnFailed) and _is_models(event):
             self._final.inc()

@@ -101,9 +101,9 @@ async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     view = await view_of(host, session_id)
     status = await host.overview.session_status(session_id)
     context = await host.overview.context_size(session_id)
-    unfinished = await host.unfinished(session_id)
+    unfinished = await host.commands.unfinished(session_id)
     failed = await host.records.failed(session_id)
-    profile = await host.tool_profile(session_id)
+    profile = await host.overview.tool_profile(session_id)
     return SessionDetail(
         **view.model_dump(),
         tool_profile=ToolProfileView.of(profile),

@@ -93,7 +93,7 @@ def test_it_holds_for_later_turns_and_after_a_restart_until_another_is_given(
             await chat(server, "Be long.", **DESK)
             assert "Be long." in model.system
             assert "Be brief." not in model.system
-            await server.host.compact("desk")
+            await server.host.commands.compact("desk")
             await chat(server, **DESK)
             assert "Be long." in model.system
             branch = await server.host.records.branch("desk")

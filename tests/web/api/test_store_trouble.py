@@ -103,11 +103,11 @@ def test_a_status_shows_the_trouble_of_a_turn_that_has_given_up_on_its_record(
                 full(db, 5)
                 hold.opened.set()
                 await until_seen(lambda: trouble(host))
-                assert "is full" in (await host.status()).troubles["s"]
+                assert "is full" in (await host.overview.status()).troubles["s"]
                 full(db, None)
                 events = await until_turns_end(host, "s")
                 assert isinstance(events[-1], TurnCompleted), "the answer was whole"
                 await until_seen(lambda: no_trouble(host))
-                assert (await host.status()).troubles == {}
+                assert (await host.overview.status()).troubles == {}
 
     wait(scenario())

@@ -372,7 +372,7 @@ class Chat:
         """Keep the status line up to date."""
         while True:
             try:
-                status = await self.host.status()
+                status = await self.host.overview.status()
                 self.info.owed = sum(each.owed for each in status.memory)
             except HoldfastError:
                 logger.warning("chat.status_failed", exc_info=True)

@@ -30,7 +30,7 @@ class RecoveryPrompt:
         """Check repeatedly: the lease of a process that died on another machine lasts some seconds more."""
         while True:
             try:
-                status = await self._chat.host.status()
+                status = await self._chat.host.overview.status()
                 for session_id in status.unfinished:
                     await self._unfinished(session_id)
                 for session_id in status.waiting:
@@ -44,7 +44,7 @@ class RecoveryPrompt:
         if session_id in self._asked:
             return
         self._asked.add(session_id)
-        found = await chat.host.unfinished(session_id)
+        found = await chat.host.commands.unfinished(session_id)
         if found is None:
             return
         chat.view.note(f"A turn was cut off: “{one_line(found.said, 60)}” (…{session_id[-8:]})", "warning")
@@ -62,9 +62,9 @@ class RecoveryPrompt:
         if session_id != chat.session_id:
             SlashCommands(chat).show_end(await chat.host.records.messages(session_id))
         works: dict[str, Callable[[str], Coroutine[Any, Any, Any]]] = {
-            "continue": chat.host.resume,
-            "retry": chat.host.retry,
-            "drop": chat.host.drop,
+            "continue": chat.host.commands.resume,
+            "retry": chat.host.commands.retry,
+            "drop": chat.host.commands.drop,
         }
         done = asyncio.ensure_future(works[chosen](session_id))
         await asyncio.sleep(0)
@@ -75,7 +75,7 @@ class RecoveryPrompt:
         await done
         if chosen == "drop":
             self._chat.view.note("Dropped; what it had done is kept.")
-        await self._chat.host.run_waiting(session_id)
+        await self._chat.host.commands.run_waiting(session_id)
 
     async def _waiting(self, session_id: str) -> None:
         chat = self._chat
@@ -92,7 +92,7 @@ class RecoveryPrompt:
         chosen = await chat.choose("[r]un, [w]ithdraw or [l]eave", WAITED)
         if chosen == "run":
             await chat.attach(session_id)
-            await chat.host.run_waiting(session_id)
+            await chat.host.commands.run_waiting(session_id)
         elif chosen == "withdraw":
             for message in messages:
                 await chat.host.records.withdraw(message.id)
@@ -110,7 +110,9 @@ async def needs_decision(host: SessionHost, session_id: str) -> bool:
     """Whether something in this conversation must be asked about before it goes on."""
     if await host.records.holder(session_id) is not None:
         return False
-    return bool(await host.records.waiting(session_id)) or await host.unfinished(session_id) is not None
+    return (
+        bool(await host.records.waiting(session_id)) or await host.commands.unfinished(session_id) is not None
+    )
 
 
 def _count(number: int) -> str:

@@ -71,7 +71,7 @@ class SlashCommands:
         self._chat.say("A new conversation. The one before is kept.", style="quiet")
 
     async def _clear(self, _: str) -> None:
-        fresh = await self._chat.host.clear(self._chat.idle())
+        fresh = await self._chat.host.commands.clear(self._chat.idle())
         await self._chat.attach(fresh)
         self._chat.say("The conversation is ended; its messages are kept.", style="quiet")
 
@@ -142,11 +142,11 @@ class SlashCommands:
 
     async def _retry(self, _: str) -> None:
         session_id = self._chat.idle()
-        if await self._chat.host.unfinished(session_id) is not None:
-            await self._chat.host.retry(session_id)
+        if await self._chat.host.commands.unfinished(session_id) is not None:
+            await self._chat.host.commands.retry(session_id)
             return
         last = await last_said(self._chat.host, session_id)
-        branch = await self._chat.host.truncate(session_id, before=last.seq)
+        branch = await self._chat.host.commands.truncate(session_id, before=last.seq)
         # Attached before it is sent, so that nothing of the answer is missed.
         await self._chat.attach(branch)
         await self._chat.host.send(branch, last.message)
@@ -162,13 +162,13 @@ class SlashCommands:
         self._chat.start(self._compact_now(session_id, focus))
 
     async def _compact_now(self, session_id: str, focus: str) -> None:
-        after = await self._chat.host.compact(session_id, focus)
+        after = await self._chat.host.commands.compact(session_id, focus)
         if self._chat.session_id == session_id:
             self._chat.session_id = after
             await self._chat.measure()
 
     async def _memory(self, _: str) -> None:
-        status = (await self._chat.host.status()).memory
+        status = (await self._chat.host.overview.status()).memory
         if not status:
             self._chat.say("No memory provider is used.")
         for each in status:
@@ -258,7 +258,7 @@ class SlashCommands:
         chat.say("`holdfast config set terminal.keys vi` keeps them" if not wanted else f"keys of {wanted}")
 
     async def _status(self, _: str) -> None:
-        status = await self._chat.host.status()
+        status = await self._chat.host.overview.status()
         if self._chat.session_id is not None:
             session = await self._chat.host.overview.session_status(self._chat.session_id)
             self._chat.say(f"conversation {session.session_id}: {session.state}, {session.waiting} waiting")

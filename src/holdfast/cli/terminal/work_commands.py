@@ -111,8 +111,8 @@ class WorkCommands:
             session_id = self._chat.session_id or await self._chat.begin()
             profile = await host.set_tool_profile(session_id, "" if name == "auto" else name)
         else:
-            profile = await host.tool_profile(self._chat.session_id)
-        others = ", ".join(host.tool_profiles)
+            profile = await host.overview.tool_profile(self._chat.session_id)
+        others = ", ".join(host.overview.tool_profiles)
         self._chat.say(f"tools: profile {profile}; there are {others}, and auto for what fits the model")
 
     async def _changed(self, session_id: str, turn_id: str | None = None) -> list[FileDiff]:

@@ -7,12 +7,10 @@ until the turn is delivered by this process. A turn that another process deliver
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.memory.contract import CompletedTurn
 from holdfast.providers.holographic.tokens import stem_of
 from holdfast.providers.local.passages import storable
-from holdfast.providers.local.recall_block import RecalledLine
 from holdfast.providers.local.words import STOP_WORDS, all_words
 
 MAX_RECALLS = 512
@@ -26,36 +24,30 @@ class RecalledLines:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _kept
-        self._kept: OrderedDict[tuple[str, str], tuple[RecalledLine, ...]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Sequence[tuple[int, str]]] = OrderedDict()
 
-    def keep(self, session_id: str, question: str, lines: Sequence[RecalledLine]) -> None:
+    def keep(self, session_id: str, question: str, lines: Sequence[tuple[int, str]]) -> None:
+        """Keep the id and the text of each passage that was recalled for a question."""
+        key = storable(session_id), storable(question)
         with self._lock:
-            self._kept[session_id, question] = tuple(lines)
-            self._kept.move_to_end((session_id, question))
+            self._kept[key] = lines
+            self._kept.move_to_end(key)
             while len(self._kept) > MAX_RECALLS:
                 self._kept.popitem(last=False)
 
-    def take(self, session_id: str, question: str) -> tuple[RecalledLine, ...]:
-        """The lines that were recalled for a question; each recall counts once."""
+    def take(self, turn: CompletedTurn) -> tuple[list[int], list[int]]:
+        """The passages that were recalled for a turn, once, and those of them that its answer used."""
         with self._lock:
-            return self._kept.pop((session_id, question), ())
+            lines = self._kept.pop((storable(turn.session_id), storable(turn.user_content)), ())
+        if not lines:
+            return [], []
+        answer, asked = _stems(turn.assistant_content), _stems(turn.user_content)
+        return [each for each, _ in lines], [each for each, text in lines if _is_used(text, answer, asked)]
 
     def clear(self) -> None:
         """Something was forgotten; lines may have it."""
         with self._lock:
             self._kept.clear()
-
-
-def kept_lines(sent: Sequence[Sequence[Any]]) -> list[RecalledLine]:
-    """The lines of a recall that another process made: the id and the text of each passage."""
-    return [RecalledLine("", text, 0.0, (), passage_id=passage_id) for passage_id, text in sent]
-
-
-def used_lines(lines: Sequence[RecalledLine], turn: CompletedTurn) -> list[RecalledLine]:
-    """The lines that the answer of a turn used."""
-    answer = _stems(turn.assistant_content)
-    asked = _stems(turn.user_content)
-    return [line for line in lines if _is_used(line.text, answer, asked)]
 
 
 def _is_used(text: str, answer: set[str], asked: set[str]) -> bool:

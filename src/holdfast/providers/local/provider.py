@@ -8,7 +8,6 @@ in this one. Read `recall.py` for how things are found, `store.py` for how they 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from itertools import islice
@@ -23,17 +22,19 @@ from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, RecallAnswer, TextVectors
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
-from holdfast.providers.local.answer_uses import RecalledLines, kept_lines, used_lines
+from holdfast.providers.local.answer_uses import RecalledLines
+from holdfast.providers.local.description import LocalDescription
 from holdfast.providers.local.embedding import Embedder, MiniLM, missing_packages
 from holdfast.providers.local.facts import FACTS_FILE, FIRST_ID, LocalFacts
-from holdfast.providers.local.passages import local_time, storable
+from holdfast.providers.local.passages import local_time
 from holdfast.providers.local.recall import (
     MAX_QUERY_LENGTH,
     FoundPassage,
     HybridRecall,
     SearchMode,
 )
-from holdfast.providers.local.recall_block import RecallBlock, RecalledLine, passage_lines, recall_block
+from holdfast.providers.local.recall_block import RecallBlock, alternating, passage_lines, recall_block
+from holdfast.providers.local.scope import LocalScope
 from holdfast.providers.local.store import PassageStore
 from holdfast.providers.local.tools import TOOLS
 from holdfast.providers.local.vector_builder import VectorBuilder
@@ -59,39 +60,6 @@ IDLE_SECONDS = 120.0
 TOKEN_BUDGET = 1500
 # This many newest turns of a session are taken to be in the conversation that the agent sends anyway.
 TURNS_IN_CONTEXT = 20
-
-
-@dataclass(frozen=True, slots=True)
-class LocalDescription:
-    """The state of the memory, for `doctor`."""
-
-    path: str
-    passages: int
-    notes: int
-    embeddings: str | None
-    """The embedding model; None when recall works on full text alone."""
-    missing_packages: tuple[str, ...]
-    without_vector: int
-    worker: str = ""
-    """The state of the process that recalls; empty when there is none."""
-    facts_state: str = ""
-    """The state of the facts; empty when they are off."""
-
-    @property
-    def is_limited(self) -> bool:
-        return self.embeddings is None
-
-    def __str__(self) -> str:
-        kept = f"{self.path}: {self.passages} passages and {self.notes} notes"
-        if self.facts_state:
-            kept = f"{kept}; {self.facts_state}"
-        if self.embeddings is None:
-            lacking = f" ({', '.join(self.missing_packages)} not installed)" if self.missing_packages else ""
-            better = install_command("embeddings")
-            return f"{kept}; recall by full text alone{lacking}. For better recall run: {better}"
-        waiting = f"; {self.without_vector} wait for their vectors" if self.without_vector else ""
-        worker = f"; {self.worker}" if self.worker else ""
-        return f"{kept}; recall by full text and {self.embeddings}{waiting}{worker}"
 
 
 class LocalMemory(BatchProvider):
@@ -197,15 +165,9 @@ class LocalMemory(BatchProvider):
         if self._facts is not None and scope == OWNER:
             self._facts.sync_turns(turns)
         for turn in turns:
-            self._count_uses(store, turn)
-
-    def _count_uses(self, store: PassageStore, turn: CompletedTurn) -> None:
-        """Count which of the lines that were recalled for the turn its answer used."""
-        lines = self._shown.take(storable(turn.session_id), storable(turn.user_content))
-        shown = [line for line in lines if line.passage_id is not None]
-        if shown:
-            used = used_lines(shown, turn)
-            store.count_uses(_ids(shown), _ids(used))
+            shown, used = self._shown.take(turn)
+            if shown:
+                store.count_uses(shown, used)
 
     def on_session_end(self, messages: list[Message], *, session_id: str = "") -> None:
         if self._facts is not None:
@@ -237,7 +199,7 @@ class LocalMemory(BatchProvider):
         return answer
 
     def _from_worker(self, query: str, session_id: str, line: dict[str, Any]) -> RecallAnswer:
-        self._shown.keep(storable(session_id), storable(query), kept_lines(line["lines"]))
+        self._shown.keep(session_id, query, line["lines"])
         return RecallAnswer(line["text"], line["note"])
 
     def search(
@@ -298,7 +260,7 @@ class LocalMemory(BatchProvider):
 
     def _recalled(self, query: str, session_id: str, scope: str) -> str:
         block = self.recall(query, session_id=session_id, scope=scope)
-        self._shown.keep(storable(session_id), storable(query), block.lines)
+        self._shown.keep(session_id, query, block.passages)
         return block.text
 
     def recall(self, query: str, *, session_id: str = "", scope: str = OWNER) -> RecallBlock:
@@ -310,7 +272,7 @@ class LocalMemory(BatchProvider):
         lines = passage_lines(found, partial(recall.at_positions, scope=scope))
         if self._facts is not None and scope == OWNER:
             facts = self._facts.lines(query, {each.turn_id for each in found})
-            lines = _alternating(lines, facts)
+            lines = alternating(lines, facts)
         return recall_block(query, lines, budget=self._budget, zone=self._zone)
 
     def save_note(self, text: str, *, scope: str = OWNER) -> int:
@@ -454,66 +416,6 @@ class LocalMemory(BatchProvider):
             builder.build(fresh)
         if self._worker is not None and fresh:
             self._worker.wake()
-
-
-class LocalScope(BatchProvider):
-    """The local memory of one scope. It has no state: everything is the memory's, asked for this scope."""
-
-    name = LocalMemory.name
-    tools = TOOLS
-
-    def __init__(self, memory: LocalMemory, scope: str) -> None:
-        self._memory = memory
-        self._scope = scope
-        self._clock = memory.clock
-
-    @property
-    def closed(self) -> bool:
-        return self._memory.closed
-
-    def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Nothing: the memory is open."""
-
-    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
-        self._memory.sync_turns(turns, scope=self._scope)
-
-    def prefetch(self, query: str, *, session_id: str = "") -> str:
-        return self.begin_prefetch(query, session_id=session_id).result().text
-
-    def begin_prefetch(self, query: str, *, session_id: str = "") -> "Future[RecallAnswer]":
-        return self._memory.begin_prefetch(query, session_id=session_id, scope=self._scope)
-
-    def search(self, query: str, limit: int = 10) -> list[FoundPassage]:
-        return self._memory.search(query, limit, scope=self._scope)
-
-    def save_note(self, text: str) -> int:
-        return self._memory.save_note(text, scope=self._scope)
-
-    def correct_note(self, note_id: int, text: str) -> bool:
-        return self._memory.correct_note(note_id, text, scope=self._scope)
-
-    def forget_own(self, memory_id: int) -> bool:
-        return self._memory.forget(memory_id, scope=self._scope)
-
-    def forget_selected(self, request: ForgetRequest) -> ForgetReport:
-        return self._memory.forget_selected(request)
-
-    def dated(self, memory: FoundPassage) -> str:
-        return self._memory.dated(memory)
-
-    def system_prompt_block(self) -> str:
-        return self._memory.system_prompt_block()
-
-
-def _ids(lines: Sequence[RecalledLine]) -> list[int]:
-    return [line.passage_id for line in lines if line.passage_id is not None]
-
-
-def _alternating(lines: Sequence[RecalledLine], facts: Sequence[RecalledLine]) -> list[RecalledLine]:
-    """Lines of both sources in turn, best first, so that neither uses up the budget."""
-    pairs = [each for pair in zip(lines, facts, strict=False) for each in pair]
-    rest = min(len(lines), len(facts))
-    return [*pairs, *lines[rest:], *facts[rest:]]
 
 
 def in_folder(folder: Path, clock: Clock) -> LocalMemory:

@@ -54,6 +54,18 @@ class RecallBlock:
     text: str = ""
     lines: tuple[RecalledLine, ...] = ()
 
+    @property
+    def passages(self) -> list[tuple[int, str]]:
+        """The id and the text of each passage in it."""
+        return [(line.passage_id, line.text) for line in self.lines if line.passage_id is not None]
+
+
+def alternating(lines: Sequence[RecalledLine], facts: Sequence[RecalledLine]) -> list[RecalledLine]:
+    """Lines of both sources in turn, best first, so that neither uses up the budget."""
+    pairs = [each for pair in zip(lines, facts, strict=False) for each in pair]
+    rest = min(len(lines), len(facts))
+    return [*pairs, *lines[rest:], *facts[rest:]]
+
 
 def passage_lines(
     found: Sequence[FoundPassage], before: Callable[[Sequence[Position]], Sequence[FoundPassage]]

@@ -8,7 +8,8 @@ from holdfast.providers.local.store import MAX_NOTE_LENGTH
 from holdfast.providers.tool_arguments import ToolArguments
 
 if TYPE_CHECKING:
-    from holdfast.providers.local.provider import LocalMemory, LocalScope
+    from holdfast.providers.local.provider import LocalMemory
+    from holdfast.providers.local.scope import LocalScope
 
 
 class MemorySearchArguments(ToolArguments):

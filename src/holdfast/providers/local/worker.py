@@ -121,8 +121,8 @@ class Worker:
             block = self._memory.recall(
                 request["query"], session_id=request["session"], scope=request["scope"]
             )
-            lines = [[line.passage_id, line.text] for line in block.lines if line.passage_id is not None]
-            return {"text": block.text, "lines": lines, "note": TEXT_ALONE if asked.is_late else ""}
+            note = TEXT_ALONE if asked.is_late else ""
+            return {"text": block.text, "lines": block.passages, "note": note}
 
     def _build(self) -> None:
         """Make missing vectors; end the process when it has been idle for long, or is orphaned."""

@@ -16,32 +16,32 @@ router = APIRouter(
 @router.post("/retry", status_code=202)
 async def retry(host: HostDep, session_id: str, body: KeyBody | None = None) -> CommandView:
     """Send the last message again, as if it had no answer; the response names its session."""
-    return CommandView(session_id=await host.retry(session_id, key=body.key if body else None))
+    return CommandView(session_id=await host.commands.retry(session_id, key=body.key if body else None))
 
 
 @router.post("/resume", status_code=202)
 async def resume(web: WebDep, session_id: str) -> CommandView:
     """Resume a turn that a crash cut off."""
-    await start_or_refuse(web.background, web.host.resume(session_id))
+    await start_or_refuse(web.background, web.host.commands.resume(session_id))
     return CommandView(session_id=(await web.host.records.session(session_id)).session.id)
 
 
 @router.post("/drop", status_code=202)
 async def drop(host: HostDep, session_id: str) -> CommandView:
     """End a turn that a crash cut off; its messages are kept."""
-    await host.drop(session_id)
+    await host.commands.drop(session_id)
     return CommandView(session_id=(await host.records.session(session_id)).session.id)
 
 
 @router.post("/compact", status_code=202)
 async def compact(web: WebDep, session_id: str, body: CompactBody | None = None) -> CommandView:
     """Summarise the conversation now."""
-    await start_or_refuse(web.background, web.host.compact(session_id, body.focus if body else ""))
+    await start_or_refuse(web.background, web.host.commands.compact(session_id, body.focus if body else ""))
     return CommandView(session_id=(await web.host.records.session(session_id)).session.id)
 
 
 @router.post("/run_waiting", status_code=202)
 async def run_waiting(host: HostDep, session_id: str) -> CommandView:
     """Run the messages that an earlier run of the program left waiting."""
-    await host.run_waiting(session_id)
+    await host.commands.run_waiting(session_id)
     return CommandView(session_id=(await host.records.session(session_id)).session.id)

@@ -132,14 +132,14 @@ async def readyz(web: WebDep) -> ReadyView:
 )
 async def metrics(web: WebDep) -> Response:
     """Metrics for Prometheus."""
-    content, kind = web.metrics.render(await web.host.status(), web.streams.open)
+    content, kind = web.metrics.render(await web.host.overview.status(), web.streams.open)
     return Response(content, headers={"Content-Type": kind})
 
 
 @router.get("/api/status", responses=error_responses())
 async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
     """The state of the server; for an account, of its own conversations."""
-    now = await web.host.status()
+    now = await web.host.overview.status()
     if principal.user is not None:
         account = AccountView(name=principal.user.name, can_sign_out=bool(principal.token_id), is_owner=False)
         return await _status_of_account(web, now, principal.user.scope, account)
@@ -160,7 +160,7 @@ async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
         approval=now.approval,
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
         tool_profile=now.tool_profile,
-        tool_profiles=list(web.host.tool_profiles),
+        tool_profiles=list(web.host.overview.tool_profiles),
         problems=list(web.host.overview.problems),
         folders=[each.name for each in await web.host.choices.folders()],
         chats_waiting=await web.host.chats.waiting(),
@@ -189,7 +189,7 @@ async def _status_of_account(web: WebParts, now: HostStatus, scope: str, account
         approval="ask",
         tools=[ToolView(name=name, description=does) for name, does in web.host.tools],
         tool_profile=now.tool_profile,
-        tool_profiles=list(web.host.tool_profiles),
+        tool_profiles=list(web.host.overview.tool_profiles),
         problems=[],
         folders=[],
         chats_waiting=0,

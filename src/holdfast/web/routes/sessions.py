@@ -178,13 +178,13 @@ async def delete_session(
 @router.post("/{session_id}/clear", status_code=201, responses=error_responses(404, 409, 422))
 async def clear(host: HostDep, session_id: str, body: KeyBody | None = None) -> SessionView:
     """End a conversation and begin an empty one. Its messages are kept."""
-    return await view_of(host, await host.clear(session_id, key=body.key if body else None))
+    return await view_of(host, await host.commands.clear(session_id, key=body.key if body else None))
 
 
 @router.post("/{session_id}/truncate", status_code=201, responses=error_responses(404, 409, 422))
 async def truncate(host: HostDep, session_id: str, body: TruncateBody) -> SessionView:
     """Go on in a copy that ends before a message; the original is kept."""
-    return await view_of(host, await host.truncate(session_id, before=body.before, key=body.key))
+    return await view_of(host, await host.commands.truncate(session_id, before=body.before, key=body.key))
 
 
 @router.post("/{session_id}/branch", status_code=201, responses=error_responses(404, 409, 422))
