@@ -46,9 +46,11 @@ export function useSettings(page) {
     setRefused(null);
     try {
       const after = await api("PATCH", "/settings", { changes });
+      // What was written stays in the fields until what is stored is there.
+      await found.again();
       setSaved(after);
       setDrafts({});
-      await Promise.all([found.again(), page.loadStatus()]);
+      await page.loadStatus();
       return after;
     } catch (cause) {
       setRefused(cause);
