@@ -239,6 +239,40 @@ def test_changes_are_offered_for_a_turn_that_has_some_on_record_and_for_no_other
     expect(panel.get_by_role("region", name="Changes to named.txt")).to_contain_text("+ new")
 
 
+def test_a_formula_is_calm_while_it_is_written_and_is_never_seen_as_tex_again(
+    page: Page, model: GatedModel
+) -> None:
+    held: list[Route] = []
+    page.route("**/lib/temml.js", lambda route: held.append(route))  # noqa: PLW0108 - the driver marks its handlers
+    gates = [Gate(), Gate(), Gate()]
+    model.will_answer(["$$\n\\frac{a}", gates[0], "{b}\n$$\n\nand $x_1$ ", gates[1], "is", gates[2], " so."])
+    say(page, "a formula")
+    answer = answers(page).last
+    expect(answer.locator(".maths.display")).to_have_text("\\frac{a}")
+    expect(answer).not_to_contain_text("$$")
+    gates[0].open()
+    expect(answer.locator(".maths")).to_have_text(["\\frac{a}{b}", "x_1"])
+    gates[1].open()
+    expect(answer).to_contain_text("is")
+    held[0].continue_()
+    expect(answer.locator("math")).to_have_count(2)
+    page.evaluate(
+        """() => {
+          window.tex = 0;
+          const look = () => {
+            window.tex += document.querySelectorAll('.maths').length;
+            requestAnimationFrame(look);
+          };
+          requestAnimationFrame(look);
+        }"""
+    )
+    gates[2].open()
+    expect(answer).to_contain_text("so.")
+    see_idle(page)
+    expect(answer.locator("math")).to_have_count(2)
+    assert page.evaluate("window.tex") == 0
+
+
 def test_documents_are_read_by_the_server_and_one_that_is_none_is_refused(
     page: Page, model: GatedModel
 ) -> None:
