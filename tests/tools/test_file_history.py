@@ -133,13 +133,15 @@ def test_what_was_changed_since_is_left_and_named(
 
 
 def test_the_files_that_a_command_names_are_covered(
-    calls: Calls, tools: dict[str, Tool], history: FileHistory
+    calls: Calls, tools: dict[str, Tool], history: FileHistory, db: SessionDB
 ) -> None:
     for name in ("gone.txt", "moved.txt", "read.txt", "unnamed.txt"):
         (calls.workspace / name).write_text(name)
     (calls.workspace / "link").symlink_to("read.txt")
     command = "cat read.txt; rm gone.txt link; mv moved.txt to.txt; echo new > 'a file.txt'; rm unn*"
     assert calls.run(tools["run_command"], command="touch brief; rm brief").ok
+    assert history.changes("s1") == []
+    assert db.file_changes.changed_turns("s1") == []
     assert calls.run(tools["run_command"], command=command).ok
     kinds = {each.path: each.kind for each in history.changes("s1")}
     assert kinds == {
@@ -149,6 +151,7 @@ def test_the_files_that_a_command_names_are_covered(
         "to.txt": "created",
         "a file.txt": "created",
     }
+    assert db.file_changes.changed_turns("s1") == ["t1"]
     history.undo("s1")
     left = {each.name: each.read_text() for each in calls.workspace.iterdir()}
     assert left == {

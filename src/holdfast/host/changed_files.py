@@ -29,6 +29,12 @@ class ChangedFiles:
             return []
         return await off_loop(self._parts.pools.work, history.changes, session_id, turn_id)
 
+    async def changed_turns(self, session_id: str) -> list[str]:
+        """The turns of a conversation that `changes` has something for."""
+        if self._parts.file_history is None:
+            return []
+        return await self._call(self._parts.db.file_changes.changed_turns, session_id)
+
     async def undo(
         self, session_id: str, turn_id: str | None = None, *, start: int | None = None
     ) -> list[UndoneFile]:

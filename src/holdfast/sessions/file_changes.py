@@ -79,6 +79,11 @@ class FileChanges:
         """The turns that a conversation has; `SessionNotFound` for an unknown one."""
         return self._engine.read(lambda tx: _turns_said(tx, live_end(tx, session_id)))
 
+    def changed_turns(self, session_id: str) -> list[str]:
+        """The turns of a conversation that have changes on record, without those that a branch began with."""
+        found = self._engine.read(lambda tx: tx.queries.turns_with_file_changes(session_id=session_id))
+        return [str(turn_id) for (turn_id,) in found]
+
     def of_turn(self, turn_id: str) -> list[RecordedChange]:
         """The changes of one turn, oldest first; `TurnNotFound` for an unknown one."""
 

@@ -115,6 +115,7 @@ async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
         failed=FailedView.of(failed) if failed else None,
         waiting_messages=[WaitingView.of(each) for each in await host.records.waiting(session_id)],
         asks=[AskView.of(each) for each in await host.overview.asks(session_id)],
+        changed_turns=await host.files.changed_turns(session_id),
         usage=await host.usage.conversation(session_id),
     )
 

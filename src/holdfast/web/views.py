@@ -169,6 +169,7 @@ class SessionDetail(SessionView):
     failed: FailedView | None
     waiting_messages: list[WaitingView]
     asks: list[AskView]
+    changed_turns: list[str] = Field(description="the turns whose changes of files are on record")
     usage: UsageTotal = Field(description="what it has used so far, with subagents and summaries")
 
 

@@ -34,15 +34,19 @@ def a_browser(*flags: str) -> Iterator[Browser]:
 @contextmanager
 def with_windows(other: Browser) -> Iterator[Browser]:
     """A Chromium that can show windows and notifications, run by the same driver as another browser."""
+    browser = other.browser_type.launch(executable_path=path_of_one_with_windows(), args=FLAGS)
+    yield browser
+    browser.close()
+
+
+def path_of_one_with_windows() -> str:
+    """Where there is a whole Chromium; skips when there is none."""
     try:
-        found = _on_path(WITH_WINDOWS)
+        return _on_path(WITH_WINDOWS)
     except LookupError as missing:
         if os.environ.get(NEEDED):
             raise
         pytest.skip(str(missing))
-    browser = other.browser_type.launch(executable_path=found, args=FLAGS)
-    yield browser
-    browser.close()
 
 
 def _launched(driver: Playwright, flags: list[str]) -> tuple[Browser | None, list[str]]:

@@ -35,6 +35,22 @@ def test_search_results_are_grouped_with_title_and_date(
     expect(page.get_by_role("region", name="no quinces here").get_by_role("listitem")).to_have_count(1)
 
 
+def test_the_beginning_of_a_name_entered_before_the_models_are_listed_finds_its_model(
+    page: Page, model: GatedModel
+) -> None:
+    model.models = ["gated", "other"]
+    held: list[Route] = []
+    page.route("**/api/models", lambda route: held.append(route))  # noqa: PLW0108 - the driver marks its handlers
+    with page.expect_request("**/api/models"):
+        page.get_by_role("button", name="Choose a model; now gated").click()
+    field = page.get_by_role("dialog").get_by_role("searchbox")
+    field.fill("oth")
+    field.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    held[0].continue_()
+    expect(page.get_by_role("button", name="Model: other")).to_be_visible()
+
+
 def test_a_conversation_has_a_model_and_a_place_of_its_own_and_keeps_them(
     page: Page, model: GatedModel, server: WebServer, tmp_path: Path
 ) -> None:

@@ -1,11 +1,13 @@
-"""The main paths in Firefox: talking, working, finding, settings, and a server that dies."""
+"""The main paths in Firefox: signing in, talking, working, finding, choosing, files, a server that dies."""
 
-import asyncio
+import base64
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.web.page.firefox import ENTER, Firefox, installed
+from tests.web.page.firefox import ENTER, Firefox, FirefoxTab, installed
 from tests.web.page.gated_model import Call, Gate, GatedModel
 from tests.web.page.web_server import WebServer
 
@@ -14,79 +16,223 @@ pytestmark = pytest.mark.slow
 COMPOSER = "document.querySelector('.composer textarea')"
 PAGE_TEXT = "document.querySelector('.column')?.innerText ?? ''"
 IDLE = "!document.querySelector('.stop')"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+DARK = "rgb(22, 24, 28)"
+LIGHT = "rgb(251, 250, 248)"
 
 
-def button(name: str) -> str:
-    all_of_them = "[...document.querySelectorAll('button')]"
-    return f"{all_of_them}.find((each) => each.textContent.trim().startsWith('{name}'))"
-
-
-async def say(firefox: Firefox, text: str) -> None:
-    await firefox.until(COMPOSER)
-    await firefox.run(f"{COMPOSER}.focus()")
-    await firefox.keys(text + ENTER)
-    await firefox.until(f"{COMPOSER}.value === ''")
-
-
-async def see(firefox: Firefox, text: str) -> None:
-    await firefox.until(f"({PAGE_TEXT}).includes({text!r})")
-
-
-def test_a_person_talks_works_finds_and_goes_on_in_firefox(
-    own_server: WebServer, model: GatedModel, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    """One Firefox for the file."""
     program = installed()
     if program is None:
         pytest.skip("there is no Firefox here: neither firefox-esr nor firefox is on the path")
-    asyncio.run(story(program, tmp_path / "profile", own_server, model))
-    assert (own_server.project / "firefox.txt").exists()
+    with Firefox(program, tmp_path_factory.mktemp("firefox")) as browser:
+        yield browser
 
 
-async def story(program: str, profile: Path, server: WebServer, model: GatedModel) -> None:
+@pytest.fixture
+def tab(browser: Firefox) -> Iterator[FirefoxTab]:
+    tab = browser.new_tab()
+    tab.resize(1280, 800)
+    yield tab
+    tab.close()
+
+
+@pytest.fixture
+def signed_in(tab: FirefoxTab, server: WebServer) -> FirefoxTab:
+    """A tab that was opened with the link that the command printed."""
+    tab.goto(server.link)
+    tab.until(COMPOSER)
+    return tab
+
+
+def button(name: str) -> str:
+    told = "(each.ariaLabel ?? each.textContent).trim()"
+    return f"[...document.querySelectorAll('button')].find((each) => {told}.startsWith({json.dumps(name)}))"
+
+
+def say(tab: FirefoxTab, text: str) -> None:
+    tab.click(COMPOSER)
+    tab.keys(text + ENTER)
+    tab.until(f"{COMPOSER}.value === ''")
+
+
+def see(tab: FirefoxTab, text: str) -> None:
+    tab.until(f"({PAGE_TEXT}).includes({json.dumps(text)})")
+
+
+def test_a_token_signs_in_and_a_wrong_one_is_said_to_be_wrong(tab: FirefoxTab, server: WebServer) -> None:
+    tab.goto(f"{server.url}?token=wrong")
+    tab.until("document.activeElement?.ariaLabel === 'Token'")
+    tab.keys("still wrong" + ENTER)
+    tab.until("document.querySelector('[role=alert]')?.innerText.startsWith('This is not the token')")
+    tab.until("document.activeElement?.ariaLabel === 'Token'")
+    tab.run("document.activeElement.select()")
+    tab.keys(server.link + ENTER)
+    tab.until(COMPOSER)
+    assert "token" not in tab.run("location.href")
+
+
+def test_an_answer_streams_in_is_laid_out_and_can_be_stopped(
+    signed_in: FirefoxTab, model: GatedModel
+) -> None:
+    tab, gate = signed_in, Gate()
+    told = "fox.\n\n```python\nprint(1)\n```\n\n$\\left(\\frac{a}{b}\\right)$"
+    model.will_answer(["Hello **there**, ", gate, told], ["The first half ", Gate()], "Whole.")
+    say(tab, "hi from Firefox")
+    see(tab, "Hello there,")
+    tab.until("document.querySelector('.answer strong')?.textContent === 'there'")
+    gate.open()
+    tab.until(IDLE)
+    tab.until("document.querySelector('.hljs-built_in')?.textContent === 'print'")
+    tab.until("document.querySelector('math mfrac')")
+    say(tab, "tell me all")
+    see(tab, "The first half")
+    tab.click("document.querySelector('.stop')")
+    see(tab, "Stopped here.")
+    tab.until(IDLE)
+    say(tab, "again")
+    see(tab, "Whole.")
+    tab.reload()
+    see(tab, "Whole.")
+    see(tab, "The first half")
+    assert tab.run("document.querySelectorAll('.row.user').length") == 3
+
+
+def test_a_command_runs_when_it_is_allowed_and_not_when_it_is_refused(
+    signed_in: FirefoxTab, model: GatedModel, server: WebServer
+) -> None:
+    tab = signed_in
     (server.project / "fox.txt").write_text("red\n")
-    gate = Gate()
     model.will_answer(
-        ["Hello **there**, ", gate, "fox.\n\n```python\nprint(1)\n```\n\n$\\left(\\frac{a}{b}\\right)$"],
         [Call("edit_file", {"path": "fox.txt", "old": "red", "new": "brown"})],
-        [Call("run_command", {"command": "touch firefox.txt"})],
+        [Call("run_command", {"command": "touch allowed.txt"})],
         "Made.",
-        "After the crash.",
+        [Call("run_command", {"command": "touch refused.txt"})],
+        "Then not.",
     )
-    async with Firefox(program, profile) as firefox:
-        await firefox.goto(f"{server.url}?token=wrong")
-        await firefox.until("document.activeElement?.ariaLabel === 'Token'")
-        await firefox.keys(server.link + ENTER)
-        await say(firefox, "hi from Firefox")
-        await see(firefox, "Hello there,")
-        gate.open()
-        await firefox.until(IDLE)
-        await firefox.until("document.querySelector('.hljs-built_in')?.textContent === 'print'")
-        await firefox.until("document.querySelector('math mfrac')")
-        await say(firefox, "make it brown")
-        await firefox.click(button("Allow"))
-        await see(firefox, "Made.")
-        await firefox.until("document.querySelector('.diff .added')?.textContent.includes('brown')")
-        await firefox.reload()
-        await see(firefox, "Made.")
-        assert await firefox.run("document.querySelectorAll('.row.user').length") == 2
-        await firefox.run("document.querySelector('#search').focus()")
-        await firefox.keys("brown")
-        await firefox.click("document.querySelector('.hits .hit-group li a')")
-        await firefox.until("document.querySelector('.cell.found')")
-        await firefox.chord("k")
-        await firefox.until("document.activeElement?.matches('dialog[open] input')")
-        await firefox.keys("settings" + ENTER)
-        await firefox.until("document.querySelector('#look-theme')")
-        theme = "document.querySelector('#look-theme')"
-        await firefox.run(f"({theme}.value = 'dark', {theme}.dispatchEvent(new Event('change')), true)")
-        assert await firefox.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
-        server.kill()
-        await firefox.run(f"{COMPOSER}.focus()")
-        await firefox.keys("still here?" + ENTER)
-        await firefox.until("document.querySelector('.composer .problem')?.innerText.includes('Not sent.')")
-        assert await firefox.run(f"{COMPOSER}.value") == "still here?"
-        server.start()
-        await firefox.until("!document.querySelector('.banner')")
-        await firefox.run(f"{COMPOSER}.focus()")
-        await firefox.keys(ENTER)
-        await see(firefox, "After the crash.")
+    say(tab, "make it brown")
+    tab.until("document.querySelector('.ask .subject')?.innerText.includes('touch allowed.txt')")
+    tab.click(button("Allow"))
+    see(tab, "Made.")
+    tab.until("document.querySelector('.diff .added')?.textContent.includes('brown')")
+    tab.until(IDLE)
+    say(tab, "and another")
+    tab.until("document.querySelector('.ask .subject')?.innerText.includes('touch refused.txt')")
+    tab.click(button("Refuse"))
+    see(tab, "Then not.")
+    assert (server.project / "fox.txt").read_text() == "brown\n"
+    assert (server.project / "allowed.txt").exists()
+    assert not (server.project / "refused.txt").exists()
+
+
+def test_a_search_opens_the_message_that_it_finds(signed_in: FirefoxTab, model: GatedModel) -> None:
+    tab = signed_in
+    model.will_answer("The zebra sleeps.")
+    say(tab, "who sleeps?")
+    see(tab, "The zebra sleeps.")
+    tab.until(IDLE)
+    tab.click(button("New chat"))
+    tab.until("document.querySelector('.hello')")
+    tab.click("document.querySelector('#search')")
+    tab.keys("zebra")
+    tab.until("document.querySelector('.hits mark')?.textContent === 'zebra'")
+    tab.click("document.querySelector('.hits .hit-group li a')")
+    tab.until("document.querySelector('.cell.found')?.innerText.includes('zebra')")
+
+
+def test_a_model_is_chosen_and_a_setting_saved(signed_in: FirefoxTab, model: GatedModel) -> None:
+    tab = signed_in
+    model.models = ["gated", "other"]
+    model.will_answer("From the other one.")
+    tab.click(button("Choose a model"))
+    tab.until("document.activeElement?.matches('dialog[open] input')")
+    tab.keys("oth" + ENTER)
+    tab.until("!document.querySelector('dialog[open]')")
+    say(tab, "who are you?")
+    see(tab, "From the other one.")
+    assert model.asked[0]["model"] == "other"
+    tab.chord("k")
+    tab.until("document.activeElement?.matches('dialog[open] input')")
+    tab.keys("settings" + ENTER)
+    steps = "document.getElementById('setting-limits.max_steps')"
+    tab.click(steps)
+    tab.run(f"{steps}.select()")
+    tab.keys("33" + ENTER)
+    tab.until("document.querySelector('.panel .good')?.innerText === 'Saved.'")
+    assert tab.run(f"{steps}.value") == "33"
+
+
+def test_files_are_attached_and_a_conversation_is_exported(
+    signed_in: FirefoxTab, browser: Firefox, model: GatedModel, tmp_path: Path
+) -> None:
+    tab = signed_in
+    notes, picture = tmp_path / "notes.txt", tmp_path / "dot.png"
+    notes.write_text("the code is 4711")
+    picture.write_bytes(PIXEL)
+    model.will_answer("I have read them.")
+    tab.choose_files("document.querySelector('.composer input[type=file]')", [notes, picture])
+    tab.until("document.querySelectorAll('.attachments li').length === 2")
+    say(tab, "read these")
+    see(tab, "I have read them.")
+    tab.until("document.querySelector('.bubble img.attached')?.naturalWidth === 1")
+    assert "the code is 4711" in json.dumps(model.asked[0]["messages"])
+    tab.click(button("More for this conversation"))
+    tab.click(button("Export as Markdown"))
+    saved = browser.downloaded()
+    assert saved.suffix == ".md"
+    assert "## Holdfast\n\nI have read them." in saved.read_text()
+
+
+def test_on_a_phone_everything_fits_and_the_list_opens_over_it(
+    signed_in: FirefoxTab, model: GatedModel
+) -> None:
+    tab = signed_in
+    tab.resize(390, 844)
+    wide = "| a | b | c |\n|---|---|---|\n| " + " | ".join(["wide" * 20] * 3) + " |\n\n```\n" + "long " * 60
+    model.will_answer(f"{wide}\n```\n\nAll of it.")
+    say(tab, "hello from a phone")
+    see(tab, "All of it.")
+    tab.until(IDLE)
+    assert tab.run("document.documentElement.scrollWidth") == 390
+    assert tab.run("document.querySelector('.scroll').scrollWidth <= 390")
+    tab.click("document.querySelector('.burger')")
+    tab.click("document.querySelector('.entry.current a')")
+    tab.until("!document.querySelector('.side-open')")
+    tab.click(COMPOSER)
+    assert tab.run(f"{COMPOSER}.getBoundingClientRect().bottom <= innerHeight")
+
+
+def test_it_is_dark_where_the_machine_is_and_light_where_a_person_says_so(signed_in: FirefoxTab) -> None:
+    tab = signed_in
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert tab.run(colour) == DARK
+    tab.click(button("Settings"))
+    tab.until("document.querySelector('#look-theme')")
+    tab.run("document.querySelector('#look-theme').focus()")
+    tab.keys("light")
+    tab.until(f"{colour} === '{LIGHT}'")
+    tab.reload()
+    tab.until(f"{colour} === '{LIGHT}'")
+
+
+def test_a_message_written_while_the_server_was_gone_is_sent_once(
+    tab: FirefoxTab, model: GatedModel, own_server: WebServer
+) -> None:
+    model.will_answer("Hello.", "After the crash.")
+    tab.goto(own_server.link)
+    say(tab, "first")
+    see(tab, "Hello.")
+    tab.until(IDLE)
+    own_server.kill()
+    tab.until("document.querySelector('.banner')?.innerText.includes('can\\'t be reached')")
+    tab.click(COMPOSER)
+    tab.keys("still here?" + ENTER)
+    tab.until("document.querySelector('.composer .held')?.innerText.includes('Not sent yet.')")
+    assert tab.run(f"{COMPOSER}.value") == "still here?"
+    own_server.start()
+    see(tab, "After the crash.")
+    assert tab.run("document.querySelectorAll('.row.user').length") == 2

@@ -99,3 +99,23 @@ def test_an_ask_leaves_the_message_field_in_view_and_its_loud_button_is_the_safe
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
     refuse.click()
     see_answer(page, "Then not.")
+
+
+def test_on_a_phone_the_actions_of_a_turn_are_whole_and_a_saved_setting_is_said_in_view(
+    page: Page, model: GatedModel
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    model.will_answer([Call("write_file", {"path": "phone.txt", "text": "x\n"})], "Written.")
+    say(page, "write it")
+    see_answer(page, "Written.")
+    see_idle(page)
+    actions = page.locator(".row.end .actions")
+    expect(actions.get_by_role("button", name="Changes")).to_be_visible()
+    assert actions.evaluate("each => each.scrollWidth <= each.clientWidth")
+    page.get_by_role("button", name="Conversations", exact=True).click()
+    page.get_by_role("button", name="Settings").click()
+    steps = page.get_by_label("Requests to the model")
+    steps.fill("33")
+    steps.press("Enter")
+    expect(page.get_by_text("Saved.", exact=True)).to_be_in_viewport()
+    expect(steps).to_have_value("33")

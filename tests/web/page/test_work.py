@@ -4,7 +4,7 @@ import io
 import re
 
 import pytest
-from playwright.sync_api import FilePayload, Page, expect
+from playwright.sync_api import FilePayload, Page, Route, expect
 
 from tests.tools.test_documents import pdf
 from tests.web.page.browser_page import answers, composer, say, see_answer, see_idle
@@ -214,6 +214,63 @@ def test_a_turn_is_taken_back_with_its_files_and_its_usage_is_seen(
     expect(usage.get_by_role("list", name="By day").get_by_role("listitem")).to_have_count(1)
     usage.get_by_label("Group").select_option("model")
     expect(usage.get_by_role("list", name="By model")).to_contain_text("gated")
+
+
+def test_changes_are_offered_for_a_turn_that_has_some_on_record_and_for_no_other(
+    page: Page, model: GatedModel, server: WebServer
+) -> None:
+    (server.project / "named.txt").write_text("as it was\n")
+    model.will_answer(
+        [Call("run_command", {"command": "true"})],
+        "Nothing changed.",
+        [Call("run_command", {"command": "echo new > named.txt"})],
+        "A named file changed.",
+    )
+    for words, told in (("look", "Nothing changed."), ("change", "A named file changed.")):
+        say(page, words)
+        page.get_by_role("button", name=re.compile("^Allow")).click()
+        see_answer(page, told)
+        see_idle(page)
+    expect(page.get_by_role("button", name="Timeline")).to_have_count(2)
+    expect(page.get_by_role("button", name="Changes")).to_have_count(1)
+    page.reload()
+    page.get_by_role("button", name="Changes").click()
+    panel = page.get_by_role("complementary", name="Files changed by this turn")
+    expect(panel.get_by_role("region", name="Changes to named.txt")).to_contain_text("+ new")
+
+
+def test_a_formula_is_calm_while_it_is_written_and_is_never_seen_as_tex_again(
+    page: Page, model: GatedModel
+) -> None:
+    held: list[Route] = []
+    page.route("**/lib/temml.js", lambda route: held.append(route))  # noqa: PLW0108 - the driver marks its handlers
+    gates = [Gate(), Gate(), Gate()]
+    model.will_answer(["$$\n\\frac{a}", gates[0], "{b}\n$$\n\nand $x_1$ ", gates[1], "is", gates[2], " so."])
+    say(page, "a formula")
+    answer = answers(page).last
+    expect(answer.locator(".maths.display")).to_have_text("\\frac{a}")
+    expect(answer).not_to_contain_text("$$")
+    gates[0].open()
+    expect(answer.locator(".maths")).to_have_text(["\\frac{a}{b}", "x_1"])
+    gates[1].open()
+    expect(answer).to_contain_text("is")
+    held[0].continue_()
+    expect(answer.locator("math")).to_have_count(2)
+    page.evaluate(
+        """() => {
+          window.tex = 0;
+          const look = () => {
+            window.tex += document.querySelectorAll('.maths').length;
+            requestAnimationFrame(look);
+          };
+          requestAnimationFrame(look);
+        }"""
+    )
+    gates[2].open()
+    expect(answer).to_contain_text("so.")
+    see_idle(page)
+    expect(answer.locator("math")).to_have_count(2)
+    assert page.evaluate("window.tex") == 0
 
 
 def test_documents_are_read_by_the_server_and_one_that_is_none_is_refused(

@@ -19,6 +19,7 @@ from holdfast.tools.file_diff import FileDiff
 FILES = "files"
 PROFILE = "profile"
 UNDO = {"m": "message", "f": FILES, "l": "leave"}
+NO_CHANGES = "No change of a file is on record; of commands, only the files that they name are covered."
 MOST_DIFF_LINES = 200
 """Lines of a diff that are printed; of a longer one the key that opens it shows the rest."""
 
@@ -75,12 +76,12 @@ class WorkCommands:
         for each in changed:
             self._show(each)
         if not changed:
-            self._chat.say("No change of a file is on record.", style="quiet")
+            self._chat.say(NO_CHANGES, style="quiet")
 
     async def changes(self, _: str) -> None:
         changed = await self._changed(self._chat.here())
         self._list(changed)
-        end = "/diff all shows them" if changed else "No change of a file is on record."
+        end = "/diff all shows them" if changed else NO_CHANGES
         self._chat.say(end, style="quiet")
 
     async def cost(self, _: str) -> None:

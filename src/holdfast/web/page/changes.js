@@ -40,7 +40,7 @@ export default function Changes({ session, turnId, close }) {
   };
   return html`<${Panel} title=${turnId ? "Files changed by this turn" : "Files changed by this conversation"} close=${close}>
     <${Trouble} problem=${found.problem} />
-    ${found.value && !items.length && html`<p class="muted">No file was changed. Of commands, only the files that they name are covered.</p>`}
+    ${found.value && !items.length && html`<p class="muted">No change of a file is on record. What a command changes is on record only for the files of the workspace that it names.</p>`}
     ${items.map((each) => html`<${FileChange} key=${each.path} change=${each} />`)}
     ${refused && html`<p class="problem" role="alert">${refused.message} ${refused.next}</p>`}
     ${undone && html`<div role="status"><${Undone} files=${undone} /></div>`}

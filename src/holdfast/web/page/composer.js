@@ -1,5 +1,6 @@
 // Owns the composer: the draft, which survives a reload, attachments by drop, paste or choice, the mode of a
-// message while a turn runs, and errors of sending. A text leaves the composer only when the server has stored it.
+// message while a turn runs, and errors of sending. A text leaves the composer only when the server has stored it; one
+// that could not reach the server is sent again when the connection is back.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/base.js";
 
 const LARGEST = 12_000_000;
@@ -31,6 +32,15 @@ const drafts = {
 };
 export { drafts };
 
+/** What a message is known by on the server. It is kept beside the draft: a reload does not make it another message. */
+const keyOf = (id, same) => {
+  const kept = drafts.read(`${id}.key`);
+  const [known, before] = kept ? JSON.parse(kept) : [];
+  return before === same ? known : (crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`);
+};
+
+// No answer, or a proxy's word that there is no server behind it.
+const GONE = new Set([0, 502, 503, 504]);
 const DOCUMENT = /\.(?:pdf|docx|xlsx|pptx)$/i;
 
 function read(file) {
@@ -59,13 +69,14 @@ function read(file) {
 }
 
 /** `id` names the draft; it may become another one while the same conversation, the `owner`, stays. */
-export function Composer({ id, owner = id, running, blocked, editing, cancelEdit, send, stop, field, tools }) {
+export function Composer({ id, owner = id, running, blocked, connected, editing, cancelEdit, send, stop, field, tools }) {
   const [text, setText] = useState(() => editing?.text ?? drafts.read(id));
   const [attached, setAttached] = useState(() => editing?.parts ?? []);
   const [mode, setMode] = useState("queue");
   const [sending, setSending] = useState(null); // what is on its way
   const [problem, setProblem] = useState(null);
   const [over, setOver] = useState(false);
+  const [held, setHeld] = useState(null); // how a message goes that waits for the connection
   const files = useRef(null);
   const key = useRef(null);
 
@@ -73,6 +84,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
     setText(editing?.text ?? drafts.read(id));
     setAttached(editing?.parts ?? []);
     setProblem(null);
+    setHeld(null);
     if (editing || matchMedia("(hover: hover)").matches) field.current?.focus();
   }, [owner, editing]);
   useEffect(() => {
@@ -80,7 +92,11 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
   }, [id]);
   useEffect(() => {
     if (!editing) drafts.write(id, text);
+    if (!text) drafts.write(`${id}.key`, "");
   }, [text]);
+  useEffect(() => {
+    if (connected && held) submit(held);
+  }, [connected]);
   useLayoutEffect(() => {
     const area = field.current;
     area.style.height = "auto";
@@ -106,26 +122,38 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       : words;
     const same = JSON.stringify([content, how]);
     // The same text sent again after a failure is the same message: the server stores it once.
-    if (key.current?.same !== same)
-      key.current = { same, key: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` };
+    if (key.current?.same !== same) key.current = { same, key: keyOf(id, same) };
+    if (!attached.length && !editing) drafts.write(`${id}.key`, JSON.stringify([key.current.key, same]));
     setSending(text);
     setProblem(null);
+    setHeld(null);
     try {
       await send(content, running ? how : "queue", key.current.key);
       key.current = null;
       drafts.write(id, "");
+      drafts.write(`${id}.key`, "");
       // Text typed during the request is the next message.
       setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
       setAttached([]);
       setMode("queue");
     } catch (refused) {
       setProblem(refused);
+      if (GONE.has(refused.status)) setHeld(how);
     } finally {
       setSending(null);
       // The focus stays where it is if the person, or an ask, has moved it.
       const at = document.activeElement;
       if (!at || at === document.body || field.current?.form.contains(at)) field.current?.focus();
     }
+  };
+  const keep = () => {
+    setHeld(null);
+    setProblem(null);
+  };
+  // What a person goes on writing is theirs to send.
+  const onInput = (event) => {
+    setText(event.target.value);
+    if (held) keep();
   };
   const onKeyDown = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !event.altKey) {
@@ -162,7 +190,12 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
       event.preventDefault();
       setOver(true);
     }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-    ${problem && html`<div class="problem" role="alert"><strong>Not sent.</strong> ${problem.message} ${problem.next}</div>`}
+    ${
+      held && !connected
+        ? html`<div class="held" role="alert"><span><strong>Not sent yet.</strong> It is sent, once, when the server can be reached again.</span>
+          <button type="button" class="quiet" onClick=${() => (keep(), field.current.focus())}>Don't send</button></div>`
+        : problem && html`<div class="problem" role="alert"><strong>Not sent.</strong> ${problem.message} ${problem.next}</div>`
+    }
     ${
       editing &&
       html`<div class="editing"><span>You edit an earlier message. What followed it stays in the original conversation.</span>
@@ -181,7 +214,7 @@ export function Composer({ id, owner = id, running, blocked, editing, cancelEdit
     </ul>`
     }
     <textarea ref=${field} rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
-      data-sending=${sending} value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
+      data-sending=${sending} value=${text} onInput=${onInput} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
     <div class="composer-bar">
       <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick=${() => files.current.click()}>
         <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12" /></svg>

@@ -65,7 +65,7 @@ export function rowsOf(state) {
         item,
         turnId,
         last: turnId && !next && !state.live,
-        changed: changesFiles(items, place),
+        changed: state.changedTurns.includes(turnId),
         text: answerOf(items, place),
       });
     }
@@ -82,17 +82,6 @@ function resultOf(items, place, callId) {
     if (items[at].message.tool_call_id === callId) return items[at];
   }
   return undefined;
-}
-
-const CHANGING = new Set(["edit_file", "write_file", "run_command", "delegate"]);
-
-/** Whether the turn that ends here may have changed files. */
-function changesFiles(items, end) {
-  const turnId = items[end].turn_id;
-  for (let at = end; at >= 0 && items[at].turn_id === turnId; at -= 1) {
-    if (items[at].message.tool_calls?.some((call) => CHANGING.has(call.function.name))) return true;
-  }
-  return false;
 }
 
 /** The text of the answer that ends here. */
@@ -196,6 +185,7 @@ function Row({ row, state, act }) {
     row.running,
     row.asking,
     row.last,
+    row.changed,
     row.text,
     row.failureShown,
     idle,

@@ -53,6 +53,7 @@ export const blank = (sessionId = null) => ({
   context: 0,
   window: 0,
   lineage: [],
+  changedTurns: [], // ids of the turns whose changes of files are on record
   recalled: {}, // by turn
   stale: 0,
 });
@@ -331,6 +332,7 @@ const statusOf = (state, detail, at, begun) => ({
       : { ...detail.unfinished, partial: partialOf(state, detail.unfinished) },
   last: lastOf(state, detail, begun),
   lineage: detail.lineage,
+  changedTurns: detail.changed_turns ?? state.changedTurns,
   context: detail.context_tokens || state.context,
   window: detail.context_window || state.window,
   state: state.live ? "running" : detail.state,

@@ -58,13 +58,16 @@ class Page {
       // Nothing is kept in this browser.
     }
     if (look.notify === "true") this.notifications(true);
+    // An installed app has no address bar to say why it stays empty when the server is gone: the worker does.
+    if (matchMedia("(display-mode: standalone)").matches) import("./notify.js").then(({ registerWorker }) => registerWorker());
     this._route();
     setInterval(() => document.visibilityState === "visible" && this.loadStatus().catch(() => {}), STATUS_MS);
   }
 
   _connectionChanged(which, connection) {
     this.lost = { ...this.lost, [which]: connection };
-    if (which === "list" && connection.state === "open") this.trying(() => this.loadStatus());
+    // Of a connection that is lost again the banner tells.
+    if (which === "list" && connection.state === "open") this.loadStatus().catch((problem) => problem.status && this.say(`${problem.message} ${problem.next}`, true));
     if (connection.problem?.status === 401) this._signIn("");
     this.draw();
   }

@@ -1,6 +1,6 @@
 // Owns how text of a model becomes a document: markdown in blocks, sanitised, code and maths set apart. A
 // block that is finished is never rendered again while the rest of the answer streams in.
-import { DOMPurify, Marked, html, useEffect, useMemo, useRef, useState } from "./lib/base.js";
+import { DOMPurify, Marked, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./lib/base.js";
 
 const TAGS =
   "a b blockquote br code del details em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre s span strong sub " +
@@ -110,6 +110,12 @@ export function blocksOf(text, before = null) {
   return { text, done, count, blocks: [...finished, ...tail] };
 }
 
+const FORMULA_BEGUN = /^(?:\$\$(?![^$\n]*\$\$)|\\\[)\s*/;
+
+/** The TeX of a displayed formula whose end has not come yet; null for any other block. */
+export const formulaBegun = ({ type, raw }) =>
+  type === "paragraph" && FORMULA_BEGUN.test(raw) ? raw.replace(FORMULA_BEGUN, "").trimEnd() : null;
+
 /** Text of a model. While it is `open`, its last block is still being written. */
 export function Markdown({ text, open = false }) {
   const kept = useRef(null);
@@ -123,17 +129,26 @@ export function Markdown({ text, open = false }) {
     ${parsed.blocks.map((token, index) =>
       token.type === "code"
         ? html`<${Code} key=${index} text=${token.text} language=${token.lang ?? ""} open=${open && index === last} />`
-        : html`<${Block} key=${index} token=${token} />`,
+        : html`<${Block} key=${index} token=${token} open=${open && index === last} />`,
     )}
   </div>`;
 }
 
-function Block({ token }) {
+let typeset = null; // once the library is loaded
+
+function Block({ token, open }) {
   const element = useRef(null);
-  const inner = useMemo(() => sanitised(marked.parser([token])), [token.raw]);
-  useEffect(() => {
-    const found = element.current.querySelectorAll(".maths");
-    if (found.length) import("./maths.js").then(({ typeset }) => typeset(found)).catch(() => {});
+  const begun = open ? formulaBegun(token) : null;
+  const inner = useMemo(
+    () => (begun === null ? sanitised(marked.parser([token])) : `<span class="maths display">${escape(begun)}</span>`),
+    [token.raw, begun],
+  );
+  // Before the browser paints: a formula of a block that grows would otherwise be seen as TeX at each step.
+  useLayoutEffect(() => {
+    const found = begun === null ? element.current.querySelectorAll(".maths") : [];
+    if (!found.length) return;
+    if (typeset) typeset(found);
+    else import("./maths.js").then((maths) => (typeset = maths.typeset)(found)).catch(() => {});
   }, [inner]);
   return html`<div ref=${element} dir="auto" dangerouslySetInnerHTML=${{ __html: inner }}></div>`;
 }

@@ -23,6 +23,7 @@ export default function Models({ page, close }) {
   const [usual, setUsual] = useState(false);
   const [refused, setRefused] = useState(null);
   const [busy, setBusy] = useState("");
+  const [entered, setEntered] = useState(false);
   const field = useRef(null);
   useEffect(() => field.current?.focus(), []);
   const all = value?.details ?? [];
@@ -43,6 +44,15 @@ export default function Models({ page, close }) {
       setBusy("");
     }
   };
+  const enter = () => {
+    const name = shown.length === 1 ? shown[0].name : words.trim() || shown[0]?.name;
+    if (name && !busy) choose(name);
+  };
+  // Letters that were entered before the list has come may be the beginning of a name in it. Without a list they stay.
+  useEffect(() => {
+    if (entered && value && !value.problem) enter();
+    setEntered(false);
+  }, [value, problem]);
   const onKeyDown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
@@ -52,7 +62,7 @@ export default function Models({ page, close }) {
   };
   return html`<${Dialog} title=${page.session ? "Model for this conversation" : "Model for the next conversation"} close=${close} onKeyDown=${onKeyDown}>
     <input ref=${field} type="search" class="wide" aria-label="Find a model, or write its name" placeholder="Find a model, or write its name" value=${words}
-      onInput=${(event) => setWords(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && (shown[0]?.name || words.trim()) && choose(shown.length === 1 ? shown[0].name : words.trim() || shown[0].name)} />
+      onInput=${(event) => setWords(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && (value || problem ? enter() : setEntered(true))} />
     <${Trouble} problem=${problem} />
     ${value?.problem && html`<p class="problem" role="status">The list of models can't be had: ${value.problem}. A name can be written all the same.</p>`}
     ${refused && html`<p class="problem" role="alert">${refused.message} ${refused.next}</p>`}

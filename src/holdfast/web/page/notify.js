@@ -10,9 +10,11 @@ export async function allowed() {
   if (!possible()) return false;
   if (Notification.permission === "default") await Notification.requestPermission();
   if (Notification.permission !== "granted") return false;
-  await navigator.serviceWorker?.register(`${ROOT}sw.js`, { scope: ROOT }).catch(() => {});
+  await registerWorker();
   return true;
 }
+
+export const registerWorker = () => navigator.serviceWorker?.register(`${ROOT}sw.js`, { scope: ROOT }).catch(() => {});
 
 /** Looks at the list each time it changes, and tells what is new since the last look. */
 export class Notifier {

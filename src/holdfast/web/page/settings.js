@@ -46,9 +46,11 @@ export function useSettings(page) {
     setRefused(null);
     try {
       const after = await api("PATCH", "/settings", { changes });
+      // What was written stays in the fields until what is stored is there.
+      await found.again();
       setSaved(after);
       setDrafts({});
-      await Promise.all([found.again(), page.loadStatus()]);
+      await page.loadStatus();
       return after;
     } catch (cause) {
       setRefused(cause);
@@ -80,10 +82,12 @@ export default function Settings({ page, close }) {
           ${rest.length > 0 && html`<details><summary class="muted">More</summary>${rest.map((each) => html`<${Field} key=${each.key} entry=${each} settings=${settings} />`)}</details>`}
         </section>`;
       })}
-      ${refused && html`<p class="problem" role="alert">${refused.message} ${refused.next}</p>`}
-      <${Outcome} saved=${saved} />
-      <div class="buttons save-bar"><button class="primary" disabled=${!changed || busy}>${busy ? "Saving…" : changed ? `Save ${changed} ${changed === 1 ? "change" : "changes"}` : "Nothing to save"}</button>
-        ${changed > 0 && html`<button type="button" onClick=${() => settings.setDrafts({})}>Undo</button>`}</div>
+      <div class="save-bar">
+        ${refused && html`<p class="problem" role="alert">${refused.message} ${refused.next}</p>`}
+        ${!changed && html`<${Outcome} saved=${saved} />`}
+        <div class="buttons"><button class="primary" disabled=${!changed || busy}>${busy ? "Saving…" : changed ? `Save ${changed} ${changed === 1 ? "change" : "changes"}` : "Nothing to save"}</button>
+          ${changed > 0 && html`<button type="button" onClick=${() => settings.setDrafts({})}>Undo</button>`}</div>
+      </div>
     </form>
     ${found.value && html`<p class="muted"><small>They are kept in ${found.value.file}; keys in a file of their own beside it, which only its owner can read. What concerns the store, this server and chat accounts is changed there.</small></p>`}
   <//>`;

@@ -109,7 +109,7 @@ function Tools({ page }) {
 
 function Banner({ connection }) {
   if (connection?.state === "lost")
-    return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached. Trying again; your text stays here.</div>`;
+    return html`<div class="banner warn" role="status"><span class="pulse"></span>The server can't be reached${navigator.onLine ? "" : ": this device is offline"}. Trying again; your text stays here.</div>`;
   return null;
 }
 
@@ -141,7 +141,7 @@ function Opened({ page }) {
     }
     <div class="foot">
       <${view.Dock} session=${session} state=${state} act=${act} />
-      <${Composer} id=${state.rootId ?? session.id} owner=${session.id} running=${running} blocked=${gone} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
+      <${Composer} id=${state.rootId ?? session.id} owner=${session.id} running=${running} blocked=${gone} connected=${page.connection?.state === "open"} editing=${page.editing} cancelEdit=${page.cancelEdit} send=${page.send} stop=${page.stop} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
     </div>`;
 }
 
@@ -151,7 +151,7 @@ function Empty({ page }) {
     <p class="muted">Every message is stored before anything else happens.</p>
     ${page.model?.notice && html`<p class="notice" role="status">${page.model.notice}</p>`}
     ${page.welcome && html`<${page.welcome} page=${page} />`}
-    <${Composer} id=${NEW} running=${false} editing=${null} send=${page.send} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
+    <${Composer} id=${NEW} running=${false} connected=${page.connection?.state === "open"} editing=${null} send=${page.send} field=${page.field} tools=${html`<${Tools} page=${page} />`} />
   </div>`;
 }
 

@@ -172,7 +172,10 @@ export function follow(path, { onEvent, onState = () => {}, after = null, begun 
   const hurry = () => {
     if (document.visibilityState === "visible") wake?.();
   };
+  // A stream to elsewhere may stand still for long before anybody notices; one to this machine goes on.
+  const probe = () => fetch(`${ROOT}manifest.webmanifest`, { method: "HEAD", cache: "no-store" }).catch(leave);
   addEventListener("online", hurry);
+  addEventListener("offline", probe);
   document.addEventListener("visibilitychange", hurry);
 
   async function opened() {
@@ -233,6 +236,7 @@ export function follow(path, { onEvent, onState = () => {}, after = null, begun 
     close() {
       closed = true;
       removeEventListener("online", hurry);
+      removeEventListener("offline", probe);
       document.removeEventListener("visibilitychange", hurry);
       leave();
       wake?.();

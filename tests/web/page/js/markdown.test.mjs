@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 globalThis.window = globalThis;
-const { blocksOf } = await import(new URL("markdown.js", process.env.HOLDFAST_PAGE));
+const { blocksOf, formulaBegun } = await import(new URL("markdown.js", process.env.HOLDFAST_PAGE));
 
 const TEXT = "# Title\n\nSome *text* here,\nand more.\n\n- one\n- two\n\n  still two\n\n```py\ncode\n\nmore\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n$$x^2$$\n\nThe end.";
 const shape = ({ blocks }) => blocks.map((token) => `${token.type}: ${token.raw.trim()}`);
@@ -34,4 +34,12 @@ test("formulas are kept whole, and prices are not formulas", () => {
   assert.deepEqual(kinds("with $a_b$ and \\(c_d\\)."), ["text", "mathsInline", "text", "mathsInline", "text"]);
   assert.deepEqual(kinds("from $5 to $6."), ["text"]);
   assert.equal(blocksOf("$$\nx\n$$").blocks[0].type, "mathsBlock");
+});
+
+test("a displayed formula is known as one before its end has come, and nothing else is", () => {
+  const begun = (text) => formulaBegun(blocksOf(text).blocks.at(-1));
+  assert.equal(begun("So:\n\n$$\n\\frac{a}{b"), "\\frac{a}{b");
+  assert.equal(begun("\\[ x_1"), "x_1");
+  assert.equal(begun("$$"), "");
+  for (const text of ["$$x^2$$", "$$a$$ and more", "$5", "so $$", "\\[x\\]", "- $$x"]) assert.equal(begun(text), null, text);
 });
