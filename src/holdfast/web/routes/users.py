@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from holdfast.core.errors import UserNotFound
 from holdfast.host import SessionHost
 from holdfast.sessions.audit_log import AuditEntry, AuditLog
-from holdfast.sessions.user_records import MOST_PER_DAY, User, UserChanges, UserRole, UserToken
+from holdfast.sessions.user_records import MOST_PER_DAY, MOST_STORAGE, User, UserChanges, UserRole, UserToken
 from holdfast.sessions.users import Users
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep
@@ -26,6 +26,7 @@ DAY = 86_400.0
 UNCACHED = {"Cache-Control": "no-store"}
 NameField = Annotated[str, Field(min_length=1, max_length=400)]
 PerDay = Annotated[int, Field(ge=-1, le=MOST_PER_DAY, description="within 24 hours; -1: any number")]
+Storage = Annotated[int, Field(ge=-1, le=MOST_STORAGE, description="in bytes; -1: any number")]
 Moment = Annotated[int | None, BeforeValidator(lambda given: None if given is None else milliseconds(given))]
 Days = Annotated[float, Field(gt=0, le=3_650)]
 
@@ -39,6 +40,8 @@ class UserView(View):
     scope: str = Field(description="that of its conversations")
     daily_turns: int | None
     daily_tokens: int | None
+    storage_limit: int | None = Field(description="in bytes")
+    storage_used: int = Field(description="what its conversations kept a minute ago or less, in bytes")
     at: StoreTime = Field(validation_alias="created")
     disabled: bool
 
@@ -51,6 +54,8 @@ class UserView(View):
             scope=user.scope,
             daily_turns=user.daily_turns,
             daily_tokens=user.daily_tokens,
+            storage_limit=user.storage_limit,
+            storage_used=user.storage_used,
             created=user.created,
             disabled=user.disabled is not None,
         )
@@ -113,6 +118,7 @@ class NewUserBody(StrictBody):
     role: UserRole = "user"
     daily_turns: PerDay | None = None
     daily_tokens: PerDay | None = None
+    storage_limit: Storage | None = None
     token_label: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -121,6 +127,7 @@ class ChangesBody(StrictBody):
     role: UserRole | None = None
     daily_turns: PerDay | None = None
     daily_tokens: PerDay | None = None
+    storage_limit: Storage | None = None
     disabled: bool | None = None
 
 
@@ -155,6 +162,7 @@ async def add_user(
         body.role,
         daily_turns=body.daily_turns,
         daily_tokens=body.daily_tokens,
+        storage_limit=body.storage_limit,
         by=principal.actor,
     )
     secret, _ = await host.accounts.users(Users.issue_token, made.id, body.token_label, by=principal.actor)
@@ -169,7 +177,7 @@ async def change_user(host: HostDep, principal: PrincipalDep, user_id: str, body
         raise ProblemRaised(
             422, "Yourself", "an admin can't disable its own account. Nothing was changed.", "Ask another."
         )
-    wanted = UserChanges(body.name, body.role, body.daily_turns, body.daily_tokens)
+    wanted = UserChanges(body.name, body.role, body.daily_turns, body.daily_tokens, body.storage_limit)
     if wanted != UserChanges():
         await host.accounts.users(Users.change, user_id, wanted, by=principal.actor)
     if body.disabled is not None:
