@@ -5,11 +5,13 @@ Whose a conversation is, is read from the store each time: it never changes, and
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
 from holdfast.agent.scope_policy import DAY_SECONDS
 from holdfast.core.errors import DailyLimitReached, HostClosed, StorageLimitReached, StoreClosed
+from holdfast.host.conversation import Conversation
+from holdfast.host.disabled_accounts import DisabledAccounts
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions import SessionDB
 from holdfast.sessions.audit_log import AuditLog
@@ -78,6 +80,11 @@ class Accounts:
         used = await self._call.run(measure_storage, user.scope, AGAIN_SECONDS)
         if used is not None and used >= user.storage_limit:
             raise StorageLimitReached(used, user.storage_limit)
+
+    async def watch(self, opened: Mapping[str, Conversation]) -> None:
+        """See to the accounts of these conversations until the host closes."""
+        disabled = DisabledAccounts(self._call, self._db, opened)
+        await asyncio.gather(self.keep_measured(), disabled.run())
 
     async def keep_measured(self) -> None:
         """Measure the storage of accounts now and again, beside their turns, until the host closes."""

@@ -94,7 +94,7 @@ class SessionHost:
         await self._conversations.begin()
         self._background.spawn(self._recovery.run())
         self._background.spawn(self._conversations.sweep())
-        self._background.spawn(self.accounts.keep_measured())
+        self._background.spawn(self.accounts.watch(self._conversations.opened))
         days = self._parts.options.api_days
         self._background.spawn(Retention(self._call, self._db, self.delete, days).run())
         return self

@@ -257,15 +257,21 @@ def invite_user(digest: str, role: UserRole, expires_s: float, by: str) -> Calla
 
 
 @operation
-def accept_invitation(digest: str, user: User) -> Callable[[Transaction], User]:
-    """Make the account of an invitation, once; its role is that of the invitation."""
+def accept_invitation(
+    digest: str, user: User, password_hash: str | None = None
+) -> Callable[[Transaction], User]:
+    """Make the account of an invitation, once, with a password or none; its role is the invitation's."""
     name = checked_user_name(user.name)
 
     def work(tx: Transaction) -> User:
         if not tx.queries.use_invitation(digest=digest, used_by=user.id):
             raise InvitationInvalid
         role = tx.queries.get_invitation(digest=digest)[0]
-        return _added(tx, replace(user, name=name, role=role), user.scope)
+        made = _added(tx, replace(user, name=name, role=role), user.scope)
+        if password_hash is not None:
+            tx.queries.set_password_hash(id=made.id, password_hash=password_hash)
+            note(tx, made.scope, "password.set", made.scope)
+        return made
 
     return work
 

@@ -110,6 +110,10 @@ class Users:
         """Let an account do nothing more; what it has stays. False: it was disabled already."""
         return self._engine.write(disable_user(user_id, by))
 
+    def disabled_scopes(self) -> frozenset[str]:
+        """The scopes of the accounts that can do nothing now."""
+        return self._engine.read_once(lambda tx: frozenset(row[0] for row in tx.queries.disabled_scopes()))
+
     def enable(self, user_id: str, *, by: str = INSTALLATION) -> bool:
         """Let an account in again, with the tokens that it had. False: it was not disabled."""
         return self._engine.write(enable_user(user_id, by))
@@ -251,9 +255,10 @@ class Users:
         self._engine.write(invite_user(digest_of(code), role, expires_s, by))
         return code
 
-    def accept(self, code: str, name: str) -> User:
+    def accept(self, code: str, name: str, password_hash: str | None = None) -> User:
         """Make the account of an invitation; `InvitationInvalid` for an unknown, used or expired code."""
-        return self._engine.write(accept_invitation(digest_of(code.strip()), _new_user(name, "user")))
+        user = _new_user(name, "user")
+        return self._engine.write(accept_invitation(digest_of(code.strip()), user, password_hash))
 
 
 def _new_user(name: str, role: UserRole) -> User:

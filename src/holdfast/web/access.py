@@ -31,6 +31,7 @@ class Access(Enum):
     OWN_TURN = "the same, and it asks the model"
     OWN_COPY = "the same, and it copies messages, which a limit of storage may refuse"
     OWN_ACCOUNT = "its own account, which the path names; any account for admins"
+    MYSELF = "its own account, which no path names"
     ADMIN = "for accounts that are admins"
     INSTALLATION = "for the installation's token alone"
 
@@ -107,6 +108,7 @@ ACCESS: Mapping[str, Access] = {
         "POST /api/users/{user_id}/tokens",
         "DELETE /api/users/{user_id}/tokens/{token_id}",
     ),
+    **_each(Access.MYSELF, "PUT /api/password"),
     **_each(
         Access.ADMIN,
         "GET /api/users",
@@ -150,7 +152,7 @@ ADMINS = (Access.ADMIN, Access.OWN_ACCOUNT)
 TURNS = (Access.TURN, Access.OWN_TURN)
 MOST_AT_ONCE = 100
 """How many requests of one account, open event streams among them, a process answers at a time."""
-ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT)
+ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT, Access.MYSELF)
 
 
 class AccessGuard:

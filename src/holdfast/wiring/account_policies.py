@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.agent.scope_policy import GUEST, ScopePolicy
-from holdfast.agent.turn_limits import NO_STORAGE
+from holdfast.agent.turn_limits import DISABLED, NO_STORAGE
 from holdfast.sessions.user_records import User, is_user_scope
 from holdfast.sessions.users import Users
 from holdfast.wiring.chat_policies import USER
 
-DISABLED = "this account is disabled"
 REMOVED = "this account was removed"
 
 

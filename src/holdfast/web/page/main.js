@@ -361,7 +361,7 @@ class Page {
     this.draw();
   };
 
-  /** Open a dialog: `help`, `models`, `place`, `prompts`, `tools` or `undo`. */
+  /** Open a dialog: `help`, `models`, `password`, `place`, `prompts`, `tools` or `undo`. */
   open = async (name) => {
     const opener = document.activeElement;
     const { default: view } = await import(`./${name}.js`);

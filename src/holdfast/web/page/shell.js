@@ -20,6 +20,7 @@ export function Shell({ page }) {
     usage: () => page.show("usage"),
     help: () => page.open("help"),
     menu: page.openMenu,
+    password: () => page.open("password"),
     signOut: page.signOut,
     importFile: page.importFile,
     trying: (work) => page.trying(work),

@@ -45,6 +45,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account,
 /** Whose browser this is. A proxy that signs people in would do so again at once. */
 function Account({ account, act }) {
   return html`<div class="side-account" role="group" aria-label="Account"><span class="clip" title=${account.name}>${account.name}</span>
+    ${account.can_sign_out && !account.is_owner && html`<button type="button" class="quiet" onClick=${act.password}>Password</button>`}
     ${account.can_sign_out && html`<button type="button" class="quiet" onClick=${act.signOut}>Sign out</button>`}
   </div>`;
 }

@@ -6,10 +6,11 @@ in one answer, and never again.
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from holdfast.core.errors import UserNotFound
+from holdfast.core.secret import Secret
 from holdfast.host import SessionHost
 from holdfast.sessions.audit_log import AuditEntry, AuditLog
 from holdfast.sessions.user_records import MOST_PER_DAY, MOST_STORAGE, User, UserChanges, UserRole, UserToken
@@ -18,6 +19,8 @@ from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep
 from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
+from holdfast.web.routes.sign_in import client_of, count_attempt
+from holdfast.web.sign_in.ways import SignInWays
 from holdfast.web.views import StoreTime, View, milliseconds
 
 router = APIRouter(prefix="/api", tags=["users"], responses=error_responses(422))
@@ -143,6 +146,9 @@ class InviteBody(StrictBody):
 
 class JoinBody(StrictBody):
     name: NameField
+    password: Annotated[str, Field(max_length=1000)] | None = Field(
+        default=None, description="for signing in on the page, of 10 characters or more; null: none"
+    )
 
 
 @router.get("/users")
@@ -253,9 +259,17 @@ async def read_audit(
     responses=error_responses(404, 409),
     openapi_extra={"security": []},
 )
-async def accept(host: HostDep, response: Response, code: str, body: JoinBody) -> JoinedView:
+async def accept(
+    request: Request, host: HostDep, response: Response, code: str, body: JoinBody
+) -> JoinedView:
     """Make the account of an invitation. Needs no token: the code is the secret, and counts once."""
-    made = await host.accounts.users(Users.accept, code, body.name)
+    kept = None
+    if body.password is not None:
+        ways: SignInWays = request.app.state.sign_in
+        # Hashing takes work, so it is counted as an attempt before the code is looked at.
+        count_attempt(ways, None, client_of(request))
+        kept = await ways.sign_ins.hash(Secret(body.password))
+    made = await host.accounts.users(Users.accept, code, body.name, kept)
     secret, _ = await host.accounts.users(Users.issue_token, made.id, "invitation", by=made.scope)
     response.headers.update(UNCACHED)
     return JoinedView(user=UserView.shown(made), secret=secret)

@@ -32,6 +32,9 @@ update users set name = :name, name_key = :name_key, role = :role, daily_turns =
 -- name: disable_user(id)!
 update users set disabled = store_now() where id = :id and disabled is null
 
+-- name: disabled_scopes()
+select scope from users where disabled is not null
+
 -- name: enable_user(id)!
 update users set disabled = null where id = :id and disabled is not null
 
