@@ -56,6 +56,18 @@ class Accounts:
         scopes = await self._call(self._db.sessions.scopes, list(session_ids))
         return {each for each, found in scopes.items() if found == scope}
 
+    async def used(self, scopes: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """How many turns and tokens each scope has used in 24 hours, as its limits count them."""
+        turns = self._db.turns
+
+        def read() -> dict[str, tuple[int, int]]:
+            return {
+                each: (turns.turns_begun(each, DAY_SECONDS), turns.tokens_used(each, DAY_SECONDS))
+                for each in scopes
+            }
+
+        return await self._call(read)
+
     async def require_turn(self, user: User) -> None:
         """Raises `DailyLimitReached` or `StorageLimitReached` when the account may begin no turn now.
 

@@ -89,3 +89,26 @@ def test_a_turn_of_a_full_account_ends_with_a_note_whoever_sent_it(in_memory: Se
             assert "Delete conversations" in told
 
     wait(scenario())
+
+
+def test_an_admin_is_told_what_each_account_has_used_when_asked(in_memory: SessionDB, wait: Wait) -> None:
+    db = in_memory
+
+    async def scenario() -> None:
+        async with (
+            a_server(db, "one") as server,
+            account(server, db, "Root", "admin") as admin,
+            account(server, db, "Ada") as ada,
+        ):
+            begun = await ada.http.post("/api/sessions", json={"message": {"text": "hi"}})
+            await until(lambda: len(db.get_messages(begun.json()["id"])) == 2)
+            plain, told = [
+                {each["name"]: each["turns_used"] for each in (await admin.http.get(path)).json()["items"]}
+                for path in ("/api/users", "/api/users?use=true")
+            ]
+            assert (plain, told) == ({"Ada": None, "Root": None}, {"Ada": 1, "Root": 0})
+            status = (await admin.http.get("/api/status")).json()["account"]
+            assert (status["id"], status["role"]) == (admin.user.id, "admin")
+            assert (await ada.http.get("/api/users?use=true")).status_code == 403
+
+    wait(scenario())

@@ -45,12 +45,17 @@ class UserView(View):
     daily_tokens: int | None
     storage_limit: int | None = Field(description="in bytes")
     storage_used: int = Field(description="what its conversations kept a minute ago or less, in bytes")
+    turns_used: int | None = Field(default=None, description="of the last 24 hours; null: not asked for")
+    tokens_used: int | None = Field(default=None, description="the same")
     at: StoreTime = Field(validation_alias="created")
     disabled: bool
 
     @classmethod
-    def shown(cls, user: User) -> "UserView":
+    def shown(cls, user: User, used: tuple[int, int] | None = None) -> "UserView":
+        turns, tokens = used or (None, None)
         return cls(
+            turns_used=turns,
+            tokens_used=tokens,
             id=user.id,
             name=user.name,
             role=user.role,
@@ -152,9 +157,14 @@ class JoinBody(StrictBody):
 
 
 @router.get("/users")
-async def list_users(host: HostDep) -> UsersView:
+async def list_users(
+    host: HostDep,
+    use: Annotated[bool, Query(description="whether to say what each used in 24 hours")] = False,
+) -> UsersView:
     """All accounts, by name."""
-    return UsersView(items=[UserView.shown(each) for each in await host.accounts.users(Users.list)])
+    found = await host.accounts.users(Users.list)
+    used = await host.accounts.used([each.scope for each in found]) if use else {}
+    return UsersView(items=[UserView.shown(each, used.get(each.scope)) for each in found])
 
 
 @router.post("/users", status_code=201, responses=error_responses(409))
