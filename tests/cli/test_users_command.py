@@ -60,3 +60,24 @@ def test_tokens_are_listed_and_revoked_and_invitations_count(home: Home) -> None
     assert run(home, "users", "unlink", "telegram", "1").returncode == 0
     gone = run(home, "users", "disable", "nobody")
     assert (gone.returncode, "there is no account 'nobody'" in gone.stderr) == (3, True)
+
+
+def test_a_limit_of_storage_is_set_shown_and_taken_away(home: Home) -> None:
+    assert run(home, "users", "add", "Ada", "--storage", "1.5MB", "--daily-turns", "5").returncode == 0
+    with SessionDB(home.database) as db:
+        ada = db.users.by_name("Ada")
+        assert ada is not None
+        assert ada.storage_limit == 1_500_000
+        db.create_session("mine", source="web", scope=ada.scope)
+        db.sessions.append_messages("mine", [{"role": "user", "content": "a" * 20_000}])
+    assert "20 kB of 1.5 MB kept" in run(home, "users").stdout
+    shown = run(home, "users", "show", "ada").stdout
+    assert "turns of 24 hours: 0 of 5\n" in shown
+    assert "tokens of 24 hours: 0 of any number\n" in shown
+    assert "storage: 20 kB of 1.5 MB\n" in shown
+    told = json.loads(run(home, "users", "show", "ada", "--json").stdout)
+    assert (told["storage_limit"], told["turns_used"]) == (1_500_000, 0)
+    refused = run(home, "users", "change", "ada", "--storage", "much")
+    assert (refused.returncode, "is a size" in refused.stderr) == (2, True)
+    assert run(home, "users", "change", "ada", "--storage", "-1").returncode == 0
+    assert "storage: 20 kB of any amount\n" in run(home, "users", "show", "ada").stdout

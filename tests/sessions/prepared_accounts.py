@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from holdfast.sessions import SessionDB
 from holdfast.sessions.user_records import UserChanges
 from tests.sessions.prepared_store import Ask, Prepared
+from tests.sessions.store_fixtures import completed_turn
 
 
 def account(db: SessionDB, name: str = "Ada") -> str:
@@ -44,6 +45,13 @@ def accepted(prepared: Prepared) -> Ask:
     return lambda db: db.users.accept(code, "Ben")
 
 
+def measured(prepared: Prepared) -> Ask:
+    scope = prepared.db.users.create("Ada").scope
+    prepared.db.create_session("hers", source="web", scope=scope)
+    completed_turn(prepared.db, "hers")
+    return lambda db: db.users.measure_storage(scope)
+
+
 def of_account(change: Callable[[SessionDB, str], object]) -> Callable[[Prepared], Ask]:
     """A change of an account that is there."""
 
@@ -69,5 +77,6 @@ ACCOUNT_OPERATIONS: Mapping[str, Callable[[Prepared], Ask]] = {
     "unlink_user_identity": unlinked,
     "invite_user": lambda _: lambda db: db.users.invite("user", 60),
     "accept_invitation": accepted,
+    "measure_storage": measured,
     "record_audit": lambda _: lambda db: db.audit.record("installation", "sign-in.refused"),
 }

@@ -11,6 +11,8 @@ from holdfast.core.messages import text_of
 
 NO_TOKENS = "the tokens for one day are used up"
 NO_TURNS = "the turns for one day are used up"
+DISABLED = "this account is disabled"
+NO_STORAGE = "this account's conversations keep as much as they may"
 REPEATED = "the same tool calls gave the same results again and again"
 TOLD_AFTER, ENDED_AFTER = 2, 4
 """Steps in a row that brought nothing new: after so many the model is told, after so many the turn ends."""
@@ -70,6 +72,8 @@ def _fingerprint(call: ToolCall, output: str) -> bytes:
 LATER = {
     NO_TOKENS: "Ask me again later.",
     NO_TURNS: "Ask me again later.",
+    DISABLED: "Ask who runs this installation.",
+    NO_STORAGE: "Delete conversations, or ask who runs this installation for more.",
     REPEATED: "I did not find a way on by myself. Tell me how to go on, or ask in another way.",
 }
 

@@ -1,6 +1,6 @@
 """`holdfast users`: accounts, what lets them in, and the audit log. See docs/users.md."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -10,6 +10,7 @@ from holdfast.cli.output import show, show_json, width
 from holdfast.cli.session_lookup import day
 from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput, UserInUse, UserNotFound
+from holdfast.core.sizes import parse_size, size_text
 from holdfast.sessions import SessionDB
 from holdfast.sessions.user_records import CHAT_ISSUER, User, UserChanges, UserRole, UserToken
 from holdfast.wiring import existing_store, forget_outputs, load_settings, open_store
@@ -46,6 +47,7 @@ def add(
     token_label: str = "",
     daily_turns: int | None = None,
     daily_tokens: int | None = None,
+    storage: str | None = None,
 ) -> None:
     """Add an account and print a token that lets it in.
 
@@ -61,10 +63,15 @@ def add(
         How many turns may begin within 24 hours; without it any number.
     daily_tokens
         How many tokens of the model the turns of 24 hours may use; without it any number.
+    storage
+        How much its conversations may keep, 200MB say; without it any amount.
 
     """
+    limit = None if storage is None else _storage(storage)
     with open_store(load_settings()) as db:
-        made = db.users.create(name, role, daily_turns=daily_turns, daily_tokens=daily_tokens)
+        made = db.users.create(
+            name, role, daily_turns=daily_turns, daily_tokens=daily_tokens, storage_limit=limit
+        )
         secret, _ = db.users.issue_token(made.id, token_label)
     show(f"added {made.name} ({made.role}), account {made.id}")
     _show_secret(secret)
@@ -81,7 +88,7 @@ def list_users(*, as_json: Json = False) -> None:
 
     """
     with existing_store(load_settings()) as db:
-        found = db.users.list()
+        found = [_measured(db, each) for each in db.users.list()]
         linked = {each.id: db.users.identities(each.id) for each in found}
     if as_json:
         show_json(
@@ -100,6 +107,33 @@ def list_users(*, as_json: Json = False) -> None:
 users.command(list_users, name="list")
 
 
+@users.command(name="show")
+def show_user(name: Name, /, *, as_json: Json = False) -> None:
+    """Show one account: its role and state, what it has used, and what it may.
+
+    Parameters
+    ----------
+    name
+        The account's name or id.
+    as_json
+        Print JSON.
+
+    """
+    with existing_store(load_settings()) as db:
+        found = _measured(db, _find(db, name))
+        turns = db.turns.turns_begun(found.scope, DAY)
+        tokens_used = db.turns.tokens_used(found.scope, DAY)
+    if as_json:
+        show_json({**asdict(found), "turns_used": turns, "tokens_used": tokens_used})
+        return
+    state = "enabled" if found.disabled is None else f"disabled since {day(found.disabled)}"
+    show(f"{found.name} ({found.role}), {state}, account {found.id}")
+    show(f"turns of 24 hours: {turns:,} of {_limit(found.daily_turns)}")
+    show(f"tokens of 24 hours: {tokens_used:,} of {_limit(found.daily_tokens)}")
+    allowed = "any amount" if found.storage_limit is None else size_text(found.storage_limit)
+    show(f"storage: {size_text(found.storage_used)} of {allowed}")
+
+
 @users.command
 def change(
     name: Name,
@@ -109,6 +143,7 @@ def change(
     role: UserRole | None = None,
     daily_turns: int | None = None,
     daily_tokens: int | None = None,
+    storage: str | None = None,
 ) -> None:
     """Change an account; it counts from its next turn on.
 
@@ -124,11 +159,14 @@ def change(
         How many turns may begin within 24 hours; -1: any number.
     daily_tokens
         How many tokens the turns of 24 hours may use; -1: any number.
+    storage
+        How much its conversations may keep, 200MB say; -1: any amount.
 
     """
-    wanted = UserChanges(rename, role, daily_turns, daily_tokens)
+    limit = None if storage is None else _storage(storage)
+    wanted = UserChanges(rename, role, daily_turns, daily_tokens, limit)
     if wanted == UserChanges():
-        raise InvalidInput("say what to change: --rename, --role, --daily-turns or --daily-tokens")
+        raise InvalidInput("say what to change: --rename, --role, --daily-turns, --daily-tokens or --storage")
     with existing_store(load_settings()) as db:
         changed = db.users.change(_find(db, name).id, wanted)
     show(f"{changed.name}: {_state(changed)}")
@@ -319,7 +357,25 @@ def _state(user: User) -> str:
         words.append(f"{user.daily_turns} turns a day")
     if user.daily_tokens is not None:
         words.append(f"{user.daily_tokens} tokens a day")
+    if user.storage_used or user.storage_limit is not None:
+        limit = "" if user.storage_limit is None else f" of {size_text(user.storage_limit)}"
+        words.append(f"{size_text(user.storage_used)}{limit} kept")
     return ", ".join(words)
+
+
+def _measured(db: SessionDB, user: User) -> User:
+    return replace(user, storage_used=db.users.measure_storage(user.scope))
+
+
+def _storage(text: str) -> int:
+    size = -1 if text.strip() == "-1" else parse_size(text)
+    if size is None:
+        raise InvalidInput(f"--storage is a size, 200MB say, not {text!r:.80}. Nothing was changed.")
+    return size
+
+
+def _limit(most: int | None) -> str:
+    return "any number" if most is None else f"{most:,}"
 
 
 def _counts(each: UserToken) -> str:

@@ -32,9 +32,9 @@ class Retention:
         self._seconds = days * DAY_SECONDS
 
     async def run(self) -> None:
-        """Look now and again; a program that ends soon has not looked."""
+        """Look now and again, unless all is kept; a program that ends soon has not looked."""
         pause = FIRST_SECONDS
-        while True:
+        while self._seconds > 0:
             await asyncio.sleep(pause)
             try:
                 pause = EVERY_SECONDS if await self.run_once() < AT_ONCE else 0.0

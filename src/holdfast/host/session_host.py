@@ -91,8 +91,9 @@ class SessionHost:
         await self._conversations.begin()
         self._background.spawn(self._recovery.run())
         self._background.spawn(self._conversations.sweep())
-        if (days := self._parts.options.api_days) > 0:
-            self._background.spawn(Retention(self._call, self._db, self.delete, days).run())
+        self._background.spawn(self.accounts.watch(self._conversations.opened))
+        days = self._parts.options.api_days
+        self._background.spawn(Retention(self._call, self._db, self.delete, days).run())
         return self
 
     def _assemble(self, parts: HostParts) -> None:

@@ -89,6 +89,7 @@ def _remove(tx: Transaction, root: str) -> list[str]:
     queries.forget_deletions(keep_us=REMEMBERED_US)
     # First: the schema lets no message go whose conversation isn't noted here.
     queries.note_deletion(root=root)
+    queries.measure_storage_again(root=root)
     turns = [row[0] for row in queries.turns_of_conversation(root=root)]
     sessions = [row[0] for row in queries.sessions_of_conversation(root=root)]
     names = [lease_name(purpose, each) for each in sessions for purpose in OF_A_SESSION]

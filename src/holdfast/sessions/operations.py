@@ -126,6 +126,7 @@ OPERATIONS = (
     "unlink_user_identity",
     "invite_user",
     "accept_invitation",
+    "measure_storage",
     "record_audit",
     # leases
     "acquire_lease",

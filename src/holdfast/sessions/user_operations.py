@@ -29,6 +29,7 @@ from holdfast.sessions.user_records import (
     checked_kind,
     checked_per_day,
     checked_role,
+    checked_storage,
     checked_user_name,
     name_key,
     user_scope,
@@ -46,7 +47,8 @@ def create_user(user: User, by: str) -> Callable[[Transaction], User]:
     """Make an account; `UserExists` when the name is taken."""
     name, role = checked_user_name(user.name), checked_role(user.role)
     turns, tokens = checked_per_day(user.daily_turns), checked_per_day(user.daily_tokens)
-    new = replace(user, name=name, role=role, daily_turns=turns, daily_tokens=tokens)
+    storage = checked_storage(user.storage_limit)
+    new = replace(user, name=name, role=role, daily_turns=turns, daily_tokens=tokens, storage_limit=storage)
     return lambda tx: _added(tx, new, by)
 
 
@@ -66,6 +68,7 @@ def change_user(user_id: str, changes: UserChanges, by: str) -> Callable[[Transa
             role=wanted.role,
             daily_turns=wanted.daily_turns,
             daily_tokens=wanted.daily_tokens,
+            storage_limit=wanted.storage_limit,
         )
         if not changed:
             raise UserExists(wanted.name)
@@ -254,15 +257,21 @@ def invite_user(digest: str, role: UserRole, expires_s: float, by: str) -> Calla
 
 
 @operation
-def accept_invitation(digest: str, user: User) -> Callable[[Transaction], User]:
-    """Make the account of an invitation, once; its role is that of the invitation."""
+def accept_invitation(
+    digest: str, user: User, password_hash: str | None = None
+) -> Callable[[Transaction], User]:
+    """Make the account of an invitation, once, with a password or none; its role is the invitation's."""
     name = checked_user_name(user.name)
 
     def work(tx: Transaction) -> User:
         if not tx.queries.use_invitation(digest=digest, used_by=user.id):
             raise InvitationInvalid
         role = tx.queries.get_invitation(digest=digest)[0]
-        return _added(tx, replace(user, name=name, role=role), user.scope)
+        made = _added(tx, replace(user, name=name, role=role), user.scope)
+        if password_hash is not None:
+            tx.queries.set_password_hash(id=made.id, password_hash=password_hash)
+            note(tx, made.scope, "password.set", made.scope)
+        return made
 
     return work
 
@@ -311,6 +320,7 @@ def _added(tx: Transaction, new: User, by: str) -> User:
         role=new.role,
         daily_turns=new.daily_turns,
         daily_tokens=new.daily_tokens,
+        storage_limit=new.storage_limit,
     )
     if not added:
         raise UserExists(new.name)

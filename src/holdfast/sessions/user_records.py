@@ -21,7 +21,7 @@ SCOPE_PREFIX = "user/"
 CHAT_ISSUER = "chat:"
 """How the issuer of an identity begins that is a person on an account of a chat platform."""
 LONGEST_USER_NAME = 80
-MOST_PER_DAY = 2**53
+MOST_PER_DAY = MOST_STORAGE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,15 @@ class User:
     created: int
     disabled: int | None
     """Since when it can do nothing; None: it can."""
+    storage_limit: int | None = None
+    """How many bytes its conversations may keep; None: any number."""
+    storage_used: int = 0
+    """How many they kept when that was measured last; see `storage_use.py`."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its conversations keep as much as they may, or more."""
+        return self.storage_limit is not None and self.storage_used >= self.storage_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,7 @@ class UserChanges:
     role: UserRole | None = None
     daily_turns: int | None = None
     daily_tokens: int | None = None
+    storage_limit: int | None = None
 
     def of(self, user: User) -> "UserChanges":
         """The account as it is after the change, with checked values."""
@@ -85,6 +95,7 @@ class UserChanges:
             checked_role(user.role if self.role is None else self.role),
             checked_per_day(user.daily_turns if self.daily_turns is None else self.daily_turns),
             checked_per_day(user.daily_tokens if self.daily_tokens is None else self.daily_tokens),
+            checked_storage(user.storage_limit if self.storage_limit is None else self.storage_limit),
         )
 
     def told(self) -> str:
@@ -94,6 +105,7 @@ class UserChanges:
             "role": self.role,
             "daily_turns": self.daily_turns,
             "daily_tokens": self.daily_tokens,
+            "storage_limit": self.storage_limit,
         }
         return ", ".join(
             f"{key}={'none' if value == -1 else value}" for key, value in given.items() if value is not None
@@ -146,6 +158,17 @@ def checked_per_day(limit: int | None) -> int | None:
     if isinstance(limit, bool) or not 0 <= limit <= MOST_PER_DAY:
         raise InvalidInput(
             f"a limit for one day is a number from 0 on, not {limit!r:.80}. Nothing was changed."
+        )
+    return limit
+
+
+def checked_storage(limit: int | None) -> int | None:
+    """A limit in bytes; None, and -1, is no limit."""
+    if limit is None or limit == -1:
+        return None
+    if isinstance(limit, bool) or not 0 <= limit <= MOST_STORAGE:
+        raise InvalidInput(
+            f"a limit of storage is a number of bytes, not {limit!r:.80}. Nothing was changed."
         )
     return limit
 

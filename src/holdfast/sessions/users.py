@@ -8,11 +8,13 @@ stored as digests. All methods block.
 import logging
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.core.errors import StoreFailure
 from holdfast.core.ids import new_id
 from holdfast.sessions.audit_log import INSTALLATION
 from holdfast.sessions.contract import SECOND, Engine, Transaction
+from holdfast.sessions.storage_use import measure_storage
 from holdfast.sessions.user_operations import (
     accept_invitation,
     change_user,
@@ -47,7 +49,7 @@ TOKEN_PREFIX, CODE_PREFIX = "hfu_", "hfi_"
 SECRET_BYTES = 32
 USE_NOTED_US = 600 * SECOND
 """The last use of a token is on record to ten minutes, so that a request costs no write."""
-USER_COLUMNS = 8
+USER_COLUMNS = 10
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +69,13 @@ class Users:
         *,
         daily_turns: int | None = None,
         daily_tokens: int | None = None,
+        storage_limit: int | None = None,
         by: str = INSTALLATION,
     ) -> User:
         """Make an account; `UserExists` when a name that differs only in its case is taken."""
-        return self._engine.write(create_user(_new_user(name, role, daily_turns, daily_tokens), by))
+        new = _new_user(name, role)
+        limits = replace(new, daily_turns=daily_turns, daily_tokens=daily_tokens, storage_limit=storage_limit)
+        return self._engine.write(create_user(limits, by))
 
     def get(self, user_id: str) -> User | None:
         return self._engine.read_once(lambda tx: find_user(tx, user_id))
@@ -105,6 +110,10 @@ class Users:
         """Let an account do nothing more; what it has stays. False: it was disabled already."""
         return self._engine.write(disable_user(user_id, by))
 
+    def disabled_scopes(self) -> frozenset[str]:
+        """The scopes of the accounts that can do nothing now."""
+        return self._engine.read_once(lambda tx: frozenset(row[0] for row in tx.queries.disabled_scopes()))
+
     def enable(self, user_id: str, *, by: str = INSTALLATION) -> bool:
         """Let an account in again, with the tokens that it had. False: it was not disabled."""
         return self._engine.write(enable_user(user_id, by))
@@ -116,6 +125,18 @@ class Users:
     def conversations(self, scope: str) -> Sequence[str]:
         """The first sessions of all conversations of a scope."""
         return self._engine.read(lambda tx: [row[0] for row in tx.queries.roots_of_scope(scope=scope)])
+
+    def measure_storage(self, scope: str, within_s: float = 0.0) -> int:
+        """How many bytes the account's conversations keep: counted now, or within these seconds before."""
+        while (size := self._engine.write(measure_storage(scope, within_s))) is None:
+            continue
+        return size
+
+    def to_measure(self, every_s: float) -> Sequence[str]:
+        """Scopes of accounts that keep more or less, it may be, than when they were measured, so long ago."""
+        return self._engine.read(
+            lambda tx: [row[0] for row in tx.queries.scopes_to_measure(every_us=int(every_s * SECOND))]
+        )
 
     def exist(self) -> bool:
         """Whether there are any accounts."""
@@ -234,13 +255,12 @@ class Users:
         self._engine.write(invite_user(digest_of(code), role, expires_s, by))
         return code
 
-    def accept(self, code: str, name: str) -> User:
+    def accept(self, code: str, name: str, password_hash: str | None = None) -> User:
         """Make the account of an invitation; `InvitationInvalid` for an unknown, used or expired code."""
-        return self._engine.write(
-            accept_invitation(digest_of(code.strip()), _new_user(name, "user", None, None))
-        )
+        user = _new_user(name, "user")
+        return self._engine.write(accept_invitation(digest_of(code.strip()), user, password_hash))
 
 
-def _new_user(name: str, role: UserRole, daily_turns: int | None, daily_tokens: int | None) -> User:
+def _new_user(name: str, role: UserRole) -> User:
     made = new_id()
-    return User(made, name, role, user_scope(made), daily_turns, daily_tokens, 0, None)
+    return User(made, name, role, user_scope(made), None, None, 0, None)

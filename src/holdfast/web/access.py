@@ -29,7 +29,9 @@ class Access(Enum):
     TURN = "the same, and it begins a turn, which the daily limits may refuse"
     OWN = "its own conversation, which the path names"
     OWN_TURN = "the same, and it asks the model"
+    OWN_COPY = "the same, and it copies messages, which a limit of storage may refuse"
     OWN_ACCOUNT = "its own account, which the path names; any account for admins"
+    MYSELF = "its own account, which no path names"
     ADMIN = "for accounts that are admins"
     INSTALLATION = "for the installation's token alone"
 
@@ -80,8 +82,6 @@ ACCESS: Mapping[str, Access] = {
         f"PATCH {ONE}",
         f"DELETE {ONE}",
         f"POST {ONE}/clear",
-        f"POST {ONE}/truncate",
-        f"POST {ONE}/branch",
         f"GET {ONE}/export",
         f"GET {ONE}/messages",
         f"GET {ONE}/context",
@@ -101,12 +101,14 @@ ACCESS: Mapping[str, Access] = {
         f"GET {ONE}/usage",
     ),
     **_each(Access.OWN_TURN, f"POST {ONE}/send", f"POST {ONE}/retry", f"POST {ONE}/compact"),
+    **_each(Access.OWN_COPY, f"POST {ONE}/truncate", f"POST {ONE}/branch"),
     **_each(
         Access.OWN_ACCOUNT,
         "GET /api/users/{user_id}/tokens",
         "POST /api/users/{user_id}/tokens",
         "DELETE /api/users/{user_id}/tokens/{token_id}",
     ),
+    **_each(Access.MYSELF, "PUT /api/password"),
     **_each(
         Access.ADMIN,
         "GET /api/users",
@@ -145,12 +147,12 @@ ACCESS: Mapping[str, Access] = {
     ),
 }
 """By the method and the path as the route has it. Pages are for everybody, and need no token."""
-OWNED = (Access.OWN, Access.OWN_TURN)
+OWNED = (Access.OWN, Access.OWN_TURN, Access.OWN_COPY)
 ADMINS = (Access.ADMIN, Access.OWN_ACCOUNT)
 TURNS = (Access.TURN, Access.OWN_TURN)
 MOST_AT_ONCE = 100
 """How many requests of one account, open event streams among them, a process answers at a time."""
-ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT)
+ACCOUNTS = (Access.ADMIN, Access.OWN_ACCOUNT, Access.MYSELF)
 
 
 class AccessGuard:
@@ -204,6 +206,8 @@ class AccessGuard:
                 await principal.require_own(self._host, parameters["session_id"])
             if allowed in TURNS:
                 await principal.require_turn(self._host)
+            if allowed is Access.OWN_COPY:
+                await principal.require_room(self._host)
         except HoldfastError as refused:
             return await on_holdfast_error(Request(scope), refused)
         return None

@@ -54,9 +54,14 @@ class Principal:
             raise SessionNotFound(session_id)
 
     async def require_turn(self, host: SessionHost) -> None:
-        """Raises `DailyLimitReached` when an account may begin no turn now."""
+        """Raises `DailyLimitReached` or `StorageLimitReached` when an account may begin no turn now."""
         if self.user is not None:
             await host.accounts.require_turn(self.user)
+
+    async def require_room(self, host: SessionHost) -> None:
+        """Raises `StorageLimitReached` when an account's conversations keep as much as they may."""
+        if self.user is not None:
+            await host.accounts.require_room(self.user)
 
 
 INSTALLATION_ITSELF = Principal()

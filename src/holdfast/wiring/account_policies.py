@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.agent.scope_policy import GUEST, ScopePolicy
+from holdfast.agent.turn_limits import DISABLED, NO_STORAGE
 from holdfast.sessions.user_records import User, is_user_scope
 from holdfast.sessions.users import Users
 from holdfast.wiring.chat_policies import USER
 
-DISABLED = "this account is disabled"
 REMOVED = "this account was removed"
 
 
@@ -37,5 +37,11 @@ def policy_of(user: User) -> ScopePolicy:
         USER if user.role in ("user", "admin") else GUEST,
         daily_turns=user.daily_turns,
         daily_tokens=user.daily_tokens,
-        refusal="" if user.disabled is None else DISABLED,
+        refusal=_refusal(user),
     )
+
+
+def _refusal(user: User) -> str:
+    if user.disabled is not None:
+        return DISABLED
+    return NO_STORAGE if user.is_full else ""

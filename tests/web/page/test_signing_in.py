@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -122,6 +123,7 @@ def test_who_is_invited_chooses_a_name_and_is_signed_in(context: BrowserContext,
     name.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("Anna")
     name.fill("Grace")
+    page.get_by_label("A password, if you want one").fill(PASSWORD)
     name.press("Enter")
     token = page.get_by_label("Your token")
     expect(token).to_be_focused()
@@ -130,6 +132,7 @@ def test_who_is_invited_chooses_a_name_and_is_signed_in(context: BrowserContext,
         found = db.users.of_token(token.input_value())
         assert found is not None
         assert found.name == "Grace"
+        assert Passwords().check(db.users.password_hash(found.id), Secret(PASSWORD)).fits
     page.get_by_role("button", name="I have kept it").click()
     expect(composer(page)).to_be_focused()
     expect(page.get_by_role("group", name="Account")).to_contain_text("Grace")
@@ -146,6 +149,48 @@ def test_the_owner_with_the_token_is_named_where_there_are_accounts(
     page = context.new_page()
     page.goto(shared.link)
     expect(page.get_by_role("group", name="Account")).to_contain_text("Installation")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_person_changes_the_password_by_keyboard(
+    chromium: Browser, shared: WebServer, scheme: Literal["light", "dark"]
+) -> None:
+    fresh = f"a {scheme} horse battery"
+    with closing(shared.store()) as db:
+        user = db.users.create(f"Doris {scheme}", "user")
+        db.users.set_password_hash(user.id, Passwords().hash(Secret(PASSWORD)))
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": 390, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto(shared.url)
+    page.get_by_label("Name").fill(user.name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(composer(page)).to_be_visible()
+    page.get_by_role("button", name="Conversations").click()
+    page.get_by_role("button", name="Password").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Change your password")
+    old = dialog.get_by_label("The password until now")
+    old.fill("not this one at all")
+    dialog.get_by_label("New password").fill(fresh)
+    dialog.get_by_label("The new one again").fill("something else")
+    expect(dialog.get_by_role("status")).to_contain_text("not the same")
+    expect(dialog.get_by_role("button", name="Change it")).to_be_disabled()
+    assert problems(page) == []
+    dialog.get_by_label("The new one again").fill(fresh)
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("the old password is not this account's")
+    expect(old).to_be_focused()
+    assert problems(page) == []
+    old.fill(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("The password is changed.")).to_be_visible()
+    with closing(shared.store()) as db:
+        kept = db.users.password_hash(user.id)
+    assert Passwords().check(kept, Secret(fresh)).fits
+    context.close()
 
 
 def sees_what_an_account_may_use(page: Page) -> None:

@@ -1,6 +1,7 @@
 """Calls that the session store refuses. Nothing was changed."""
 
 from holdfast.core.errors.groups import InvalidInput, Refused
+from holdfast.core.sizes import size_text
 
 
 class SessionNotFound(Refused):
@@ -246,4 +247,18 @@ class DailyLimitReached(Refused):
             f"this account has used its {limit:,} {what} of 24 hours. Nothing was stored; ask again later"
         )
         self.what = what
+        self.limit = limit
+
+
+class StorageLimitReached(Refused):
+    """The conversations of an account keep as much as they may."""
+
+    retry_after = 3600.0
+
+    def __init__(self, used: int, limit: int) -> None:
+        super().__init__(
+            f"this account's conversations keep {size_text(used)}, and may keep {size_text(limit)}. "
+            "Nothing was stored; delete conversations, or ask who runs this installation for more"
+        )
+        self.used = used
         self.limit = limit

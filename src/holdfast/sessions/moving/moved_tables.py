@@ -98,6 +98,7 @@ TABLES = (
     MovedTable("chat_pairings", ("code",)),
     MovedTable("chat_cursors", ("account", "name")),
     MovedTable("users", ("id",)),
+    MovedTable("stored_sizes", ("session_id",)),
     MovedTable("user_tokens", ("id",)),
     MovedTable("user_identities", ("issuer", "subject")),
     MovedTable("invitations", ("digest",)),

@@ -28,7 +28,7 @@ select c.relname from pg_class c
  order by c.relname
 """
 HIDDEN = [
-    *("users", "user_tokens", "user_identities", "invitations", "audit_log"),
+    *("users", "user_tokens", "user_identities", "invitations", "audit_log", "stored_sizes"),
     *("chat_pairings", "chat_cursors"),
 ]
 """Tables that no limited read may see at all."""

@@ -17,6 +17,7 @@ export const KEYS = [
   },
   { keys: ["m"], label: "Memory", run: (page) => page.show("memory") },
   { keys: ["g"], label: "Chats: accounts on chat platforms", owner: true, run: (page) => page.show("chats") },
+  { keys: ["a"], label: "Accounts, and the audit log", admin: true, run: (page) => page.show("accounts") },
   { keys: ["l"], label: "Choose a model", run: (page) => page.open("models") },
   { keys: ["o"], label: "Tools: which ones the model is told of", run: (page) => page.open("tools") },
   { keys: ["p"], label: "Prompts of your own", owner: true, run: (page) => page.open("prompts") },
@@ -40,7 +41,7 @@ export const KEYS = [
 ];
 
 /** What counts for whom this browser is let in: some is the owner's alone. */
-export const keysFor = (page) => KEYS.filter((each) => page.isOwner || !each.owner);
+export const keysFor = (page) => KEYS.filter((each) => (page.isOwner || !each.owner) && (page.isAdmin || !each.admin));
 
 /** Keys that belong to one place; listed for people, handled there. */
 export const OTHERS = [

@@ -9,7 +9,7 @@ import { api, begin, messageBody } from "./wire.js";
 
 const STATUS_MS = 30_000;
 // Panels that are about more than one conversation.
-const STAYING = new Set(["memory", "chats", "settings", "usage"]);
+const STAYING = new Set(["memory", "chats", "settings", "usage", "accounts"]);
 
 class Page {
   constructor(root) {
@@ -85,6 +85,11 @@ class Page {
     if (this.model?.name === "no model") this.welcome ??= (await import("./welcome.js")).default;
     else this.welcome = null;
     this.draw();
+  }
+
+  /** Whether this browser may manage accounts; where there are none, nothing of them shows. */
+  get isAdmin() {
+    return Boolean(this.account && (this.account.is_owner || this.account.role === "admin"));
   }
 
   /** Nothing can be shown before somebody has signed in. */
@@ -364,7 +369,7 @@ class Page {
     this.draw();
   };
 
-  /** Open a dialog: `help`, `models`, `place`, `prompts`, `tools` or `undo`. */
+  /** Open a dialog: `help`, `models`, `password`, `place`, `prompts`, `tools` or `undo`. */
   open = async (name) => {
     const opener = document.activeElement;
     const { default: view } = await import(`./${name}.js`);

@@ -16,10 +16,12 @@ export function Shell({ page }) {
     newChat: page.newChat,
     memory: () => page.show("memory", { turnId: undefined }),
     chats: () => page.show("chats"),
+    accounts: () => page.show("accounts"),
     settings: () => page.show("settings"),
     usage: () => page.show("usage"),
     help: () => page.open("help"),
     menu: page.openMenu,
+    password: () => page.open("password"),
     signOut: page.signOut,
     importFile: page.importFile,
     trying: (work) => page.trying(work),
@@ -33,7 +35,7 @@ export function Shell({ page }) {
       event.preventDefault();
       page.focusComposer();
     }}>Skip to the message</a>
-    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} account=${page.account} isOwner=${page.isOwner} />
+    <${Sidebar} list=${page.list} current=${session ? (session.state.rootId ?? session.id) : null} act=${act} connection=${connection} chatsWaiting=${page.chatsWaiting} account=${page.account} isOwner=${page.isOwner} isAdmin=${page.isAdmin} />
     ${page.sideOpen && html`<button type="button" class="veil" aria-label="Close the list" onClick=${act.closeSide}></button>`}
     <main class="main" aria-label="Conversation">
       <${Head} page=${page} />

@@ -8,7 +8,7 @@ const ROW = 38;
 const HEADING = 34;
 const MARGIN = 400;
 
-export function Sidebar({ list, current, act, connection, chatsWaiting, account, isOwner }) {
+export function Sidebar({ list, current, act, connection, chatsWaiting, account, isOwner, isAdmin }) {
   const [words, setWords] = useState("");
   const found = useSearch(words);
   return html`<nav class="sidebar" aria-label="Conversations">
@@ -29,6 +29,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account,
       <button type="button" class="quiet" onClick=${act.usage} title="Usage (u)">Usage</button>
       ${isOwner && html`<button type="button" class="quiet" onClick=${act.settings} title="Settings (s)">Settings</button>
       <button type="button" class="quiet" onClick=${act.chats} title="Chats (g)" aria-label=${chatsWaiting ? `Chats, ${chatsWaiting} ${chatsWaiting === 1 ? "waits" : "wait"} for you` : "Chats"}>Chats${chatsWaiting > 0 && html`<span class="badge asking">${chatsWaiting}</span>`}</button>`}
+      ${isAdmin && html`<button type="button" class="quiet" onClick=${act.accounts} title="Accounts (a)">Accounts</button>`}
     </div>
     ${account && html`<${Account} account=${account} act=${act} />`}
     <div class="side-foot">
@@ -45,6 +46,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account,
 /** Whose browser this is. A proxy that signs people in would do so again at once. */
 function Account({ account, act }) {
   return html`<div class="side-account" role="group" aria-label="Account"><span class="clip" title=${account.name}>${account.name}</span>
+    ${account.can_sign_out && !account.is_owner && html`<button type="button" class="quiet" onClick=${act.password}>Password</button>`}
     ${account.can_sign_out && html`<button type="button" class="quiet" onClick=${act.signOut}>Sign out</button>`}
   </div>`;
 }

@@ -40,11 +40,12 @@ function Invited({ code, ways }) {
   const field = useRef(null);
   const made = useRef(null); // the token of the account: an invitation counts once, and signing in may fail
   const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
   const [token, setToken] = useState("");
   useEffect(() => field.current.focus(), [token]);
   const { busy, submit, said } = useSignIn(
     async () => {
-      made.current ??= (await accept(code, name.trim())).secret;
+      made.current ??= (await accept(code, name.trim(), password || null)).secret;
       await signIn(made.current);
       setToken(made.current);
       return true;
@@ -64,9 +65,11 @@ function Invited({ code, ways }) {
   return html`<main class="sign-in">
     <h1>You are invited</h1>
     <p>Choose a name, and you have an account on this server: conversations, memory and files of your own. The invitation counts once.</p>
-    <form class="reply" onSubmit=${submit}>
-      <input ref=${field} aria-label="Your name" placeholder="Your name" autocomplete="username" value=${name} onInput=${(event) => setName(event.target.value)} />
-      <button class="primary" disabled=${busy || !name.trim()}>Join</button>
+    <form class="fields" onSubmit=${submit}>
+      <label>Your name<input ref=${field} autocomplete="username" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
+      <label>A password, if you want one<input type="password" autocomplete="new-password" aria-describedby="join-password" value=${password} onInput=${(event) => setPassword(event.target.value)} /></label>
+      <small id="join-password">10 characters or more. Without one you sign in with the token that is shown next.</small>
+      <div><button class="primary" disabled=${busy || !name.trim()}>Join</button></div>
     </form>
     ${said}
     ${ways.oidc && html`<p>Or <a href=${`${ROOT}api/sign-in/oidc?invitation=${encodeURIComponent(code)}`}>join with ${ways.oidc}</a>, and sign in there from then on.</p>`}

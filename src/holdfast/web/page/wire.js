@@ -53,8 +53,8 @@ export const signIn = (token) =>
 /** Sign in to an account; from then on the browser's cookie lets it in. Raises `Problem`. */
 export const signInByPassword = (name, password) => api("POST", "/sign-in/password", { name, password });
 
-/** Make the account of an invitation; the answer has its first token. Raises `Problem`. */
-export const accept = (code, name) => api("POST", `/invitations/${encodeURIComponent(code)}`, { name });
+/** Make the account of an invitation, with a password or null; the answer has its first token. Raises `Problem`. */
+export const accept = (code, name, password) => api("POST", `/invitations/${encodeURIComponent(code)}`, { name, password });
 
 /** A message as the server takes it; its content is a text, or a list of parts. */
 export const messageBody = (content, mode, key) =>

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from holdfast.core.errors import HoldfastError
 from holdfast.host import HostStatus
 from holdfast.models.contract import ListedModel
+from holdfast.sessions.user_records import UserRole
 from holdfast.sessions.users import Users
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep, WebDep, WebParts
@@ -54,6 +55,8 @@ class AccountView(BaseModel):
     name: str
     can_sign_out: bool = Field(description="false where a proxy signs people in")
     is_owner: bool = Field(description="whether it is the installation, which may ask for everything")
+    id: str = Field(default="", description="of the account; empty: the installation")
+    role: UserRole | None = Field(default=None, description="of the account; null: the installation")
 
 
 class StatusView(BaseModel):
@@ -141,7 +144,14 @@ async def status(web: WebDep, principal: PrincipalDep) -> StatusView:
     """The state of the server; for an account, of its own conversations."""
     now = await web.host.overview.status()
     if principal.user is not None:
-        account = AccountView(name=principal.user.name, can_sign_out=bool(principal.token_id), is_owner=False)
+        user = principal.user
+        account = AccountView(
+            name=user.name,
+            can_sign_out=bool(principal.token_id),
+            is_owner=False,
+            id=user.id,
+            role=user.role,
+        )
         return await _status_of_account(web, now, principal.user.scope, account)
     shared = await web.host.accounts.users(Users.exist)
     return StatusView(

@@ -16,6 +16,7 @@ from holdfast.sessions.users import TOKEN_PREFIX
 from holdfast.web.auth import MOST_SHOWN
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import WebDep
+from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.sign_in.accounts import SIGN_IN_SECONDS, UnknownPerson
 from holdfast.web.sign_in.oidc_flow import FLOW_SECONDS, OidcFlow, SignInFailed
@@ -50,6 +51,11 @@ class PasswordBody(StrictBody):
     password: Annotated[str, Field(max_length=1000)]
 
 
+class NewPasswordBody(StrictBody):
+    old: Annotated[str, Field(max_length=1000, description="the password until now")]
+    new: Annotated[str, Field(max_length=1000, description="of 10 characters or more")]
+
+
 def _ways(request: Request) -> SignInWays:
     ways: SignInWays = request.app.state.sign_in
     return ways
@@ -67,8 +73,8 @@ async def ways(request: Request) -> WaysView:
 )
 async def by_password(request: Request, web: WebDep, body: PasswordBody) -> Response:
     """Sign in with the name and the password of an account: the answer has the cookie. Needs no token."""
-    found, client = _ways(request), _client(request)
-    _begin(found, body.name, client)
+    found, client = _ways(request), client_of(request)
+    count_attempt(found, body.name, client)
     token = await found.sign_ins.by_password(body.name, Secret(body.password), client)
     if token is None:
         raise ProblemRaised(
@@ -84,6 +90,33 @@ async def by_password(request: Request, web: WebDep, body: PasswordBody) -> Resp
     return set_session_cookie(
         request.scope, answer, token.reveal(), SIGN_IN_SECONDS, web.settings.root_path or "/"
     )
+
+
+@router.put("/api/password", status_code=204, responses=error_responses(403, 409, 422, 429))
+async def change_password(
+    request: Request, principal: PrincipalDep, response: Response, body: NewPasswordBody
+) -> None:
+    """Change one's own password, with the old one. Other browsers are signed out; tokens stay."""
+    user = principal.user
+    if user is None:
+        raise ProblemRaised(
+            409,
+            "NoAccount",
+            "the installation's token belongs to no account, so it has no password. Nothing was changed.",
+            "Give an account a password with `holdfast users password NAME`.",
+        )
+    found, client = _ways(request), client_of(request)
+    count_attempt(found, user.name, client)
+    old, new = Secret(body.old), Secret(body.new)
+    if not await found.sign_ins.change_password(user, old, new, principal.token_id):
+        raise ProblemRaised(
+            403,
+            "WrongPassword",
+            "the old password is not this account's, or it has none. Nothing was changed.",
+            "Try again, or ask who runs this server for a password or an invitation.",
+        )
+    found.attempts.succeeded(user.name, client)
+    response.headers.update(UNCACHED)
 
 
 @router.post("/api/sign-out", status_code=204, openapi_extra=PUBLIC)
@@ -128,8 +161,8 @@ async def oidc_callback(request: Request, web: WebDep) -> Response:
 
 
 async def _came_back(request: Request, root: str) -> Response:
-    found, sign_ins, client = _ways(request), _ways(request).sign_ins, _client(request)
-    _begin(found, None, client)
+    found, sign_ins, client = _ways(request), _ways(request).sign_ins, client_of(request)
+    count_attempt(found, None, client)
     kept = cookies_named(request.scope, FLOW_COOKIE)
     try:
         person = await _oidc(request).finish(request.query_params, kept, _callback(request, root))
@@ -150,11 +183,12 @@ async def _came_back(request: Request, root: str) -> Response:
     return set_session_cookie(request.scope, answer, token.reveal(), SIGN_IN_SECONDS, root or "/")
 
 
-def _client(request: Request) -> str:
+def client_of(request: Request) -> str:
+    """The address that a request came from."""
     return request.client.host if request.client else ""
 
 
-def _begin(found: SignInWays, name: str | None, client: str) -> None:
+def count_attempt(found: SignInWays, name: str | None, client: str) -> None:
     """Count an attempt; raise when it must wait."""
     wait = found.attempts.begin(name, client)
     if wait > 0:

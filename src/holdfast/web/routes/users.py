@@ -6,18 +6,21 @@ in one answer, and never again.
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from holdfast.core.errors import UserNotFound
+from holdfast.core.secret import Secret
 from holdfast.host import SessionHost
 from holdfast.sessions.audit_log import AuditEntry, AuditLog
-from holdfast.sessions.user_records import MOST_PER_DAY, User, UserChanges, UserRole, UserToken
+from holdfast.sessions.user_records import MOST_PER_DAY, MOST_STORAGE, User, UserChanges, UserRole, UserToken
 from holdfast.sessions.users import Users
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import HostDep
 from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
+from holdfast.web.routes.sign_in import client_of, count_attempt
+from holdfast.web.sign_in.ways import SignInWays
 from holdfast.web.views import StoreTime, View, milliseconds
 
 router = APIRouter(prefix="/api", tags=["users"], responses=error_responses(422))
@@ -26,6 +29,7 @@ DAY = 86_400.0
 UNCACHED = {"Cache-Control": "no-store"}
 NameField = Annotated[str, Field(min_length=1, max_length=400)]
 PerDay = Annotated[int, Field(ge=-1, le=MOST_PER_DAY, description="within 24 hours; -1: any number")]
+Storage = Annotated[int, Field(ge=-1, le=MOST_STORAGE, description="in bytes; -1: any number")]
 Moment = Annotated[int | None, BeforeValidator(lambda given: None if given is None else milliseconds(given))]
 Days = Annotated[float, Field(gt=0, le=3_650)]
 
@@ -39,18 +43,27 @@ class UserView(View):
     scope: str = Field(description="that of its conversations")
     daily_turns: int | None
     daily_tokens: int | None
+    storage_limit: int | None = Field(description="in bytes")
+    storage_used: int = Field(description="what its conversations kept a minute ago or less, in bytes")
+    turns_used: int | None = Field(default=None, description="of the last 24 hours; null: not asked for")
+    tokens_used: int | None = Field(default=None, description="the same")
     at: StoreTime = Field(validation_alias="created")
     disabled: bool
 
     @classmethod
-    def shown(cls, user: User) -> "UserView":
+    def shown(cls, user: User, used: tuple[int, int] | None = None) -> "UserView":
+        turns, tokens = used or (None, None)
         return cls(
+            turns_used=turns,
+            tokens_used=tokens,
             id=user.id,
             name=user.name,
             role=user.role,
             scope=user.scope,
             daily_turns=user.daily_turns,
             daily_tokens=user.daily_tokens,
+            storage_limit=user.storage_limit,
+            storage_used=user.storage_used,
             created=user.created,
             disabled=user.disabled is not None,
         )
@@ -113,6 +126,7 @@ class NewUserBody(StrictBody):
     role: UserRole = "user"
     daily_turns: PerDay | None = None
     daily_tokens: PerDay | None = None
+    storage_limit: Storage | None = None
     token_label: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -121,6 +135,7 @@ class ChangesBody(StrictBody):
     role: UserRole | None = None
     daily_turns: PerDay | None = None
     daily_tokens: PerDay | None = None
+    storage_limit: Storage | None = None
     disabled: bool | None = None
 
 
@@ -136,12 +151,20 @@ class InviteBody(StrictBody):
 
 class JoinBody(StrictBody):
     name: NameField
+    password: Annotated[str, Field(max_length=1000)] | None = Field(
+        default=None, description="for signing in on the page, of 10 characters or more; null: none"
+    )
 
 
 @router.get("/users")
-async def list_users(host: HostDep) -> UsersView:
+async def list_users(
+    host: HostDep,
+    use: Annotated[bool, Query(description="whether to say what each used in 24 hours")] = False,
+) -> UsersView:
     """All accounts, by name."""
-    return UsersView(items=[UserView.shown(each) for each in await host.accounts.users(Users.list)])
+    found = await host.accounts.users(Users.list)
+    used = await host.accounts.used([each.scope for each in found]) if use else {}
+    return UsersView(items=[UserView.shown(each, used.get(each.scope)) for each in found])
 
 
 @router.post("/users", status_code=201, responses=error_responses(409))
@@ -155,6 +178,7 @@ async def add_user(
         body.role,
         daily_turns=body.daily_turns,
         daily_tokens=body.daily_tokens,
+        storage_limit=body.storage_limit,
         by=principal.actor,
     )
     secret, _ = await host.accounts.users(Users.issue_token, made.id, body.token_label, by=principal.actor)
@@ -169,7 +193,7 @@ async def change_user(host: HostDep, principal: PrincipalDep, user_id: str, body
         raise ProblemRaised(
             422, "Yourself", "an admin can't disable its own account. Nothing was changed.", "Ask another."
         )
-    wanted = UserChanges(body.name, body.role, body.daily_turns, body.daily_tokens)
+    wanted = UserChanges(body.name, body.role, body.daily_turns, body.daily_tokens, body.storage_limit)
     if wanted != UserChanges():
         await host.accounts.users(Users.change, user_id, wanted, by=principal.actor)
     if body.disabled is not None:
@@ -245,9 +269,17 @@ async def read_audit(
     responses=error_responses(404, 409),
     openapi_extra={"security": []},
 )
-async def accept(host: HostDep, response: Response, code: str, body: JoinBody) -> JoinedView:
+async def accept(
+    request: Request, host: HostDep, response: Response, code: str, body: JoinBody
+) -> JoinedView:
     """Make the account of an invitation. Needs no token: the code is the secret, and counts once."""
-    made = await host.accounts.users(Users.accept, code, body.name)
+    kept = None
+    if body.password is not None:
+        ways: SignInWays = request.app.state.sign_in
+        # Hashing takes work, so it is counted as an attempt before the code is looked at.
+        count_attempt(ways, None, client_of(request))
+        kept = await ways.sign_ins.hash(Secret(body.password))
+    made = await host.accounts.users(Users.accept, code, body.name, kept)
     secret, _ = await host.accounts.users(Users.issue_token, made.id, "invitation", by=made.scope)
     response.headers.update(UNCACHED)
     return JoinedView(user=UserView.shown(made), secret=secret)

@@ -68,6 +68,25 @@ class AccountSignIns:
             await self._ask(Users.set_password_hash, user.id, checked.renewed, by=user.scope)
         return await self.token_for(user, f"password, from {client}")
 
+    async def hash(self, password: Secret) -> str:
+        """What is kept of a password. Raises `InvalidInput` when it is too short, say."""
+        return await off_loop(self._hashing, self._passwords.hash, password)
+
+    async def change_password(self, user: User, old: Secret, new: Secret, token_id: str) -> bool:
+        """Give an account another password; False when the old one does not fit.
+
+        Every browser that is signed in to it is signed out, but for the one that asks (its token's id).
+        """
+        kept = await self._kept_hash(user)
+        if not (await off_loop(self._hashing, self._passwords.check, kept, old)).fits:
+            await self._audit(AuditLog.record, user.scope, "password.refused", user.scope)
+            return False
+        await self._ask(Users.set_password_hash, user.id, await self.hash(new), by=user.scope)
+        for each in await self._ask(Users.tokens, user.id):
+            if each.kind == "sign-in" and each.id != token_id:
+                await self._ask(Users.revoke_token, each.id, user_id=user.id, by=user.scope)
+        return True
+
     async def by_identity(self, person: Vouched) -> User:
         """The account of a person. Raises `UnknownPerson`, and `UserDisabled`."""
         user = await self._ask(Users.of_identity, person.issuer, person.subject)

@@ -1,32 +1,39 @@
--- name: add_user(id, name, name_key, role, daily_turns, daily_tokens)!
-insert into users (id, name, name_key, role, scope, daily_turns, daily_tokens, created)
-values (:id, :name, :name_key, :role, 'user/' || :id, :daily_turns, :daily_tokens, store_now())
+-- name: add_user(id, name, name_key, role, daily_turns, daily_tokens, storage_limit)!
+insert into users (id, name, name_key, role, scope, daily_turns, daily_tokens, storage_limit, created)
+values (:id, :name, :name_key, :role, 'user/' || :id, :daily_turns, :daily_tokens, :storage_limit, store_now())
 on conflict do nothing
 
 -- name: get_user(id)^
-select id, name, role, scope, daily_turns, daily_tokens, created, disabled from users where id = :id
+select id, name, role, scope, daily_turns, daily_tokens, created, disabled, storage_limit, storage_used
+  from users where id = :id
 
 -- name: lock_user(id)^
 -- The account, which nobody else changes until the end of the transaction.
 update users set created = created where id = :id
-returning id, name, role, scope, daily_turns, daily_tokens, created, disabled
+returning id, name, role, scope, daily_turns, daily_tokens, created, disabled, storage_limit, storage_used
 
 -- name: user_by_name(name_key)^
-select id, name, role, scope, daily_turns, daily_tokens, created, disabled from users where name_key = :name_key
+select id, name, role, scope, daily_turns, daily_tokens, created, disabled, storage_limit, storage_used
+  from users where name_key = :name_key
 
 -- name: user_of_scope(scope)^
-select id, name, role, scope, daily_turns, daily_tokens, created, disabled from users where scope = :scope
+select id, name, role, scope, daily_turns, daily_tokens, created, disabled, storage_limit, storage_used
+  from users where scope = :scope
 
 -- name: list_users()
-select id, name, role, scope, daily_turns, daily_tokens, created, disabled from users order by name_key
+select id, name, role, scope, daily_turns, daily_tokens, created, disabled, storage_limit, storage_used
+  from users order by name_key
 
--- name: change_user(id, name, name_key, role, daily_turns, daily_tokens)!
+-- name: change_user(id, name, name_key, role, daily_turns, daily_tokens, storage_limit)!
 update users set name = :name, name_key = :name_key, role = :role, daily_turns = :daily_turns,
-                 daily_tokens = :daily_tokens
+                 daily_tokens = :daily_tokens, storage_limit = :storage_limit
  where id = :id and not exists (select 1 from users o where o.name_key = :name_key and o.id <> :id)
 
 -- name: disable_user(id)!
 update users set disabled = store_now() where id = :id and disabled is null
+
+-- name: disabled_scopes()
+select scope from users where disabled is not null
 
 -- name: enable_user(id)!
 update users set disabled = null where id = :id and disabled is not null
@@ -69,6 +76,7 @@ select id, user_id, label, kind, created, last_used, expires, revoked from user_
 -- name: user_of_token(digest)^
 -- Whose token it is, with the token's id and for how long it has not been used; only one that counts now.
 select u.id, u.name, u.role, u.scope, u.daily_turns, u.daily_tokens, u.created, u.disabled,
+       u.storage_limit, u.storage_used,
        t.id, t.kind, store_now() - coalesce(t.last_used, 0)
   from user_tokens t join users u on u.id = t.user_id
  where t.digest = :digest and t.revoked is null and u.disabled is null
@@ -86,7 +94,8 @@ delete from user_tokens where user_id = :user_id
    and (revoked < store_now() - :keep_us or expires < store_now() - :keep_us)
 
 -- name: user_of_identity(issuer, subject)^
-select u.id, u.name, u.role, u.scope, u.daily_turns, u.daily_tokens, u.created, u.disabled
+select u.id, u.name, u.role, u.scope, u.daily_turns, u.daily_tokens, u.created, u.disabled,
+       u.storage_limit, u.storage_used
   from user_identities i join users u on u.id = i.user_id where i.issuer = :issuer and i.subject = :subject
 
 -- name: link_identity(issuer, subject, user_id)!
@@ -129,3 +138,26 @@ select 1 from users limit 1
 
 -- name: has_passwords()^
 select 1 from users where password_hash is not null and disabled is null limit 1
+
+-- name: storage_measured_lately(scope, within_us)$
+-- What the account used when it was measured; nothing where that is longer ago.
+select storage_used from users where scope = :scope and storage_measured > store_now() - :within_us
+
+-- name: note_storage(scope, bytes)!
+update users set storage_used = :bytes, storage_measured = store_now() where scope = :scope
+
+-- name: measure_storage_again(root)!
+-- A conversation goes: its account is measured at the next look.
+update users set storage_measured = 0
+ where scope = (select s.scope from sessions s where s.id = :root) and storage_measured <> 0
+
+-- name: scopes_to_measure(every_us)
+-- Accounts that were not measured for a while, and in whose conversations something has happened since.
+select u.scope from users u
+ where u.storage_measured <= store_now() - :every_us
+   and (u.storage_measured = 0
+        or exists (select 1 from sessions s
+                    where s.scope = u.scope and s.last_active >= u.storage_measured - :every_us)
+        or exists (select 1 from sessions s join turns t on t.session_id = s.id and t.state = 'running'
+                    where s.scope = u.scope))
+ order by u.scope

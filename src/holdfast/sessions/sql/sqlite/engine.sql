@@ -146,3 +146,34 @@ insert into deleted_turns (scope, started, ended, tokens)
 select s.scope, t.started, t.ended, coalesce(json_extract(t.timeline, '$.tokens[0]') + json_extract(t.timeline, '$.tokens[1]'), 0)
   from sessions s join turns t on t.session_id = s.id
  where s.root = :root and s.scope <> '' and coalesce(t.ended, t.started) > store_now() - :keep_us
+
+-- name: count_stored(scope, most)!
+-- Add what has come since to the counted sizes of a scope's sessions, of so many at a time. What waits in the inbox,
+-- and what stands behind it, may still change and is counted later.
+insert into stored_sizes (session_id, next_seq, next_inbox, bytes)
+select n.id, n.end_seq, case when n.end_inbox > n.next_inbox then n.end_inbox else n.next_inbox end,
+       n.bytes
+       + coalesce((select sum(coalesce(length(cast(m.content as blob)), 0) + coalesce(length(cast(m.extra as blob)), 0)) from messages m
+                    where m.session_id = n.id and m.seq >= n.next_seq and m.seq < n.end_seq), 0)
+       + coalesce((select sum(coalesce(length(cast(i.message as blob)), 0)) from inbox i
+                    where i.session_id = n.id and i.id >= n.next_inbox and i.id < n.end_inbox), 0)
+  from (select e.* from (
+        select s.id, coalesce(z.next_seq, 0) as next_seq, coalesce(z.next_inbox, 0) as next_inbox,
+               coalesce(z.bytes, 0) as bytes,
+               (select coalesce(max(m.seq), -1) + 1 from messages m where m.session_id = s.id) as end_seq,
+               coalesce((select min(w.id) from inbox w where w.session_id = s.id and w.state = 'waiting'),
+                        (select max(i.id) + 1 from inbox i where i.session_id = s.id), 0) as end_inbox
+          from sessions s left join stored_sizes z on z.session_id = s.id
+         where s.scope = :scope) e
+         where e.end_seq > e.next_seq or e.end_inbox > e.next_inbox
+         order by e.id limit :most) n
+ where true
+on conflict (session_id) do update
+   set next_seq = excluded.next_seq, next_inbox = excluded.next_inbox, bytes = excluded.bytes
+
+-- name: stored_size(scope)$
+-- What is counted of a scope, and what waits in its inboxes or stands behind that.
+select cast(coalesce(sum(coalesce(z.bytes, 0)
+            + coalesce((select sum(coalesce(length(cast(i.message as blob)), 0)) from inbox i
+                         where i.session_id = s.id and i.id >= coalesce(z.next_inbox, 0)), 0)), 0) as bigint)
+  from sessions s left join stored_sizes z on z.session_id = s.id where s.scope = :scope
