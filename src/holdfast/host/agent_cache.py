@@ -20,8 +20,9 @@ from holdfast.process import off_loop
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 4
-"""How many commits run side by side: a slow provider must not take all the threads that turns need."""
+AT_ONCE = 8
+"""How many commits run side by side: so many that agents leave as fast as short chats come, and so few that
+a slow provider leaves turns most of the threads."""
 MOST_BEYOND = 64
 """With so many agents more than may stay warm, a sweep does not wait for its time."""
 SHORTEST_PAUSE = 1.0

@@ -46,10 +46,13 @@ class SessionLifecycle:
         self._store = store
         self._clock = clock or SystemClock()
         self._commit_timeout = checked_timeout(commit_timeout)
-        # Guards _sessions, all that is in it, and _highest_count. Never held across the store or an agent.
+        # Guards _sessions, all that is in it, _by_agent and _highest_count.
+        # Never held across the store or an agent.
         self._lock = threading.Lock()
         self._sessions: dict[str, TrackedSession] = {}
         """The sessions with an agent, uncommitted turns or a running commit; others are not tracked."""
+        self._by_agent: dict[int, dict[str, None]] = {}
+        """The tracked sessions that an agent, by its `id`, was registered for or had turns of."""
         self._highest_count = 0
         """The highest turn number of a dropped session that is not in the store; numbers never decrease."""
 
@@ -61,6 +64,7 @@ class SessionLifecycle:
             return
         with self._lock:
             self._tracked(sid).agent = agent
+            self._join(sid, agent)
 
     def unregister_agent(self, sid: str | None) -> None:
         """Remove the session's agent. Dirty segments stay dirty and keep their owner."""
@@ -74,7 +78,7 @@ class SessionLifecycle:
         """Stop tracking sessions that were deleted."""
         with self._lock:
             for sid in filter(None, sids):
-                self._sessions.pop(sid, None)
+                self._drop(sid)
 
     # the dirty mark
 
@@ -95,6 +99,8 @@ class SessionLifecycle:
         with self._lock:
             tracked = self._refreshed(sid, row)
             owner = tracked.agent if agent is None else agent
+            if owner is not None:
+                self._join(sid, owner)
             if row is None:
                 return tracked.dirty.count(owner)
             if owner is not None:
@@ -229,6 +235,7 @@ class SessionLifecycle:
                         self._drop_if_settled(sid)
                         return CommitOutcome.UNOWNED if len(tracked.dirty) else CommitOutcome.CLEAN
                     commit.segment, commit.owner = taken
+                    self._join(sid, commit.owner)
                     commit.behind = len(tracked.dirty) - 1
                     tracked.in_flight = commit
                     return taken
@@ -263,10 +270,11 @@ class SessionLifecycle:
         with self._lock:
             if self._tracked(sid).dirty.is_unowned():
                 return sid
-            for each, tracked in self._sessions.items():
+            mine = {each: self._sessions[each] for each in self._by_agent.get(id(agent), ())}
+            for each, tracked in mine.items():
                 if tracked.needs(agent):
                     return each
-            for each, tracked in list(self._sessions.items()):
+            for each, tracked in mine.items():
                 if tracked.agent is agent:
                     tracked.agent = None
                     self._drop_if_settled(each)
@@ -346,7 +354,20 @@ class SessionLifecycle:
         tracked = self._sessions.get(sid)
         if tracked is not None and tracked.is_settled():
             self._highest_count = max(self._highest_count, tracked.dirty.counted)
-            del self._sessions[sid]
+            self._drop(sid)
+
+    def _drop(self, sid: str) -> None:
+        tracked = self._sessions.pop(sid, None)
+        for agent in tracked.agents if tracked is not None else ():
+            theirs = self._by_agent[agent]
+            del theirs[sid]
+            if not theirs:
+                del self._by_agent[agent]
+
+    def _join(self, sid: str, agent: MemoryCommitter) -> None:
+        """Find the session by the agent from now on, without looking through all sessions."""
+        self._sessions[sid].agents.add(id(agent))
+        self._by_agent.setdefault(id(agent), {})[sid] = None
 
     # time
 

@@ -41,6 +41,8 @@ class TrackedSession:
     agent: MemoryCommitter | None = None
     dirty: Segments = field(default_factory=Segments)
     in_flight: MemoryCommit | None = None
+    agents: set[int] = field(default_factory=set)
+    """The agents, by their `id`, under which `SessionLifecycle` finds this session."""
 
     def is_busy(self) -> bool:
         return self.in_flight is not None or len(self.dirty) > 0
