@@ -105,11 +105,17 @@ def test_another_agent_reads_remembers_and_asks_over_pipes(home: Path) -> None:
 
 
 @contextmanager
-def served(home: Path, open_files: int = 1024) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def served(
+    home: Path, open_files: int = 1024, **settings: str
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     limited = ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"]
     command = [*limited, sys.executable, "-c", MAIN, "mcp", "serve", "--http", "--port", "0"]
     with subprocess.Popen(
-        command, env=environment(home), cwd=home / "project", stderr=subprocess.PIPE, text=True
+        command,
+        env=environment(home) | settings,
+        cwd=home / "project",
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             assert process.stderr is not None
@@ -145,6 +151,46 @@ def test_over_http_nothing_is_open_without_the_token_and_only_reading_is_offered
         asyncio.run(main(address, file.read_text()))
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 128 + signal.SIGTERM
+
+
+NAME = "mcp.example.org"
+PROXIED = {"Host": NAME, "X-Forwarded-Proto": "https", "X-Forwarded-Host": NAME}
+BEHIND = {"HOLDFAST_WEB_ALLOWED_HOSTS": NAME, "HOLDFAST_WEB_TRUSTED_PROXIES": "127.0.0.1"}
+
+
+@pytest.mark.clause("S5")
+@pytest.mark.parametrize(
+    ("settings", "sent", "status"),
+    [
+        ({}, {}, 200),
+        ({}, PROXIED, 421),
+        (BEHIND, PROXIED, 200),
+        (BEHIND, PROXIED | {"Origin": f"https://{NAME}"}, 200),
+        (BEHIND, PROXIED | {"Origin": "https://elsewhere.example"}, 403),
+        (BEHIND, {"Host": "elsewhere.example"}, 421),
+        (BEHIND | {"HOLDFAST_WEB_TRUSTED_PROXIES": ""}, PROXIED | {"Origin": f"https://{NAME}"}, 403),
+        (
+            BEHIND | {"HOLDFAST_WEB_ALLOWED_ORIGINS": "https://a.example"},
+            {"Origin": "https://a.example"},
+            200,
+        ),
+    ],
+)
+def test_a_proxy_with_tls_may_stand_in_front_once_it_is_named(
+    home: Path, settings: dict[str, str], sent: dict[str, str], status: int
+) -> None:
+    known = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": known}
+    with served(home, 1024, **settings) as (_, address):
+        (file,) = home.rglob("mcp-token")
+        shown = {
+            "Authorization": f"Bearer {file.read_text()}",
+            "Accept": "application/json, text/event-stream",
+        }
+        answer = httpx2.post(address, json=begin, headers=shown | sent, timeout=60)
+        assert answer.status_code == status, answer.text
+        if status == 200:
+            assert httpx2.post(address, json=begin, headers=sent, timeout=60).status_code == 401
 
 
 @pytest.mark.clause("X5")

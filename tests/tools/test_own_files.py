@@ -200,6 +200,105 @@ def test_a_command_that_names_them_is_asked_about_whatever_the_rules(home: Path,
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "cat /proc/$PPID/environ",
+        "cat /proc/$$/environ",
+        "cat /proc/*/environ",
+        "cat /proc/[0-9]*/environ",
+        "cat /proc/[[:digit:]]*/environ",
+        "cat /proc/4???/environ",
+        "cat /proc/{1,2}/environ",
+        "cat /proc/{1..9}/environ",
+        "cat /{proc/1,x}/environ",
+        "cat /proc/s*/environ",
+        "cat /p*/1/environ",
+        "cat /pro$NOTHING'c'/1/environ",
+        "cat /pro\\\nc/1/environ",
+        "cat $'\\x2fproc'/1/environ",
+        "cat /proc/$WHO/environ",
+        "cat /proc/`pgrep holdfast`/environ",
+        "cat /proc/$(pgrep holdfast)/environ",
+        "cat */../../../proc/1/environ",
+        "cd /proc && cat */environ",
+        "cd /proc; cd 1; cat environ",
+        "cd / && cd proc && cat $PPID/environ",
+        "cd /pro* && cat 1/environ",
+        "bash -c 'cat /proc/$PPID/environ'",
+        "ps eww",
+        "ps auxe",
+        "ps -f e",
+        "ps -eo pid,environ",
+        "cat ~+/../.config/holdfast/settings.toml",
+        "cat $PWD/../.config/holdfast/settings.toml",
+        "cat ${PWD}/../.config/holdfast/settings.toml",
+        "cat ~-/.config/holdfast/settings.toml",
+        "cat $OLDPWD/.config/holdfast/settings.toml",
+        "cat ${HOME%/}/.config/holdfast/settings.toml",
+        "cat ${HOME:0}/.config/holdfast/settings.toml",
+        "cat `echo ~/.config/holdf`ast/settings.toml",
+        "cat $(echo ~/.config/holdf)ast/settings.toml",
+        "cat */../../.config/holdfast/settings.toml",
+        "cat $X/../.config/holdfast/settings.toml",
+        "cat ../.config/{hold,x}fast/settings.toml",
+        "cat ../.config/hold?ast/settings.toml",
+        "cat ../.config/[[:alpha:]]oldfast/settings.toml",
+        "cat lin*",
+        "cat deep/../settings.toml",
+        "cat dee[p]/../settings.toml && cat deep/../settings.toml",
+        "cd .. && cat .config/holdfast/settings.toml",
+        "cd; cat .config/holdfast/settings.toml",
+        "cd ~/.config && cat hold*/settings.toml",
+        "HOME=/elsewhere; cat ~/.config/holdfast/settings.toml",
+    ],
+)
+def test_a_word_that_only_the_shell_resolves_counts_as_one_that_names_them(home: Path, command: str) -> None:
+    linked(home)
+    (home / ".local/share/holdfast/deep").mkdir()
+    (home / "project/deep").symlink_to(home / ".local/share/holdfast/deep")
+    stale = {"HOME": str(home), "PWD": "/elsewhere/stale", "OLDPWD": "/elsewhere/stale"}
+    request = command_request(command, home / "project", stale, own(home))
+    assert request.own_files, request
+    for policy in (ApprovalPolicy("ask", EVERYTHING), ApprovalPolicy("never-ask")):
+        assert policy.decide(request) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat $FILE",
+        'cat "$FILE"',
+        "cat src/$FILE",
+        "cat --from=$FILE",
+        "cat $1",
+        "cat $(pick)",
+        "cat `pick`",
+        "cat < $FILE",
+        "cat ~-/notes.txt",
+        "cat ~2/notes.txt",
+        "cat */../notes.txt",
+        "cat ${FILE:-notes.txt}",
+        "cat $'notes\\x2etxt'",
+        "bash -c 'cat $FILE'",
+        "cd - && cat notes.txt",
+        "cd $WHERE && cat notes.txt",
+        "HOME=/elsewhere; cat ~/notes.txt",
+        "echo # don't\ncat $FILE 'x'",
+        "cat @(a|b)",
+        "grep -r KEY /proc",
+        "cd /proc && grep -r KEY .",
+        "cat " + " ".join(f"n{each}" for each in range(3000)),
+        "cat " + "-/" * 20_000,
+    ],
+)
+def test_a_word_that_could_be_any_path_is_covered_by_no_rule(home: Path, command: str) -> None:
+    request = command_request(command, home / "project", {"HOME": "/home/nobody"}, own(home))
+    assert request.near_own_files, request
+    assert ApprovalPolicy("ask", EVERYTHING).decide(request) == "ask"
+    assert ApprovalPolicy("never-ask").decide(request) == "allow"
+
+
+@pytest.mark.parametrize(
     "command", ["grep -r sk- ~", "ls /", "cd ~/.config && cat x", "grep -r x $HOME", "tar c ~/.local/*"]
 )
 def test_a_command_that_names_a_folder_above_them_is_covered_by_no_rule(home: Path, command: str) -> None:
@@ -216,9 +315,34 @@ def test_a_command_that_runs_in_a_folder_above_them_is_covered_by_no_rule(home: 
 
 
 @pytest.mark.parametrize(
-    "command", ["git status", "ls -la", "make test 2>&1 | tail", "cat notes.txt", "grep -r x ."]
+    "command",
+    [
+        "git status",
+        "ls -la",
+        "make test 2>&1 | tail",
+        "cat notes.txt",
+        "grep -r x .",
+        "ls *.py",
+        "ls *",
+        "cat part[12].txt",
+        "cat $PWD/notes.txt ~+/notes.txt",
+        "cat $TMP_NOTES",
+        "make test; echo $?",
+        "cd src && grep -r x .",
+        "cd src && ls *.py",
+        "awk '{print $1}' notes.txt",
+        "grep 'x$' notes.txt",
+        "git show HEAD~1",
+        "git log -p -- notes.txt",
+        "cat /proc/cpuinfo",
+        "ps aux",
+        "ps -ef",
+        "ps -u me",
+        "find . -name '*.py'",
+    ],
 )
 def test_an_ordinary_command_in_a_project_is_as_before(home: Path, command: str) -> None:
-    request = command_request(command, home / "project", {"HOME": str(home)}, own(home))
+    known = {"HOME": str(home), "TMP_NOTES": str(home / "project/notes.txt")}
+    request = command_request(command, home / "project", known, own(home))
     assert not request.each_time
     assert ApprovalPolicy("ask", EVERYTHING).decide(request) == "allow"

@@ -13,6 +13,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.secret import MASK, Secret, without_password
 from holdfast.core.settings_file import parse_settings
 from holdfast.core.whole_files import replace_files
+from holdfast.process import with_original_limit
 from holdfast.wiring import editor, load_settings, settings_path
 from holdfast.wiring.settings_writer import EMPTY, change_settings, to_toml
 
@@ -73,7 +74,8 @@ def edit() -> None:
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "settings.toml"
         draft.write_text(text, encoding="utf-8")
-        done = subprocess.run([*shlex.split(command), str(draft)], stdin=sys.stdin, check=False)  # noqa: S603 - the person's own editor
+        words = with_original_limit([*shlex.split(command), str(draft)])
+        done = subprocess.run(words, stdin=sys.stdin, check=False)  # noqa: S603 - the person's own editor
         changed = draft.read_bytes()
     if done.returncode:
         raise InvalidInput(f"the editor ended with {done.returncode}; nothing was changed")

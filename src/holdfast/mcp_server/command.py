@@ -110,14 +110,16 @@ async def _over_http(server: "MCPServer", given: Settings, leaving: "GracefulSto
     from holdfast.wiring import data_folder
     from holdfast.wiring.token_file import stored_token
 
-    settings, patience = given.mcp, given.web.client_timeout_s
+    settings = given.mcp
     token = settings.token or stored_token(data_folder() / TOKEN_FILE)
     if not token:
         raise InvalidInput("there is no token, so nothing was started")
     with listen(settings.host, settings.port) as listening:
-        async with run_http(server, settings.host, listening, token, patience) as running:
+        async with run_http(server, settings.host, listening, token, given.web) as running:
             name = f"[{settings.host}]" if ":" in settings.host else settings.host
             _say(f"Holdfast is an MCP server on http://{name}:{listening.getsockname()[1]}/mcp")
+            for each in given.web.allowed_hosts:
+                _say(f"Through a proxy with TLS it is https://{each}{given.web.root_path}/mcp")
             where = "the setting mcp.token" if settings.token else str(data_folder() / TOKEN_FILE)
             _say(f"Clients send the header Authorization: Bearer TOKEN; the token is in {where}")
             await leaving.wait_for(running)

@@ -1,28 +1,36 @@
 """Finds out whether a command line names Holdfast's own files, or folders that contain them.
 
-Words are read roughly: quotes are removed, `~` and variables are replaced, and patterns are compared part by
-part. This is no protection against a hostile command, which can hide a name. That is the task of the sandbox,
-and of the approval that every command needs.
+`shell_words.py` reads the words. One that only the shell can resolve, and that could name such a file or
+another process in /proc, counts as one that does. This is no protection against a hostile program, which can
+hide a name. That is the task of the sandbox, and of the approval that every command needs.
 """
 
+import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from holdfast.core.own_files import OwnFiles
 from holdfast.tools.contract import ApprovalRequest
+from holdfast.tools.shell_words import ANY, ShellWords
 
 MAX_WORDS = 2000
-QUOTES = str.maketrans("", "", "\\'\"")
-BREAKS = re.compile(r"[\s;&|()<>`]+")
-INNER = re.compile(r"[=:@,]")
-VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-PATTERN = re.compile(r"[*?\[{$]")
-QUOTED_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
-QUOTE = re.compile(r"\\(.)|['\"]", re.DOTALL)
+MAX_FOUND = 1000
+MAX_PATH = 4096
+"""A longer one can't be opened, and takes long to resolve."""
+MAX_WILD = 6
+"""The most patterns in one path that are compared; with more, the rest of the path may be anything."""
+PATTERN = re.compile(rf"[*?\[{ANY}]")
+WILD = re.compile(rf"{ANY}+|\*\*|\*|\?|\[.*", re.DOTALL)
+PROC = "/proc"
+PROCESSES = ("/proc/1", "/proc/self", "/proc/thread-self")
+PS = re.compile(r"(?:^|[\s;&|(`/])ps((?:\s+[^\s;&|()<>`]+)+)")
+PS_VALUE = re.compile(r"-[A-Za-z]*[CDGNOUgknopqstu]|--\w+")
+Found = tuple[bool, bool]
+"""Whether own files are named, and whether a folder above them is."""
 
 
 def command_request(
@@ -30,20 +38,54 @@ def command_request(
 ) -> ApprovalRequest:
     """The approval request for a command in `folder`, marked when it can reach own files. Reads the disk."""
     request = ApprovalRequest(subject=command, kind="command", reason=reason)
-    named, near = False, bool(own.within(Path(os.path.realpath(folder))))
-    for path in named_paths(command, folder, environment):
-        if PATTERN.search(path):
-            inside, above = _matched(path, own)
-        else:
-            found = _resolved(path)
-            inside, above = bool(own.reason_to_ask(found)), bool(own.within(found))
+    words = ShellWords(command, folder, environment)
+    named, near = _shows_environments(command), bool(own.within(Path(os.path.realpath(folder))))
+    paths, complete = _first(words.paths())
+    for path in paths:
+        inside, above = _reached(path, own)
         named, near = named or inside, near or above
     if named:
         return replace(request, own_files=True, reason=_join_reasons(reason, "names Holdfast's own files"))
     if near:
         near_reason = "could reach Holdfast's own files, which are in a folder that it names or runs in"
         return replace(request, near_own_files=True, reason=_join_reasons(reason, near_reason))
+    if not complete or words.has_unknown():
+        unknown = "holds a name that only the shell knows, which could be one of Holdfast's own files"
+        return replace(request, near_own_files=True, reason=_join_reasons(reason, unknown))
     return request
+
+
+def named_paths(command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """The words of a command that may be paths, as whole paths."""
+    paths, _ = _first(ShellWords(command, folder, environment).paths())
+    yield from dict.fromkeys(os.path.normpath(each) for each in paths if ANY not in each)
+
+
+def _first(paths: Iterator[str]) -> tuple[list[str], bool]:
+    """The first different paths, and whether these are all."""
+    seen: dict[str, None] = {}
+    complete = True
+    for each in paths:
+        if len(each) > MAX_PATH:
+            complete = False
+        else:
+            seen[each] = None
+        if len(seen) > MAX_WORDS:
+            return list(seen), False
+    return list(seen), complete
+
+
+def _reached(path: str, own: OwnFiles) -> Found:
+    if PATTERN.search(path):
+        return _matched(path, own)
+    # A program goes through links before `..`, the shell's `cd` does not.
+    found = [_judged(each, own) for each in {path, os.path.normpath(path)}]
+    return any(inside for inside, _ in found), any(above for _, above in found)
+
+
+def _judged(path: str, own: OwnFiles) -> Found:
+    found = _resolved(path)
+    return bool(own.reason_to_ask(found)), bool(own.within(found)) or str(found) in {PROC, "/"}
 
 
 def _resolved(path: str) -> Path:
@@ -57,46 +99,93 @@ def _join_reasons(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
 
 
-def named_paths(command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """The words of a command that may be paths, as whole paths."""
-    seen: dict[str, None] = {}
-    for word in _words(command):
-        filled = VARIABLE.sub(lambda found: environment.get(found[1] or found[2], "*"), word)
-        for piece in (filled, *INNER.split(filled), *_after_flag(filled)):
-            if piece.startswith("~"):
-                name, slash, rest = piece.partition("/")
-                home = environment.get("HOME", "") if name == "~" else os.path.expanduser(name)  # noqa: PTH111
-                piece = f"{home}{slash}{rest}"  # noqa: PLW2901
-            if piece and "\0" not in piece:
-                seen[os.path.normpath(folder / piece)] = None
-        if len(seen) > MAX_WORDS:
-            break
-    yield from seen
-
-
-def _words(command: str) -> Iterator[str]:
-    yield from BREAKS.split(command.translate(QUOTES))
-    # A path may contain blanks. shlex is not used: its time grows with the square of a word's length.
-    for word in QUOTED_WORD.finditer(command):
-        # What ends a command may follow without a blank.
-        yield QUOTE.sub(lambda found: found[1] or "", word[0].strip(";&|()<>`"))
-
-
-def _after_flag(word: str) -> Iterator[str]:
-    """Paths that follow a flag without a space: `-I/path`, `-rf/path`, `-Cfolder`."""
-    if word.startswith("-"):
-        yield word[2:]
-        yield from (word[at:] for each in "/~" if (at := word.find(each)) > 0)
-
-
-def _matched(pattern: str, own: OwnFiles) -> tuple[bool, bool]:
+def _matched(pattern: str, own: OwnFiles) -> Found:
     """Whether a pattern may match one of the own files, and whether it may match a folder above one."""
-    steps = [re.sub(r"[{$].*", "*", step) for step in Path(pattern).parts]
+    steps, climbs = _steps(pattern)
+    inside, above = False, climbs
+    targets = [(each.as_posix().casefold(), False) for each in own.private]
+    for target, in_proc in (*targets, *((each, True) for each in PROCESSES)):
+        found = _compared(steps, target, in_proc=in_proc)
+        inside, above = inside or found[0], above or found[1]
+    if inside or ANY in pattern or climbs:
+        return inside, above
+    linked, complete = _linked(pattern, own)
+    return linked, above or not complete
+
+
+def _steps(pattern: str) -> tuple[list[str], bool]:
+    """The parts of a pattern after those without one, which are resolved; and whether `..` follows a pattern.
+
+    What a pattern matches may be a link: then `..` leads anywhere.
+    """
+    parts = pattern.split("/")
+    first = next(at for at, part in enumerate(parts) if PATTERN.search(part))
+    known = (
+        os.path.realpath("/".join(parts[:first]) or "/").rstrip("/") if not pattern.startswith(ANY) else ""
+    )
+    steps, climbs = [known] if not pattern.startswith(ANY) else [], False
+    for part in parts[first:]:
+        if part == "..":
+            steps, climbs = [ANY], True
+        elif part not in {"", "."}:
+            steps.append(part)
+    wild = [at for at, step in enumerate(steps) if at and PATTERN.search(step)]
+    if len(WILD.findall("/".join(steps[1:]))) > MAX_WILD:
+        steps, climbs = [*steps[: wild[0]], ANY], True
+    return steps, climbs
+
+
+def _compared(steps: list[str], target: str, *, in_proc: bool) -> Found:
     inside = above = False
-    for each in own.private:
-        deep = "**" in steps and steps.index("**") <= len(each.parts)
-        pairs = list(zip(each.parts, steps[: steps.index("**")] if deep else steps, strict=False))
-        if all(fnmatchcase(part, step) for part, step in pairs):
-            inside = inside or (not deep and len(steps) >= len(each.parts))
-            above = True
+    above_target = [parent.as_posix() for parent in Path(target).parents]
+    for at in range(1, len(steps) + 1):
+        expression = re.compile(_expression("/".join(steps[:at]).casefold(), in_proc=in_proc), re.DOTALL)
+        if expression.fullmatch(target):
+            # Any path at all is no name of an own file, but may be one. Anything in /proc may be a process.
+            is_named = steps[at - 1] not in {ANY, "**"} or steps[: at - 1] == [PROC]
+            inside, above = inside or is_named, True
+        if at == len(steps):
+            above = above or any(expression.fullmatch(each) for each in above_target)
     return inside, above
+
+
+def _expression(pattern: str, *, in_proc: bool) -> str:
+    """The pattern as a regular expression, which matches more rather than less."""
+    found = "".join(_step_expression(step, in_proc=in_proc) + "/" for step in pattern.split("/"))
+    return found.removesuffix("/") or "/"
+
+
+def _step_expression(step: str, *, in_proc: bool) -> str:
+    parts, at = [], 0
+    for wild in WILD.finditer(step):
+        parts += [
+            _literal(step[at : wild.start()], in_proc=in_proc),
+            ".*" if wild[0][0] == ANY or wild[0] == "**" else "[^/]*",
+        ]
+        at = wild.end()
+    return "".join((*parts, _literal(step[at:], in_proc=in_proc)))
+
+
+def _literal(text: str, *, in_proc: bool) -> str:
+    # One number of a process stands for all.
+    return re.sub(r"\d+", "[0-9]*", re.escape(text)) if in_proc else re.escape(text)
+
+
+def _linked(pattern: str, own: OwnFiles) -> Found:
+    """Whether a match leads to an own file by a link, and whether all matches were looked at."""
+    if len(WILD.findall(pattern)) > MAX_WILD // 2:
+        return False, False
+    found = list(islice(glob.iglob(pattern, include_hidden=True), MAX_FOUND + 1))  # noqa: PTH207
+    return any(own.reason_to_ask(_resolved(each)) for each in found), len(found) <= MAX_FOUND
+
+
+def _shows_environments(command: str) -> bool:
+    """Whether `ps` is to show the environments of processes: a word with `e` and without a dash."""
+    for found in PS.finditer(command):
+        words = found[1].split()
+        for before, word in zip(["", *words], words, strict=False):
+            if "environ" in word or (
+                word.isalpha() and "e" in word.lower() and not PS_VALUE.fullmatch(before)
+            ):
+                return True
+    return False

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.core.errors import ToolFailed
+from holdfast.process import with_original_limit
 
 
 @asynccontextmanager
@@ -20,7 +21,7 @@ async def json_worker(
 ) -> AsyncGenerator[AsyncIterator[dict[str, Any]], None]:
     """What a worker says, line by line, while it reads `given`. It is killed at the end of the block."""
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-X", "utf8", file),
+        *with_original_limit((sys.executable, "-I", "-X", "utf8", file)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -8,6 +8,7 @@ its list has changed, the list is read again.
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.core.errors import ToolInvalid
 from holdfast.core.settings import McpServerSettings
+from holdfast.process import with_original_limit
 from holdfast.tools.mcp_requests import McpRequests
 from holdfast.tools.mcp_sign_in import SIGN_IN_SECONDS, SignIns, sign_in_hint
 
@@ -179,15 +181,23 @@ class McpConnection:
     async def _command(self, stack: AsyncExitStack) -> Any:  # noqa: ANN401 - the SDK's transport
         from mcp import StdioServerParameters, stdio_client
 
+        program, *arguments = self._program()
         parameters = StdioServerParameters(
-            command=self._server.command,
-            args=list(self._server.args),
+            command=program,
+            args=arguments,
             env=dict(self._server.env),
             cwd=self._folder,
             encoding_error_handler="replace",
         )
         errors = await stack.enter_async_context(kept_stderr(self._stderr))
         return stdio_client(parameters, errlog=errors)
+
+    def _program(self) -> list[str]:
+        command, search = self._server.command, dict(self._server.env).get("PATH", os.defpath)
+        words = [command, *self._server.args]
+        # A shell would start in its place, and hide that there is no such program.
+        found = shutil.which(self._folder / command if "/" in command else command, path=search)
+        return with_original_limit(words) if found else words
 
     async def _address(self, stack: AsyncExitStack) -> Any:  # noqa: ANN401 - the SDK's transport
         import httpx2

@@ -10,15 +10,15 @@ from starlette.middleware.cors import CORSMiddleware
 
 from holdfast import __version__
 from holdfast.core.errors import HoldfastError
+from holdfast.process.forwarded_headers import ForwardedHeaders
+from holdfast.process.origin_guard import OriginGuard
 from holdfast.web import problems
 from holdfast.web.access import AccessGuard
 from holdfast.web.auth import Auth
 from holdfast.web.compat import chat_completions, embeddings, models, responses
 from holdfast.web.contract import WebParts
 from holdfast.web.limits import BodyLimit, RateLimit
-from holdfast.web.origin_guard import OriginGuard
 from holdfast.web.page_files import PageFiles
-from holdfast.web.proxies import ForwardedHeaders
 from holdfast.web.request_log import RequestLog
 from holdfast.web.routes import (
     changed_files,
@@ -119,6 +119,7 @@ def build_app(web: WebParts, page: Path = PAGE) -> FastAPI:
         bound=web.settings.host,
         hosts=web.settings.allowed_hosts,
         origins=web.settings.allowed_origins,
+        refuse=problems.respond,
     )
     app.add_middleware(RequestLog, clock=web.clock, metrics=web.metrics)
     app.add_middleware(

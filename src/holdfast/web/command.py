@@ -201,7 +201,7 @@ class Link:
 
 def token_for(settings: WebSettings) -> Secret:
     """The token that clients must show; refuses settings that would let anybody in."""
-    from holdfast.web.origin_guard import is_loopback
+    from holdfast.process.origin_guard import is_loopback
     from holdfast.wiring import data_folder
     from holdfast.wiring.token_file import stored_token
 

@@ -6,9 +6,9 @@ on one host. `command.py` is `holdfast web`; a program that has a host calls `bu
 A request passes these files, from the outside to the inside:
 
 1. `process/listen_socket.py` and `process/server_connection.py` accept a connection and read HTTP;
-2. `proxies.py` takes the client's address from a trusted proxy, `request_log.py` gives the request an id, a
-   line in the log and the security headers;
-3. `origin_guard.py` checks Host and Origin, `limits.py` the rate and the size, `auth.py` the token,
+2. `process/forwarded_headers.py` takes the client's address from a trusted proxy, `request_log.py` gives
+   the request an id, a line in the log and the security headers;
+3. `process/origin_guard.py` checks Host and Origin, `limits.py` the rate and the size, `auth.py` the token,
    `access.py` what an account may ask for (`principal.py` is for whom a request acts);
 4. a route reads the body (`bodies.py`), makes one call on the host, and answers with a view (`views.py`),
    with an event stream (`streams.py`, `sse.py`) or with a problem (`problems.py`).

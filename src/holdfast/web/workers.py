@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import StoreSettings
 from holdfast.core.stop_signal import StoppedBySignal
-from holdfast.process import StopSignals
+from holdfast.process import StopSignals, with_original_limit
 
 logger = logging.getLogger(__name__)
 
@@ -132,9 +132,10 @@ class Workers:
         # started may hold those for longer than the worker lives.
         with _pipe() as (said, out), _pipe() as (life, told):
             os.set_blocking(told, False)
+            program = (sys.executable, "-m", "holdfast", "web", *self._options)
             worker = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "holdfast", "web", *self._options),
-                *("--socket", str(self._listening.fileno())),
+                # It raises the limit itself, and must know the original one for what it starts.
+                *with_original_limit((*program, "--socket", str(self._listening.fileno()))),
                 stdin=life,
                 stdout=out,
                 pass_fds=[self._listening.fileno()],

@@ -12,6 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.sessions.databases import PostgresPlace
+from tests.sessions.store_fixtures import until
+
 pytestmark = [pytest.mark.slow, pytest.mark.clause("X5")]
 
 MAIN = "from holdfast.cli.main import main; main()"
@@ -21,7 +24,7 @@ Reading = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextmanager
-def server(home: Path, soft: int, hard: int) -> Iterator[str]:
+def server(home: Path, soft: int, hard: int, *options: str, **settings: str) -> Iterator[str]:
     """`holdfast web` with these limits of open files; gives its link."""
     project, script = home / "project", home / "script.json"
     project.mkdir()
@@ -34,10 +37,11 @@ def server(home: Path, soft: int, hard: int) -> Iterator[str]:
         "HOLDFAST_MODEL_NAME": str(script),
         "HOLDFAST_TOOLS_APPROVAL": "never-ask",
         "HOLDFAST_WEB_REQUESTS_PER_S": "100000",
+        **settings,
     }
     limits = f"ulimit -Sn {soft} && ulimit -Hn {hard} && exec"
     with subprocess.Popen(
-        ["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-c", MAIN, "web", "--port", "0"],
+        ["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-c", MAIN, "web", "--port", "0", *options],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -47,7 +51,7 @@ def server(home: Path, soft: int, hard: int) -> Iterator[str]:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
         finally:
-            process.kill()
+            process.kill()  # its workers end too, since their pipe ends
 
 
 async def open_stream(link: str) -> tuple[int, str, Reading]:
@@ -158,3 +162,29 @@ def test_connections_that_say_nothing_are_told_and_let_go(tmp_path: Path) -> Non
     log = logged(tmp_path)
     assert log.count("web.full") == 1
     assert "out of system resource" not in log
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_whatever_a_server_starts_gets_the_limit_that_was_given(
+    tmp_path: Path, postgres: str, options: tuple[str, ...]
+) -> None:
+    place = PostgresPlace(postgres)
+    told = tmp_path / "told"
+    args = ["-c", f"ulimit -Sn >{told}; exec cat"]
+    known = {
+        "HOLDFAST_STORE_URL": place.url,
+        "HOLDFAST_TOOLS_MCP_SERVERS": json.dumps([{"name": "tells", "command": "sh", "args": args}]),
+    }
+
+    async def scenario() -> None:
+        with server(tmp_path, 128, 1024, *options, **known) as link:
+            async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:
+                await browser.get(link)
+                result = await what_the_command_said(browser, link.partition("?")[0])
+            assert "128\nit runs" in result
+            until(lambda: told.exists() and told.read_text() == "128\n")
+
+    try:
+        asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
+    finally:
+        place.drop()

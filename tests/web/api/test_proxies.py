@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.settings import WebSettings
+from holdfast.process.forwarded_headers import address_in, forwarded_hops
 from holdfast.sessions import SessionDB
 from holdfast.web.command import Link
-from holdfast.web.proxies import address_in, forwarded_hops
 from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from holdfast.process import with_original_limit
+
 SCRIPT = Path(__file__).with_name("worker.py")
 STDERR_TAIL_BYTES = 8000
 # Each line of the runtime's log begins with a time, a level and a source; one of them has the reason.
@@ -81,7 +83,7 @@ class WorkerHandle:
         self._read = bytearray()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this very package
-                [sys.executable, "-I", str(SCRIPT)],
+                with_original_limit([sys.executable, "-I", str(SCRIPT)]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -18,6 +18,7 @@ from typing import IO
 
 from holdfast.core.errors import InvalidInput, MemoryClosed, ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
+from holdfast.process import with_original_limit
 
 NAME = "hindsight"
 INSTALL = "uv tool install 'hindsight-api-slim[embedded-db]==1.1.0'"
@@ -118,7 +119,7 @@ class LocalServer:
         port = _free_port()
         with self.log.open("wb") as log:
             self._guard = subprocess.Popen(  # noqa: S603 - the command is the user's own setting
-                ["/bin/sh", "-c", GUARD, "guard", program],
+                with_original_limit(["/bin/sh", "-c", GUARD, "guard", program]),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import IO, Any, cast
 
+from holdfast.process import with_original_limit
+
 BOOT = (
     "import json, sys; spec = json.loads(sys.stdin.buffer.readline()); sys.path[:] = spec['path'];"
     " from holdfast.providers.local.worker import main; main(spec)"
@@ -57,7 +59,7 @@ class WorkerProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this very package
-                [sys.executable, "-I", "-c", BOOT],
+                with_original_limit([sys.executable, "-I", "-c", BOOT]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.web.proxies import is_trusted
+from holdfast.process.forwarded_headers import is_trusted
 
 logger = logging.getLogger(__name__)
 

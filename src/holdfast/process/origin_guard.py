@@ -5,15 +5,16 @@ server's name (cross-site requests). The Host header shows the first, the Origin
 """
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.server_url import is_address
-from holdfast.web.problems import respond
 
+Refuse = Callable[[Scope, int, str, str, str], Response]
+"""Makes a response of a status, a reason, what is wrong and what to do next."""
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -41,8 +42,11 @@ def without_usual_port(host: str, scheme: str) -> str:
 class OriginGuard:
     """Passes requests that name this server and come from its own page or from no page."""
 
-    def __init__(self, app: ASGIApp, bound: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, bound: str, hosts: Iterable[str], origins: Iterable[str], refuse: Refuse
+    ) -> None:
         self._app = app
+        self._refuse = refuse
         self._open_to_the_net = not is_loopback(bound)
         self._hosts = {bound.lower(), *(each.lower().strip("[]").rstrip(".") for each in hosts)}
         self._origins = {each.lower().rstrip("/") for each in origins}
@@ -54,7 +58,7 @@ class OriginGuard:
     def _refusal(self, scope: Scope) -> Response | None:
         given = _values(scope, b"host")
         if len(given) != 1 or not self._is_known(given[0]):
-            return respond(
+            return self._refuse(
                 scope,
                 421,
                 "WrongHost",
@@ -63,12 +67,12 @@ class OriginGuard:
             )
         origin = next(iter(_values(scope, b"origin")), None)
         if origin is not None and not self._is_ours(origin, given[0], scope["scheme"]):
-            return respond(
+            return self._refuse(
                 scope,
                 403,
                 "ForeignOrigin",
                 f"a page from {origin[:200]!r} may not call this server. Nothing was changed.",
-                "Use the page of this server, or add that origin to the setting web.allowed_origins. If "
+                "Use a page of this server, or add that origin to the setting web.allowed_origins. If "
                 "a proxy with TLS is in front, add its address to the setting web.trusted_proxies.",
             )
         return None
