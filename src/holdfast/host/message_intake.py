@@ -25,7 +25,7 @@ def announce_and_run(conversation: Conversation, stored: InboxMessage, running: 
         conversation.interrupt(interrupted, INTERRUPTED)
     conversation.last_accepted = max(stored.id, conversation.last_accepted)
     conversation.run_waiting()
-    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created)
+    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created, stored.is_repeat)
 
 
 async def read_event_batches(
