@@ -7,7 +7,8 @@ import pytest
 
 from holdfast import Agent, SessionDB
 from holdfast.agent import AgentOptions, Limits
-from holdfast.core.errors import KeyRejected, StreamBroken, TurnAlreadyRunning
+from holdfast.core.error_text import ERROR_CHARACTERS
+from holdfast.core.errors import KeyRejected, RequestRejected, StreamBroken, TurnAlreadyRunning
 from holdfast.core.events import (
     Event,
     MessageJoined,
@@ -244,3 +245,24 @@ def test_what_another_agent_added_to_the_session_is_seen(db: SessionDB, wait: Wa
     wait(other.run("b"))
     wait(agent.run("c"))
     assert [m["content"] for m in model.requests[1].messages] == ["a", "one", "b", "two", "c"]
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, RequestRejected])
+def test_the_words_of_a_model_that_fails_are_bounded_in_the_event_and_in_the_store(
+    db: SessionDB, wait: Wait, kind: type[Exception]
+) -> None:
+    words = "\0" + "x" * 5_000_000
+
+    def fail(_: ModelRequest) -> Any:  # noqa: ANN401
+        raise RuntimeError(words) if kind is RuntimeError else RequestRejected("m", words)
+
+    agent = Agent(ScriptedModel([fail]), db, "s")
+
+    async def ends() -> list[Event]:
+        return [event async for event in agent.stream("go") if isinstance(event, TurnFailed)]
+
+    [failed] = wait(ends())
+    assert isinstance(failed, TurnFailed)
+    assert len(failed.error) < 2 * ERROR_CHARACTERS
+    assert "[cut here: " in failed.error
+    assert all(len(str(each)) < 3 * ERROR_CHARACTERS for each in db.sessions.read("s"))

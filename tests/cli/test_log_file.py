@@ -3,7 +3,14 @@
 import logging
 from pathlib import Path
 
-from holdfast.cli.logs import BYTES, KEPT, LogFileHandler
+from holdfast.cli.logs import (
+    BYTES,
+    FACT_CHARACTERS,
+    KEPT,
+    TRACEBACK_CHARACTERS,
+    FactsFormatter,
+    LogFileHandler,
+)
 
 LINE = "x" * 10_000
 
@@ -39,3 +46,14 @@ def test_a_log_that_was_deleted_or_moved_away_goes_on_in_a_new_file_of_its_name(
         log.handle(record)
         assert "line" in file.read_text(encoding="utf-8")
     log.close()
+
+
+def test_a_huge_fact_or_exception_is_cut_and_its_beginning_and_end_are_kept() -> None:
+    failure = RuntimeError("the first words" + "x" * 5_000_000 + "the last words")
+    facts = {"msg": "event", "exc_info": (RuntimeError, failure, None), "cause": "c" * 5_000_000}
+    text = FactsFormatter("%(message)s").format(logging.makeLogRecord(facts))
+    assert len(text) < FACT_CHARACTERS + TRACEBACK_CHARACTERS + 200
+    assert text.startswith("event cause='ccc")
+    assert "the first words" in text
+    assert text.endswith("the last words")
+    assert text.count("[cut here: ") == 2

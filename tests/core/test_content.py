@@ -231,3 +231,11 @@ def test_what_takes_the_place_of_a_part_says_what_was_there() -> None:
     assert "'zzz'" in sendable_part({"type": "zzz"})["text"]
     kept = sendable_part({"type": "text", "text": "words", "cache_control": {}})
     assert kept == {"type": "text", "text": "words"}
+
+
+@pytest.mark.parametrize("letter", ["\u6c34", "\u3042", "\u30ab", "\ud55c"])
+def test_a_text_in_east_asian_characters_counts_for_more_than_one_in_an_alphabet(letter: str) -> None:
+    check_fits({"role": "user", "content": letter * 79_000}, "m", 32_000)
+    check_fits({"role": "user", "content": "\u0436" * 100_000}, "m", 32_000)
+    with pytest.raises(MessageTooLong):
+        check_fits({"role": "user", "content": [{"type": "text", "text": letter * 100_000}]}, "m", 32_000)

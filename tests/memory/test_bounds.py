@@ -1,13 +1,19 @@
 """M10: what a provider returns is bounded, and what is cut says so."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import MemoryManager
+from holdfast import MemoryManager, SessionDB
+from holdfast.core.clock import SystemClock
+from holdfast.core.error_text import ERROR_CHARACTERS, error_text, error_words
+from holdfast.core.errors import BoundaryFailed, ProviderNotWorking, Undeliverable
+from holdfast.memory import CompletedTurn
 from holdfast.memory.bounds import (
     BYTES_PER_TOKEN,
     FOUND_CHARACTERS,
@@ -20,8 +26,13 @@ from holdfast.memory.bounds import (
     bound_text,
     share_budget,
 )
+from holdfast.memory.config import ProviderConfig, resolve_config
 from holdfast.memory.contract import RECALL_TOKENS, Budgets, MemoryItem
+from holdfast.memory.provider_check import ProviderCheck, shut_down_provider
+from holdfast.memory.provider_gate import gate_provider
+from holdfast.memory.retry import RetryPolicy
 from holdfast.testing.providers import RecordingProvider
+from tests.memory.gates import until
 
 MARK = 120
 """The words on what was cut."""
@@ -188,3 +199,85 @@ def test_what_is_no_text_is_left_out(nonsense: object) -> None:
     assert memory.on_pre_compress([{"role": "user", "content": "x"}], timeout=30) == ""
     assert isinstance(memory.handle_tool_call("fine", {}), str)
     memory.shutdown_all()
+
+
+class Wordy(RecordingProvider):
+    """Fails at everything, with far too many words, which no store takes."""
+
+    words = "\0" + "x" * 5_000_000
+
+    def __init__(self, kind: type[Exception]) -> None:
+        super().__init__("wordy")
+        self._kind = kind
+
+    def _fail(self) -> NoReturn:
+        raise self._kind(self.words)
+
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        self._fail()
+
+    def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
+        self._fail()
+
+    def on_session_end(self, messages: list[Any], **kwargs: Any) -> None:  # noqa: ANN401
+        self._fail()
+
+    def check(self, config: ProviderConfig) -> str:
+        self._fail()
+
+    def shutdown(self) -> None:
+        self._fail()
+
+
+def is_bounded(text: str | None) -> bool:
+    return (
+        text is not None and len(text) < 2 * ERROR_CHARACTERS and "[cut here: " in text and "\0" not in text
+    )
+
+
+@pytest.mark.clause("M10")
+@pytest.mark.parametrize("kind", [RuntimeError, Undeliverable])
+def test_the_words_of_an_exception_are_bounded_wherever_they_are_shown(
+    tmp_path: Path, kind: type[Exception]
+) -> None:
+    provider = Wordy(kind)
+    with SessionDB.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        memory = MemoryManager(store, policy=RetryPolicy(max_attempts=1), drain_seconds=1.0)
+        memory.add_provider(provider)
+        memory.recall_all("q", session_id="s")
+        assert is_bounded(memory.status()[0].last_error), "after a recall"
+        memory.sync_all("hi", "hey", session_id="s")
+        until(lambda: memory.status()[0].set_aside == 1)
+        assert is_bounded(memory.status()[0].last_error), "after a delivery"
+        assert is_bounded(store.outbox.list("set_aside")[0].last_error)
+        with pytest.raises(BoundaryFailed) as failed:
+            memory.on_session_end([{"role": "user", "content": "x"}], session_id="s", timeout=30)
+        assert is_bounded(str(failed.value))
+        memory.shutdown_all()
+
+
+@pytest.mark.clause("M10")
+@pytest.mark.parametrize("kind", [RuntimeError, Undeliverable, TimeoutError])
+def test_the_words_of_an_exception_of_a_search_and_of_a_check_are_bounded(kind: type[Exception]) -> None:
+    provider = Wordy(kind)
+    memory = remembering(provider, RecordingProvider("quiet"))
+    assert is_bounded(memory.search("q", timeout=30).failed["wordy"])
+    gated = gate_provider(provider, SystemClock())
+    with pytest.raises(ProviderNotWorking) as failed:
+        ProviderCheck(gated, resolve_config(())).result()
+    assert is_bounded(str(failed.value))
+    assert is_bounded(shut_down_provider(gated))
+    memory.shutdown_all()
+
+
+class Unsayable(Exception):
+    """Has words that can't be had."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def test_an_exception_whose_words_cannot_be_had_is_named() -> None:
+    assert error_text(Unsayable()) == error_words(Unsayable()) == "Unsayable"
+    assert error_text(ValueError()) == "ValueError"
+    assert error_text(ValueError("what it says")) == "ValueError: what it says"

@@ -21,6 +21,7 @@ from typing import ParamSpec, TypeVar
 
 from acp import RequestError
 
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import HoldfastError, InvalidInput, SessionNotFound
 
 P = ParamSpec("P")
@@ -39,7 +40,7 @@ def request_error(error: HoldfastError) -> RequestError:
     """The error as the editor gets it."""
     failed = getattr(error, "kind", type(error))
     code = next((code for kind, code in CODES if issubclass(failed, kind)), INTERNAL)
-    return RequestError(code, str(error))
+    return RequestError(code, error_words(error))
 
 
 def in_protocol_words(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

@@ -14,6 +14,7 @@ from holdfast.agent.contract import both_ends
 from holdfast.agent.message_repair import BROKEN_ARGUMENTS
 from holdfast.agent.tool_hooks import ToolHooks
 from holdfast.core.contract import Message, ToolCall
+from holdfast.core.error_text import error_text
 from holdfast.core.errors import HoldfastError, ToolArgumentsInvalid
 from holdfast.core.events import (
     ApprovalAsked,
@@ -107,7 +108,7 @@ class ToolBatch:
             if limit.expired():
                 return ToolResult(f"{name} was stopped: it took longer than {tool.timeout:g} s.", ok=False)
             logger.exception("tool.failed", extra={"tool": name, "call": call["id"]})
-            return ToolResult(f"{name} failed: {type(problem).__name__}: {problem}", ok=False)
+            return ToolResult(f"{name} failed: {error_text(problem)}", ok=False)
 
 
 def tool_message(

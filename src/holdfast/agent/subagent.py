@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from holdfast.agent.agent import SessionAgent
+from holdfast.core.error_text import error_text, error_words
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import (
     Event,
@@ -130,7 +131,7 @@ class Subagent:
 def _said(problem: BaseException | None) -> str:
     if problem is None:
         return "it was cancelled"
-    return str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
+    return error_words(problem) if isinstance(problem, HoldfastError) else error_text(problem)
 
 
 def _log_failure(task: "asyncio.Task[None]") -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agent.contract import AfterTool, BeforeTool
+from holdfast.core.error_text import error_text
 from holdfast.tools.contract import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class ToolHooks:
         except Exception as problem:
             # The tool has run: its result must reach the model, or it would call the tool again.
             logger.exception("tool.hook_failed", extra={"tool": tool.name})
-            said = f"{tool.name} ran, and after_tool failed: {type(problem).__name__}: {problem}"
+            said = f"{tool.name} ran, and after_tool failed: {error_text(problem)}"
             return ToolResult(f"{result.text}\n\n[{said}]", ok=False)
 
 

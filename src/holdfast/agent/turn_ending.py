@@ -15,6 +15,7 @@ from holdfast.agent.turn_context import TurnContext
 from holdfast.agent.turn_store import TurnStore
 from holdfast.agent.turn_timeline import TurnTimeline
 from holdfast.core.contract import Message
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import HoldfastError, LeaseLost, Retryable
 from holdfast.core.events import INTERRUPTED, Emit, SessionRotated, TurnCompleted, TurnFailed, TurnInterrupted
 from holdfast.core.messages import storable, text_of
@@ -104,7 +105,7 @@ class TurnEnding:
             self.failure = lost
             if self._store.state == "unopened":
                 raise
-            self._ended = "failed", storable(str(lost))
+            self._ended = "failed", error_words(lost)
             self._emit_end(*self._ended)
         except Exception as failure:
             self.failure = failure
@@ -113,7 +114,7 @@ class TurnEnding:
             if not isinstance(failure, HoldfastError):
                 self._final = None
                 logger.exception("turn.failed", extra={"turn": self._store.turn_id})
-            await self._end("failed", str(failure) or repr(failure))
+            await self._end("failed", error_words(failure))
 
     async def _leave_open(self) -> None:
         """Another process goes on with the turn. Where that can't be noted, it is as after a crash."""
@@ -182,7 +183,7 @@ class TurnEnding:
             self._emit(
                 TurnFailed(
                     **self._store.ids,
-                    error=str(failure) or repr(failure),
+                    error=error_words(failure),
                     failure=type(failure).__name__,
                     retry_after=getattr(failure, "retry_after", None) or 0.0,
                 )

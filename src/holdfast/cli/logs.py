@@ -5,9 +5,15 @@ import os
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
+
+from holdfast.core.error_text import cut_words
 
 BYTES = 2_000_000
 KEPT = 3
+# An exception of foreign code, or a fact that quotes it, may be of any size.
+FACT_CHARACTERS = 4_000
+TRACEBACK_CHARACTERS = 40_000
 # The attributes of every record; all others came as `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -16,10 +22,21 @@ class FactsFormatter(logging.Formatter):
     """Formats the event's name and its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
-        facts = " ".join(f"{key}={value!r}" for key, value in vars(record).items() if key not in KNOWN)
+        facts = " ".join(f"{key}={_shown(value)}" for key, value in vars(record).items() if key not in KNOWN)
         line = super().format(record)
         head, newline, rest = line.partition("\n")
         return f"{head} {facts}{newline}{rest}" if facts else line
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - as in the library
+        text = super().formatException(ei)
+        half = TRACEBACK_CHARACTERS // 2
+        if len(text) <= TRACEBACK_CHARACTERS:
+            return text
+        return f"{cut_words(text[:-half], half)}\n{text[-half:]}"
+
+
+def _shown(value: object) -> str:
+    return cut_words(repr(value), FACT_CHARACTERS)
 
 
 class LogFileHandler(RotatingFileHandler):

@@ -14,6 +14,7 @@ from typing import Literal
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Clock
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import HoldfastError, HostClosed, LeaseLost, Retryable, StoreFailure
 from holdfast.core.events import TURN_ENDS, Event
 from holdfast.core.settings import GatewaySettings
@@ -103,13 +104,13 @@ class ChatAccount:
                     await self._serve_once()
                     delay = FIRST_DELAY
                 except SignInRefused as refusal:
-                    self._note("refused", str(refusal))
+                    self._note("refused", error_words(refusal))
                     logger.warning("chat.sign_in_refused", extra={"account": self.name})
                     return
                 except HostClosed:
                     raise
                 except (ChatPlatformError, StoreFailure, Retryable) as cause:
-                    self._note("unreachable", str(cause))
+                    self._note("unreachable", error_words(cause))
                     await asyncio.sleep(FIRST_DELAY)
                 except Exception as fault:
                     # An adapter of somebody else may raise anything; the other accounts go on.
@@ -170,7 +171,7 @@ class ChatAccount:
             except SignInRefused:
                 raise
             except ChatPlatformError as cause:
-                self._note("unreachable", str(cause))
+                self._note("unreachable", error_words(cause))
                 await asyncio.sleep(_wait(cause, delay))
                 delay = min(LONGEST_DELAY, delay * 2)
 
@@ -192,11 +193,11 @@ class ChatAccount:
             except SignInRefused:
                 raise
             except TakenElsewhere as cause:
-                self._note("unreachable", f"{cause}. Another program uses the same credentials.")
+                self._note("unreachable", f"{error_words(cause)}. Another program uses the same credentials.")
                 await asyncio.sleep(LONGEST_DELAY / 2)
             except ChatPlatformError as cause:
-                self._note("unreachable", str(cause))
-                logger.info("chat.unreachable", extra={"account": self.name, "cause": str(cause)})
+                self._note("unreachable", error_words(cause))
+                logger.info("chat.unreachable", extra={"account": self.name, "cause": error_words(cause)})
                 await asyncio.sleep(_wait(cause, delay))
                 delay = min(LONGEST_DELAY, delay * 2)
 

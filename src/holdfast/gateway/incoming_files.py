@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import MessageInvalid
 from holdfast.core.ids import new_id
 from holdfast.core.pictures import MAX_PICTURE_BYTES, PICTURE_TYPES
@@ -66,7 +67,7 @@ class IncomingFiles:
             try:
                 part, line = await self._take(f"{_safe(key)[-12:]}-{number}-{_safe(file.name)}", file, scope)
             except (ChatPlatformError, OSError) as problem:
-                lines.append(f"[The file {quote(file.name)} could not be taken: {problem}]")
+                lines.append(f"[The file {quote(file.name)} could not be taken: {error_words(problem)}]")
                 continue
             parts += [part] if part else []
             lines += [line] if line else []
@@ -101,8 +102,10 @@ class IncomingFiles:
         try:
             words = await self._transcriber.words(received, file.media_type)
         except (NotTranscribed, OSError) as problem:
-            logger.info("chat.not_transcribed", extra={"cause": str(problem)})
-            return _saved(file, target, f"voice note that could not be transcribed: {problem}", size)
+            logger.info("chat.not_transcribed", extra={"cause": error_words(problem)})
+            return _saved(
+                file, target, f"voice note that could not be transcribed: {error_words(problem)}", size
+            )
         return f"[A voice note, saved as {target}. The person says in it:]\n{words}"
 
     def close(self) -> None:

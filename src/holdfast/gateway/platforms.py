@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.distribution import install_command
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import InvalidInput
 from holdfast.core.setting_checks import account_parts
 from holdfast.core.settings import GatewaySettings
@@ -81,4 +82,4 @@ def make_adapter(
             f"install it with: {install_command(platform.extra)}"
         ) from cause
     except ValueError as cause:
-        raise InvalidInput(f"{name}: {cause}") from cause
+        raise InvalidInput(f"{name}: {error_words(cause)}") from cause

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
+from holdfast.core.error_text import error_text, error_words
 from holdfast.core.errors import LeaseLost
 from holdfast.gateway.contract import FileTooLarge, NotTaken, Place, Route, SendRefused, SlowDown, Unreachable
 from holdfast.gateway.part_delivery import PartDelivery
@@ -106,16 +107,16 @@ class PostSender:
             try:
                 await self._send_parts(post, room)
             except SlowDown as limit:
-                await self._defer(post, limit.seconds, str(limit), counted=False)
+                await self._defer(post, limit.seconds, error_words(limit), counted=False)
             except (SendRefused, FileTooLarge, FileNotFoundError) as refusal:
-                await self._settle(post, "failed", str(refusal))
+                await self._settle(post, "failed", error_words(refusal))
             except (NotTaken, Unreachable) as failure:
-                await self._try_later(post, str(failure))
+                await self._try_later(post, error_words(failure))
             except LeaseLost:
                 raise
             except Exception as failure:
                 logger.warning("chat.post_failed", exc_info=True, extra={"post": post.id})
-                await self._try_later(post, f"{type(failure).__name__}: {failure}")
+                await self._try_later(post, error_text(failure))
             else:
                 await self._settle(post, "sent")
 

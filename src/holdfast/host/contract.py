@@ -225,6 +225,8 @@ class Accepted:
     """The turn that an interrupt is addressed to."""
     at: int
     """When it was stored, in the store's microseconds."""
+    is_repeat: bool = False
+    """A message with the same key was there already: this is that one."""
 
 
 @dataclass(frozen=True, slots=True)

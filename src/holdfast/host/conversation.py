@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.agent import SessionAgent
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import (
     HoldfastError,
     HostClosed,
@@ -269,7 +270,7 @@ class Conversation:
             self.wake()  # something came between the last step and the end
 
     def _trouble(self, problem: BaseException, *, patience: float = 0.0) -> None:
-        self.stream.publish(SessionTrouble(session_id=self.session_id, error=str(problem) or repr(problem)))
+        self.stream.publish(SessionTrouble(session_id=self.session_id, error=error_words(problem)))
         self._commands.refuse(problem, older_than=patience)
 
     async def _run(self) -> None:

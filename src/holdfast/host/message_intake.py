@@ -86,7 +86,7 @@ def _announced(conversation: Conversation, stored: InboxMessage, running: str | 
         conversation.interrupt(interrupted, INTERRUPTED)
     conversation.last_accepted = max(stored.id, conversation.last_accepted)
     conversation.run_waiting()
-    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created)
+    return Accepted(stored.id, stored.session_id, stored.mode, interrupted, stored.created, stored.is_repeat)
 
 
 async def read_event_batches(

@@ -6,6 +6,7 @@ the loop, after the operation.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
 from holdfast.core.content import Checked
@@ -151,7 +152,7 @@ async def begin(
         earlier = None if how.key is None else await call(db.inbox.by_key, how.key)
         if earlier is None:
             raise
-        begun = BegunConversation(earlier, None)
+        begun = BegunConversation(replace(earlier, is_repeat=True), None)
     return begun.message, keep_claim(db, begun.claim)
 
 

@@ -14,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import HoldfastError, SessionNotFound
 from holdfast.core.events import ModelRetrying, ToolStarted, TurnStarted
 from holdfast.core.ids import id_for, new_id
@@ -102,7 +103,7 @@ def problems_told() -> Iterator[None]:
     try:
         yield
     except HoldfastError as problem:
-        raise ToolError(str(problem)) from problem
+        raise ToolError(error_words(problem)) from problem
 
 
 def _offer_sessions(server: MCPServer, past: PastConversations) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
+from holdfast.core.error_text import error_text, error_words
 from holdfast.core.errors import HoldfastError, MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import FOUND_CHARACTERS, MAX_FOUND, RECALL_CHARACTERS, bound_text, with_cut_note
 from holdfast.memory.contract import Browsable, MemoryItem, MemoryProvider
@@ -63,7 +64,7 @@ def collect(answers: Mapping[str, "Future[list[FoundMemory]]"]) -> MemorySearchR
         if len(failed) == len(answers):
             raise why
         logger.warning("memory.search_failed", exc_info=why)
-    return MemorySearchResult(tuple(found), {name: str(why) for name, why in failed.items()})
+    return MemorySearchResult(tuple(found), {name: error_words(why) for name, why in failed.items()})
 
 
 def result_of(name: str, answer: "Future[T]") -> T:
@@ -75,7 +76,7 @@ def result_of(name: str, answer: "Future[T]") -> T:
         raise MemoryClosed(name)
     error = answer.exception()
     if error is not None and not isinstance(error, HoldfastError):
-        raise ProviderUnavailable(name, problem=f"{type(error).__name__}: {error}") from error
+        raise ProviderUnavailable(name, problem=error_text(error)) from error
     return answer.result()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from holdfast.core.contract import Clock
+from holdfast.core.error_text import cut_words, error_text
 from holdfast.core.errors import InvalidInput, Undeliverable
 from holdfast.memory.contract import CLOSED, Browsable, MemoryProvider
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest, ForgetsSelected
@@ -87,12 +88,12 @@ class ForgettingTasks:
             self._record_failure(task, error)
             return error
         state: Literal["done", "unable"] = "done" if report.forgotten or not report.kept else "unable"
-        self._forgettings.settle(task, name, state, forgotten=report.forgotten, note=report.kept)
+        self._forgettings.settle(task, name, state, forgotten=report.forgotten, note=cut_words(report.kept))
         self._then()
         return True
 
     def _record_failure(self, task: ForgettingTask, error: Exception) -> None:
-        name, text = self._gated.name, f"{type(error).__name__}: {error}"
+        name, text = self._gated.name, error_text(error)
         if isinstance(error, Undeliverable | InvalidInput) or task.attempts + 1 >= self._policy.max_attempts:
             self._forgettings.settle(task, name, "failed", note=text)
             return

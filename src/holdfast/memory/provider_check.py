@@ -3,6 +3,7 @@
 import logging
 from functools import partial
 
+from holdfast.core.error_text import cut_words, error_text, error_words
 from holdfast.core.errors import HoldfastError, ProviderNotWorking, ProviderUnavailable
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import MemoryProvider
@@ -29,17 +30,17 @@ class ProviderCheck:
         except TimeoutError as cause:
             if not self._said.done():
                 raise ProviderNotWorking(self.name, f"no answer in {self._seconds:g} s") from cause
-            raise ProviderNotWorking(self.name, str(cause) or "a timeout") from cause
+            raise ProviderNotWorking(self.name, error_words(cause) if str(cause) else "a timeout") from cause
         except HoldfastError as cause:
-            raise ProviderNotWorking(self.name, str(cause)) from cause
+            raise ProviderNotWorking(self.name, error_words(cause)) from cause
         except BaseException as cause:
-            raise ProviderNotWorking(self.name, f"{type(cause).__name__}: {cause}") from cause
+            raise ProviderNotWorking(self.name, error_text(cause)) from cause
 
 
 def _check(provider: MemoryProvider, config: ProviderConfig) -> str:
     check = getattr(provider, "check", None)
     try:
-        return str(check(config)) if check is not None else ""
+        return cut_words(str(check(config))) if check is not None else ""
     except BaseException:
         logger.warning("memory.check_failed", exc_info=True, extra={"provider": provider.name})
         raise
@@ -50,8 +51,8 @@ def shut_down_provider(gated: GatedProvider) -> str:
     try:
         gated.answer("shutdown", gated.provider.shutdown, SHUTDOWN_SECONDS)
     except ProviderUnavailable as late:
-        return str(late)
+        return error_words(late)
     except BaseException as error:
         logger.warning("memory.shutdown_failed", exc_info=True, extra={"provider": gated.name})
-        return f"{gated.name} failed at its end: {type(error).__name__}: {error}"
+        return f"{gated.name} failed at its end: {error_text(error)}"
     return ""

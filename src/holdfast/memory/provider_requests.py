@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.contract import Message
+from holdfast.core.error_text import error_text
 from holdfast.core.errors import ProviderLate
 from holdfast.core.events import RecalledFrom
 from holdfast.memory.bounds import (
@@ -201,7 +202,7 @@ def _problem(call: "Future[Any]") -> str | None:
     if not call.done() or call.cancelled():
         return "it did not answer in time"
     error = call.exception()
-    return None if error is None else f"{type(error).__name__}: {error}"
+    return None if error is None else error_text(error)
 
 
 def ask_tool(

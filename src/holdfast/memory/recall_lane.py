@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.core.contract import Clock
+from holdfast.core.error_text import error_text
 from holdfast.core.errors import MemoryClosed, ProviderUnavailable
 from holdfast.memory.bounds import NOTE_CHARACTERS, RECALL_CHARACTERS, BoundedText, bound_text
 from holdfast.memory.contract import CLOSED, ConcurrentRecall, RecallAnswer
@@ -236,7 +237,7 @@ class RecallLane:
     def _failed(self, question: _RecallCall, error: BaseException) -> None:
         if not isinstance(error, CLOSED):
             logger.warning("memory.recall_failed", exc_info=error, extra={"provider": self.name})
-        self.last_error = f"{type(error).__name__}: {error}"
+        self.last_error = error_text(error)
         question.answer.set_exception(error)
 
     def _cache(self, question: _RecallCall, result: BoundedText) -> None:

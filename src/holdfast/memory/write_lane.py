@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from holdfast.core.contract import Clock
+from holdfast.core.error_text import error_text
 from holdfast.core.errors import LeaseLost, MemoryClosed, ProviderUnavailable, StoreClosed, Undeliverable
 from holdfast.memory.contract import CLOSED, Circuit
 from holdfast.memory.delivery import TurnDelivery
@@ -184,7 +185,7 @@ class WriteLane:
                 except Exception as error:
                     # The store does not work at the moment. The deliveries stay in the outbox.
                     logger.exception("memory.lane_failed", extra={"provider": self.name})
-                    self.last_error = repr(error)
+                    self.last_error = error_text(error)
                     did = False
                 with self._progress:
                     self._progress.notify_all()
@@ -267,7 +268,7 @@ class WriteLane:
                 return  # the caller has cancelled it
             result = self._gate.run(hook.what, WRITE_SECONDS, hook.call)
         except BaseException as error:  # noqa: BLE001 - passed on to the caller
-            self.last_error = _error_text(error)
+            self.last_error = error_text(error)
             hook.outcome.set_exception(error)
         else:
             hook.outcome.set_result(result)
@@ -341,15 +342,15 @@ class WriteLane:
         self._limit = 1
         if culprit is None:
             return
-        self.last_error = _error_text(error)
+        self.last_error = error_text(error)
         if isinstance(error, Undeliverable) or culprit.attempts >= self._policy.max_attempts:
-            self._outbox.set_aside(culprit, error=_error_text(error))
+            self._outbox.set_aside(culprit, error=error_text(error))
         else:
             delay = getattr(error, "retry_after", None) or self._policy.delay(culprit.attempts)
-            self._outbox.defer(culprit, delay_seconds=delay, error=_error_text(error))
+            self._outbox.defer(culprit, delay_seconds=delay, error=error_text(error))
 
     def _record_failure(self, error: BaseException) -> None:
-        self.last_error = _error_text(error)
+        self.last_error = error_text(error)
         self._circuit.failed(self._clock.monotonic(), getattr(error, "retry_after", None))
 
     def _guarded(self, what: str, call: Callable[[], object]) -> BaseException | None:
@@ -359,7 +360,7 @@ class WriteLane:
         except BaseException as error:
             if not isinstance(error, CLOSED) and not _is_at_exit(error):
                 logger.warning("memory.provider_failed", exc_info=True, extra={"provider": self.name})
-            self.last_error = _error_text(error)
+            self.last_error = error_text(error)
             return error
         return None
 
@@ -367,7 +368,3 @@ class WriteLane:
 def _is_at_exit(error: BaseException) -> bool:
     """Whether a provider failed because the program is ending: it can't start the threads it needs."""
     return isinstance(error, RuntimeError) and not can_start_threads()
-
-
-def _error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.core.contract import Clock
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import ModelFailure, ModelUnreachable, Retryable
 from holdfast.models.completeness import Completeness
 from holdfast.models.contract import Model, ModelPiece, ModelRequest, ModelTraits, Retrying
@@ -89,7 +90,7 @@ class RetryingModel:
                 failures += 1
                 since = since if failures > 1 else self._clock.monotonic()
                 delay = self._delay(cause, failures, self._clock.monotonic() - since)
-                again = Retrying(failures, delay, str(cause))
+                again = Retrying(failures, delay, error_words(cause))
             else:
                 return
             yield again

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.error_text import error_text, error_words
 from holdfast.core.errors import ProviderInvalid
 from holdfast.memory.bounds import check_schemas
 from holdfast.memory.config import (
@@ -161,7 +162,7 @@ def _why(name: str, error: BaseException) -> ProviderInvalid:
     if isinstance(error, ProviderInvalid):
         return error
     logger.warning("memory.provider_not_loaded", exc_info=error, extra={"provider": name})
-    return ProviderInvalid(name, f"{type(error).__name__}: {error}")
+    return ProviderInvalid(name, error_text(error))
 
 
 def _configured(name: str, provider: MemoryProvider, configure: Configure | None) -> ProviderConfig:
@@ -193,7 +194,7 @@ def check_provider(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 
     try:
         check_schemas(usable.get_tool_schemas())
     except TypeError as problem:
-        raise ProviderInvalid(name, str(problem)) from problem
+        raise ProviderInvalid(name, error_words(problem)) from problem
     if usable.is_available() is not True:
         raise ProviderInvalid(name, "it says that it is not available here")
     return usable

@@ -9,7 +9,7 @@ are microseconds since the epoch.
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from holdfast.core.contract import Message
@@ -263,6 +263,8 @@ class InboxMessage:
     addressed_to: str | None
     key: str | None
     created: int
+    is_repeat: bool = field(default=False, compare=False)
+    """The answer to a put whose key an earlier message has: this is that one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ nothing is left to do. Each operation also answers what its caller would ask nex
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.core.content import Checked
 from holdfast.core.contract import Message
@@ -65,7 +65,7 @@ def begin_conversation(
         earlier = None if key is None else message_by_key(tx, key)
         if earlier is not None:
             require_scope(tx, earlier.session_id, session.scope)
-            return BegunConversation(earlier, None)
+            return BegunConversation(replace(earlier, is_repeat=True), None)
         started = insert_session_row(tx, session)
         lease = tx.queries.ahead.acquire_lease(name=session_lease(session.id), holder=holder, ttl_us=ttl_us)
         insert_messages(tx, session.id, None, said)

@@ -7,7 +7,7 @@ moves what still waits.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from holdfast.core.content import Checked, check_parts
@@ -137,7 +137,9 @@ class EncodedMessage:
             session_id=session_id, mode=self.mode, message=self.text, addressed_to=addressed, key=self.key
         )
         # Two puts with one key at once: the loser answers with the winner's message.
-        return _from_row(tx.queries.inbox_by_key(key=self.key) if row is None else row)
+        if row is None:
+            return replace(_from_row(tx.queries.inbox_by_key(key=self.key)), is_repeat=True)
+        return _from_row(row)
 
 
 def message_by_key(tx: Transaction, key: str) -> InboxMessage | None:
@@ -193,7 +195,7 @@ def _of_conversation(tx: Transaction, earlier: InboxMessage, session_id: str) ->
     """The earlier message with the same key; another conversation's would swallow this one."""
     if root_of(tx, earlier.session_id) != root_of(tx, session_id):
         raise InvalidInput(f"the key {earlier.key!r} belongs to a message of another conversation")
-    return earlier
+    return replace(earlier, is_repeat=True)
 
 
 def lock_live_end(tx: Transaction, session_id: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import InvalidInput, ToolFailed, ToolInvalid
 from holdfast.core.messages import storable
 from holdfast.core.settings import McpServerSettings
@@ -207,8 +208,8 @@ class McpServer:
 
     def _ended(self, name: str, cause: Exception) -> ToolFailed:
         return ToolFailed(
-            f"the MCP server {self.name} was lost during the call of {name} ({cause}). Whether the call took "
-            "effect is not known. The server is started again at the next call."
+            f"the MCP server {self.name} was lost during the call of {name} ({error_words(cause)}). "
+            "Whether the call took effect is not known. The server is started again at the next call."
         )
 
     async def close(self) -> None:

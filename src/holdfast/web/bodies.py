@@ -87,7 +87,7 @@ class NewSessionBody(StrictBody):
     title: Title | None = None
     key: Key | None = Field(
         default=None,
-        description="without a message: a second request with the same key begins no other session",
+        description="a second request with the same key begins no other session; a message may have its own",
     )
     message: MessageBody | None = Field(
         default=None, description="the first message; stored together with the session"

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import (
     BackupRefused,
     ChatPostNotFound,
@@ -168,10 +169,10 @@ async def on_holdfast_error(request: Request, error: Exception) -> Response:
     status, what = status_of(type(error))
     wait = getattr(error, "retry_after", None)
     if is_v1(request.scope):
-        said = fault(type(error), status, sentences(str(error), what), retry_after=wait)
+        said = fault(type(error), status, sentences(error_words(error), what), retry_after=wait)
         return said.response(request_id(request.scope))
     headers = retry_headers(wait) if status in LATER else {}
-    return respond(request.scope, status, type(error).__name__, str(error), what, headers=headers)
+    return respond(request.scope, status, type(error).__name__, error_words(error), what, headers=headers)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.error_text import error_words
 from holdfast.core.errors import InvalidInput, MemoryClosed, ProviderInvalid
 from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
@@ -167,7 +168,7 @@ def _attach_late(
         logger.info("memory.provider_came_after_the_end", extra={"provider": late.configured_name})
     except BaseException as error:
         logger.warning("memory.provider_not_loaded", exc_info=True, extra={"provider": late.configured_name})
-        memory.mark_unusable(late.configured_name, str(error) or type(error).__name__)
+        memory.mark_unusable(late.configured_name, error_words(error))
     else:
         logger.info("memory.provider_taken_in", extra={"provider": ready.gated.name})
 

@@ -101,3 +101,55 @@ def test_an_interrupt_that_names_its_turn_stops_no_later_one(db: SessionDB, wait
             assert (await server.said(session))[-2:] == ["two", "held"]
 
     wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_the_key_of_a_new_session_is_that_of_its_message_when_this_has_none(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        async with served(db, ["one"]) as server:
+            await twice(server, "/api/sessions", {"key": "k", "message": {"text": "hello"}})
+            assert conversations(db) == 1
+            other = await server.http.post("/api/sessions", json={"key": "k", "message": {"text": "bye"}})
+            assert (other.status_code, other.json()["reason"]) == (409, "KeyUsed")
+            assert conversations(db) == 1
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+@pytest.mark.parametrize("first", ["send", "interrupt"])
+@pytest.mark.parametrize("second", ["send", "interrupt"])
+def test_a_key_that_was_used_for_other_words_is_refused(
+    db: SessionDB, wait: Wait, first: str, second: str
+) -> None:
+    async def scenario() -> None:
+        async with served(db, ["one"]) as server:
+            here = f"/api/sessions/{await server.begin()}"
+            sent = await server.http.post(f"{here}/{first}", json={"text": "yes", "key": "k"})
+            again = await server.http.post(f"{here}/{second}", json={"text": "yes", "key": "k"})
+            assert (sent.is_success, again.is_success) == (True, True)
+            other = await server.http.post(f"{here}/{second}", json={"text": "no", "key": "k"})
+            assert (other.status_code, other.json()["reason"]) == (409, "KeyUsed")
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
+def test_an_undo_that_is_sent_again_undoes_once(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        async with served(db, ["one", "two"]) as server:
+            session = await server.begin()
+            await server.send(session, "first")
+            await until(lambda: len(db.get_messages(session)) == 2)
+            await server.send(session, "second")
+            await until(lambda: len(db.get_messages(session)) == 4)
+            body = {"files": True, "key": "k"}
+            answers = [await server.http.post(f"/api/sessions/{session}/undo", json=body) for _ in range(3)]
+            assert {each.status_code for each in answers} == {201}
+            assert len({each.json()["session"]["id"] for each in answers}) == 1
+            assert await server.said(answers[0].json()["session"]["id"]) == ["first", "one"]
+            assert conversations(db) == 2
+
+    wait(scenario())

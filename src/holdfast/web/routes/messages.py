@@ -4,12 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from holdfast.core.contract import Message
 from holdfast.core.errors import NotWaiting, TurnNotFound
 from holdfast.host.contract import ContextView, TurnDetails
 from holdfast.web.bodies import AnswerBody, DecisionBody, EditMessageBody, InterruptBody, MessageBody
 from holdfast.web.contract import HostDep
 from holdfast.web.principal import PrincipalDep
 from holdfast.web.problems import error_responses
+from holdfast.web.repeated_messages import refuse_another_message
 from holdfast.web.views import (
     AcceptedView,
     CountedView,
@@ -62,7 +64,9 @@ async def send(host: HostDep, principal: PrincipalDep, session_id: str, body: Me
     """Send a message. Once this has answered, the message is not lost."""
     # A misspelt id must not begin a conversation.
     key, scope = principal.key(body.key), principal.sees
-    accepted = await host.send(session_id, body.as_message(), body.mode, key=key, create=False, scope=scope)
+    message = body.as_message()
+    accepted = await host.send(session_id, message, body.mode, key=key, create=False, scope=scope)
+    await refuse_another_message(host, accepted, message)
     return AcceptedView.of(accepted)
 
 
@@ -79,7 +83,12 @@ async def interrupt(
     if asked.text:
         await principal.require_turn(host)
     key = principal.key(asked.key)
-    stopped = await host.interrupt(session_id, asked.text, key=key, turn_id=asked.turn_id)
+    if asked.text:
+        message: Message = {"role": "user", "content": asked.text}
+        accepted = await host.send(session_id, message, "interrupt", key=key)
+        await refuse_another_message(host, accepted, message)
+        return InterruptedView(interrupted=accepted.interrupts is not None)
+    stopped = await host.interrupt(session_id, turn_id=asked.turn_id)
     return InterruptedView(interrupted=stopped)
 
 

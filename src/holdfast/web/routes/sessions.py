@@ -12,6 +12,7 @@ from holdfast.web.bodies import BranchBody, KeyBody, NewSessionBody, SessionChan
 from holdfast.web.contract import HostDep, WebDep, WebParts
 from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, error_responses
+from holdfast.web.repeated_messages import refuse_another_message
 from holdfast.web.routes.events import stream_of
 from holdfast.web.session_views import begun_view, detail_of, view_of, views_of
 from holdfast.web.streams import EVENTS
@@ -88,11 +89,12 @@ async def begin_session(
     how = Beginning(
         title=body.title,
         prev_session_id=body.prev_session_id,
-        key=principal.key(body.message.key),
+        key=principal.key(body.message.key or body.key),
         scope=principal.scope,
         choice=choice,
     )
     accepted, events = await host.begin(fresh, message, how)
+    await refuse_another_message(host, accepted, message)
     if accepted.session_id == fresh:
         view = begun_view(accepted, how, message, host.source)
     else:
