@@ -19,8 +19,10 @@ from holdfast.core.errors import (
     StoreInvalid,
     StoreUnopenable,
 )
+from holdfast.providers.delivered_keys import DeliveredKeys
 from holdfast.providers.holographic import HolographicMemory
 from holdfast.providers.local import LocalMemory
+from holdfast.providers.openviking.ledger import Ledger, LedgerEntry
 from holdfast.testing import FakeClock
 from tests.providers.local.completed_turns import turn
 
@@ -147,6 +149,28 @@ def test_threads_write_and_recall_at_once(open_memory: OpenMemory) -> None:
     assert failures == []
     described = memory.describe()
     assert getattr(described, "passages", 0) + getattr(described, "facts", 0) == 80
+
+
+@pytest.mark.clause("D12")
+def test_what_was_sent_is_not_noted_in_a_file_that_was_moved_away(tmp_path: Path) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    keys, ledger = DeliveredKeys(home / "sent.db"), Ledger(home / "openviking.db")
+    with closing(keys), closing(ledger):
+        keys.begin("k1")
+        ledger.add("s1", LedgerEntry("k1", "t1", []))
+        home.rename(away)
+        for note in (
+            lambda: keys.begin("k2"),
+            lambda: keys.settle("k1"),
+            lambda: ledger.mark_sending(["k1"]),
+            lambda: ledger.add("s1", LedgerEntry("k2", "t2", [])),
+        ):
+            with pytest.raises(StoreGone, match="moved away"):
+                note()
+        away.rename(home)
+        assert keys.begin("k1") == "begun"
+        assert [each.in_doubt for each in ledger.unsent(["k1", "k2"])] == [False]
 
 
 @pytest.mark.clause("D12")

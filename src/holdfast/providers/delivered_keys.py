@@ -7,10 +7,13 @@ the state `begun`, and the provider can look for it in the backend before it sen
 
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from holdfast.core.errors import StoreClosed
+from holdfast.sessions.sqlite.open_files import OpenFiles
 
 KeyState = Literal["new", "begun", "sent"]
 # Only a turn whose delivery is open comes again, and far fewer than this are open at once.
@@ -32,22 +35,23 @@ class DeliveredKeys:
         self._file = file
         self._lock = threading.Lock()  # guards the fields below; a connection serves one thread at a time
         self._connection: sqlite3.Connection | None = None
+        self._opened: OpenFiles | None = None
         self._closed = False
 
     def begin(self, key: str) -> KeyState:
         """Record that a turn is about to be sent; returns its state before."""
-        with self._lock:
-            found = self._open().execute("select state from sent where key = ?", (key,)).fetchone()
+        with self._transaction() as connection:
+            found = connection.execute("select state from sent where key = ?", (key,)).fetchone()
             if found is None:
-                self._open().execute("insert into sent (key, state) values (?, 'begun')", (key,))
+                connection.execute("insert into sent (key, state) values (?, 'begun')", (key,))
                 return "new"
         return "sent" if found[0] == "sent" else "begun"
 
     def settle(self, key: str) -> None:
         """Mark a turn as sent."""
-        with self._lock:
-            self._open().execute("update sent set state = 'sent' where key = ?", (key,))
-            self._open().execute(
+        with self._transaction() as connection:
+            connection.execute("update sent set state = 'sent' where key = ?", (key,))
+            connection.execute(
                 "delete from sent where no <= (select max(no) from sent) - ? and state = 'sent'", (MAX_KEYS,)
             )
 
@@ -57,6 +61,21 @@ class DeliveredKeys:
             self._closed = True
             if self._connection is not None:
                 self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            connection = self._open()
+            connection.execute("begin immediate")
+            try:
+                yield connection
+                if self._opened is not None:
+                    self._opened.require()
+                connection.execute("commit")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
 
     def _open(self) -> sqlite3.Connection:
         if self._closed:
@@ -68,6 +87,7 @@ class DeliveredKeys:
                 opened.execute("pragma journal_mode = wal")
                 opened.execute("pragma synchronous = full")
                 opened.execute(SCHEMA)
+                self._opened = OpenFiles(opened, str(self._file))
             except BaseException:
                 opened.close()  # the next use opens it again
                 raise

@@ -17,6 +17,7 @@ import psutil
 
 from holdfast.core.errors import SchemaTooNew, StoreUnopenable
 from holdfast.providers.provider_file import create_tables, load_queries, prepare_file
+from holdfast.sessions.sqlite.open_files import OpenFiles
 
 PACKAGE = "holdfast.providers.openviking"
 SCHEMA = 1
@@ -58,14 +59,12 @@ class LedgerCounts:
 
 
 class Ledger:
-    """Used by one thread. Each method is one transaction, on disk when it returns.
-
-    A single statement is a transaction of its own.
-    """
+    """Used by one thread. Each method that writes is one transaction, on disk when it returns."""
 
     def __init__(self, path: Path) -> None:
         self._queries = load_queries(PACKAGE)
         self._connection = _open(path)
+        self._files = OpenFiles(self._connection, str(path))
 
     def close(self) -> None:
         self._connection.close()
@@ -75,9 +74,10 @@ class Ledger:
     def add(self, session: str, entry: LedgerEntry) -> None:
         """Record a turn before it is sent; a known turn is not changed."""
         payload = json.dumps(entry.messages)
-        self._queries.add_turn(
-            self._connection, key=entry.key, session=session, turn=entry.turn, payload=payload
-        )
+        with self._transaction() as connection:
+            self._queries.add_turn(
+                connection, key=entry.key, session=session, turn=entry.turn, payload=payload
+            )
 
     def unsent(self, keys: Sequence[str]) -> list[LedgerEntry]:
         """The turns that may be missing on the server."""
@@ -89,15 +89,18 @@ class Ledger:
 
     def mark_sending(self, keys: Sequence[str]) -> None:
         """The turns are being sent; until the answer, the server may or may not have them."""
-        self._queries.mark_sending(self._connection, keys=json.dumps(list(keys)))
+        with self._transaction() as connection:
+            self._queries.mark_sending(connection, keys=json.dumps(list(keys)))
 
     def mark_sent(self, keys: Sequence[str]) -> None:
         """The server has the turns."""
-        self._queries.mark_sent(self._connection, keys=json.dumps(list(keys)))
+        with self._transaction() as connection:
+            self._queries.mark_sent(connection, keys=json.dumps(list(keys)))
 
     def forget_unsent(self, keys: Sequence[str]) -> None:
         """Delete turns that were not sent; the outbox delivers them again."""
-        self._queries.forget_unsent(self._connection, keys=json.dumps(list(keys)))
+        with self._transaction() as connection:
+            self._queries.forget_unsent(connection, keys=json.dumps(list(keys)))
 
     def forget_session(self, session: str) -> None:
         """Delete all that is recorded of a session, with the text of its turns."""
@@ -121,7 +124,8 @@ class Ledger:
 
     def mark_extracting(self, batch: int, task: str, archive: str) -> None:
         """The server has accepted the commit."""
-        self._queries.mark_extracting(self._connection, batch=batch, task=task, archive=archive)
+        with self._transaction() as connection:
+            self._queries.mark_extracting(connection, batch=batch, task=task, archive=archive)
 
     def _gather(self, connection: sqlite3.Connection, session: str, attempt: int) -> int:
         self._queries.begin_batch(connection, session=session, attempt=attempt)
@@ -165,15 +169,17 @@ class Ledger:
     def hold(self, batch: int, *, now: float, seconds: float) -> bool:
         """Claim a batch for this process; False while another living process follows it."""
         me, until = os.getpid(), now + seconds
-        holder = int(self._queries.holder_of(self._connection, batch=batch) or 0)
-        dead = 0 if psutil.pid_exists(holder) else holder
-        return bool(
-            self._queries.hold(self._connection, batch=batch, holder=me, dead=dead, now=now, until=until)
-        )
+        with self._transaction() as connection:
+            holder = int(self._queries.holder_of(connection, batch=batch) or 0)
+            dead = 0 if psutil.pid_exists(holder) else holder
+            return bool(
+                self._queries.hold(connection, batch=batch, holder=me, dead=dead, now=now, until=until)
+            )
 
     def release_all(self) -> None:
         """Release all batches of this process."""
-        self._queries.release(self._connection, holder=os.getpid())
+        with self._transaction() as connection:
+            self._queries.release(connection, holder=os.getpid())
 
     def counts(self) -> LedgerCounts:
         return LedgerCounts(*next(iter(self._queries.counts(self._connection))))
@@ -183,10 +189,12 @@ class Ledger:
         self._connection.execute("begin immediate")
         try:
             yield self._connection
+            self._files.require()
+            self._connection.execute("commit")
         except BaseException:
-            self._connection.execute("rollback")
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
             raise
-        self._connection.execute("commit")
 
 
 def _open(path: Path) -> sqlite3.Connection:
