@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.process import NameLookup
+from holdfast.process.http_transport import direct_transport
 from holdfast.process.name_lookup import (
     MAX_PER_NAME,
     MAX_THREADS,
@@ -143,3 +144,13 @@ def test_a_thread_that_is_kept_serves_the_next_lookup_until_it_is_closed() -> No
     kept.join(20)
     assert not kept.is_alive()
     assert run(names.addresses("other", 80)) == ["192.0.2.7"]
+
+
+def test_names_are_looked_up_here_unless_a_proxy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("no_proxy", "localhost")
+    assert direct_transport() is not None
+    monkeypatch.setenv("https_proxy", "http://192.0.2.9:3128")
+    assert direct_transport() is None

@@ -68,4 +68,6 @@ def direct_transport(*, verify: bool = True, proxies: bool = True) -> LookupTran
 
     None means httpx's own, which is needed when the environment names a proxy.
     """
-    return None if proxies and getproxies() else LookupTransport(verify=verify)
+    # `no_proxy` alone names hosts that are reached without one.
+    is_proxied = proxies and getproxies().keys() - {"no"}
+    return None if is_proxied else LookupTransport(verify=verify)
