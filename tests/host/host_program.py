@@ -147,7 +147,7 @@ class Node:
             else:
                 result = attrgetter(do)(self._host)(**given)
                 result = await result if isawaitable(result) else result
-        except HoldfastError as problem:
+        except (HoldfastError, AttributeError, TypeError) as problem:  # also: no such command
             self.tell(answer=number, error=type(problem).__name__, said=str(problem))
         else:
             plain = result if isinstance(result, (str, bool, type(None))) else repr(result)

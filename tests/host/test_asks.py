@@ -215,7 +215,7 @@ def test_a_killed_process_leaves_no_ask_open_and_what_it_was_answered_waits(
             await until(lambda: other_db.asks.open("s") == [])
             assert not other_db.asks.answer(ask.id, "too late", lease_name="session:s")
             b = await start(lease=1.0)
-            await b.do("drop", session_id="s")
+            await b.do("commands.drop", session_id="s")
             assert other_db.asks.of_turn(ask.turn_id) == []
 
             await b.do("send", session_id="s", text="ask and which now?")
@@ -228,7 +228,7 @@ def test_a_killed_process_leaves_no_ask_open_and_what_it_was_answered_waits(
             if "the blue one" not in str(heard):
                 c = await start(lease=1.0)
                 await until(lambda: other_db.session_holder("s") is None)
-                await c.do("drop", session_id="s")
+                await c.do("commands.drop", session_id="s")
                 waiting = [each.message["content"] for each in other_db.inbox.waiting("s")]
                 assert waiting == ["the blue one"]
                 await c.close()

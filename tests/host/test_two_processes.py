@@ -40,7 +40,7 @@ def said(db: SessionDB, session: str, role: str = "user") -> list[Any]:
 
 
 async def recovered(process: HostProcess) -> bool:
-    return "recovering=True" not in await process.do("status")
+    return "recovering=True" not in await process.do("overview.status")
 
 
 def sound(db: SessionDB, session: str) -> None:
@@ -228,7 +228,7 @@ def test_what_a_process_of_this_machine_left_is_taken_over_at_once_when_it_is_ki
         await a.kill()
         assert db.session_holder("s") is not None
         assert "state='unfinished'" in await b.do("overview.session_status", session_id="s")
-        assert "hold" in await b.do("unfinished", session_id="s")
+        assert "hold" in await b.do("commands.unfinished", session_id="s")
         await b.do("send", session_id="s", text="are you there?")
         await until(lambda: said(db, "s", "assistant")[-1:] == ["echo are you there?"])
         sound(db, "s")
