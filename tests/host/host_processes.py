@@ -4,9 +4,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,28 @@ from tests.agent.agent_fixtures import until
 SHOWN_WITHIN = 60.0
 
 
+@contextmanager
+def _write_lock(url: str) -> Iterator[None]:
+    """Hold SQLite's write lock; on PostgreSQL there is none."""
+    if not url.startswith("sqlite:///"):
+        yield
+        return
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=SHOWN_WITHIN)) as connection:
+        connection.execute("begin immediate")
+        yield
+        connection.rollback()
+
+
+def _stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 class HostProcess:
     """A node of `host_program.py`. Commands are answered in any order."""
 
-    def __init__(self, process: asyncio.subprocess.Process, errors: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, url: str, errors: Path) -> None:
         self._process = process
+        self._url = url
         self._errors = errors
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0
@@ -38,7 +56,7 @@ class HostProcess:
                 env={**os.environ},
                 limit=50_000_000,
             )
-        node = cls(process, errors)
+        node = cls(process, url, errors)
         await until(lambda: node.is_ready or node.ended)
         # One that is ready may have ended already, of what it found to do.
         assert node.is_ready, errors.read_text()
@@ -82,8 +100,14 @@ class HostProcess:
         return self.events(session_id, kind)
 
     def pause(self) -> None:
-        """SIGSTOP: the process stands still, as it does while a laptop sleeps."""
-        self._process.send_signal(signal.SIGSTOP)
+        """SIGSTOP: the process stands still, as it does while a laptop sleeps; on SQLite between two writes.
+
+        One that stands still with SQLite's write lock keeps every other process from writing.
+        """
+        with _write_lock(self._url):
+            self._process.send_signal(signal.SIGSTOP)
+            while not _stands_still(self._process.pid):
+                os.sched_yield()
 
     def wake(self) -> None:
         """SIGCONT: it goes on, and knows nothing of the pause."""
