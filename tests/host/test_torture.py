@@ -88,11 +88,11 @@ class Torturer:
         await self._ask("interrupt")
 
     async def compact(self) -> None:
-        await self._ask("compact")
+        await self._ask("commands.compact")
 
     async def clear(self) -> None:
         session = self.random.choice(self.sessions)
-        answer = await self._ask("clear", session)
+        answer = await self._ask("commands.clear", session)
         if answer and "result" in answer:
             self.sessions[self.sessions.index(session)] = answer["result"]
             self.ever.add(answer["result"])
