@@ -78,7 +78,7 @@ for number in (2, 128, 256):
     ),
     Attack(
         "find the folders of other conversations",
-        "ls -d /tmp/holdfast-sandbox-* && echo $OUT",
+        "ls -d /tmp/holdfast-*sandbox-* && echo $OUT",
         works_bare=False,
     ),
     Attack("read shared memory in /dev/shm", "cat $MEMORY_FILE"),

@@ -8,27 +8,22 @@ the number of a new descriptor shows how many are left. Connections from outside
 import contextlib
 import resource
 from collections.abc import Sequence
-from contextvars import ContextVar
+from functools import cache
 
 MIN_RESERVE, MAX_RESERVE = 96, 1024
 UNLIMITED = 1 << 20
 """The soft limit to ask for where the hard limit is infinite."""
 
-_original_limit: ContextVar[int | None] = ContextVar("open_files_given", default=None)
-"""The soft limit before it was raised; None when it was not raised."""
-
 
 def open_files_limit() -> int:
     """How many files may be open at once."""
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    soft = _soft_limit()
     return UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_open_files_limit() -> None:
-    """Raise the soft limit to the hard one.
-
-    Call it at the start of a program, before its first task or thread.
-    """
+    """Raise the soft limit to the hard one. Call it at the start of a program."""
+    _original_limit()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = UNLIMITED if hard == resource.RLIM_INFINITY else hard
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -36,16 +31,25 @@ def raise_open_files_limit() -> None:
     # A sandbox may forbid it; the functions below use the limit that is in force.
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        _original_limit.set(soft)
 
 
 def with_original_limit(command: Sequence[str]) -> list[str]:
     """The command with the original soft limit, because its program may use `select()`."""
-    given = _original_limit.get()
-    if given is None:
+    given = _original_limit()
+    if given == _soft_limit():
         return list(command)
     # Code between fork and exec is unsafe in a program with threads, and after exec it is too late.
     return ["/bin/sh", "-c", 'ulimit -S -n "$0"; exec "$@"', str(given), *command]
+
+
+def _soft_limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+@cache
+def _original_limit() -> int:
+    """The soft limit of this process before it was raised; read once, in whichever thread asks first."""
+    return _soft_limit()
 
 
 def reserve() -> int:

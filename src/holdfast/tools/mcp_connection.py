@@ -193,7 +193,10 @@ class McpConnection:
         return stdio_client(parameters, errlog=errors)
 
     def _program(self) -> list[str]:
-        command, search = self._server.command, dict(self._server.env).get("PATH", os.defpath)
+        from mcp.client.stdio import get_default_environment
+
+        command = self._server.command
+        search = (get_default_environment() | dict(self._server.env)).get("PATH", os.defpath)
         words = [command, *self._server.args]
         # A shell would start in its place, and hide that there is no such program.
         found = shutil.which(self._folder / command if "/" in command else command, path=search)

@@ -42,7 +42,8 @@ STARTUP_FILES = (
 )
 """Files of a home folder that run without being asked: read-only when the workspace contains them."""
 OWNER_ONLY = 0o700
-PREFIX = "holdfast-sandbox-"
+PREFIX = "holdfast-locked-sandbox-"
+"""Not that of earlier releases, whose folders have no lock: they may belong to a program that still runs."""
 MAX_SCANNED = 20_000
 REMOVE_SECONDS = 20.0
 

@@ -169,11 +169,15 @@ def test_whatever_a_server_starts_gets_the_limit_that_was_given(
     tmp_path: Path, postgres: str, options: tuple[str, ...]
 ) -> None:
     place = PostgresPlace(postgres)
-    told = tmp_path / "told"
-    args = ["-c", f"ulimit -Sn >{told}; exec cat"]
+    told, programs = tmp_path / "told", tmp_path / "programs"
+    programs.mkdir()
+    # Where a person has programs of their own: `npx` and `uvx` are often there.
+    (programs / "tells").write_text(f"#!/bin/sh\nulimit -Sn >{told}; exec cat\n", encoding="utf-8")
+    (programs / "tells").chmod(0o700)
     known = {
         "HOLDFAST_STORE_URL": place.url,
-        "HOLDFAST_TOOLS_MCP_SERVERS": json.dumps([{"name": "tells", "command": "sh", "args": args}]),
+        "HOLDFAST_TOOLS_MCP_SERVERS": json.dumps([{"name": "tells", "command": "tells"}]),
+        "PATH": f"{programs}:{os.environ['PATH']}",
     }
 
     async def scenario() -> None:
