@@ -71,7 +71,7 @@ SIGNATURES = {
     "Host.send": "(self, session_id, text, mode='queue', *, key=None, create=True, scope=None)",
     "Host.interrupt": "(self, session_id, text='', *, key=None, turn_id=None)",
     "Host.approve": "(self, session_id, ask_id, decision)",
-    "Host.answer": "(self, session_id, ask_id, text, *, key=None)",
+    "Host.answer": "(self, session_id, ask_id, text, *, key=None, park=True)",
     "Limits": "(max_steps=50, max_seconds=1800.0, max_cost=None)",
     "MemoryManager": "(store=None, *, clock=None, policy=None, drain_seconds=5.0, recall_seconds=2.0)",
     "MemoryManager.add_provider": "(self, provider, *, session_id='', **kwargs)",

@@ -6,7 +6,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.sessions import SessionDB
 from holdfast.sessions.storage_use import SESSIONS_AT_ONCE
 from holdfast.sessions.user_records import User, UserChanges
-from tests.sessions.databases import Database
+from tests.sessions.databases import Database, StillPostgres
 from tests.sessions.store_fixtures import completed_turn, user
 
 pytestmark = pytest.mark.clause("N5")
@@ -112,3 +112,19 @@ def test_a_limit_is_set_changed_and_taken_away(db: SessionDB) -> None:
         db.users.create("Ben", storage_limit=-5)
     with pytest.raises(InvalidInput):
         db.users.change(ada.id, UserChanges(storage_limit=2**60))
+
+
+def test_a_conversation_that_is_being_deleted_holds_up_no_measurement(still_postgres: StillPostgres) -> None:
+    database = still_postgres.database()
+    db = database.open()
+    ada = account(db)
+    completed_turn(db, "ada", "a" * SAID)
+    db.create_session("other", source="web", scope=ada.scope)
+    completed_turn(db, "other", "b" * SAID)
+    deleting = still_postgres.place.connection
+    # As a deletion does; autocommit is on, so the transaction is this block.
+    with deleting.transaction():
+        deleting.execute("select 1 from sessions where id = 'ada' for update")
+        assert 2 * SAID <= db.users.measure_storage(ada.scope) < 4 * SAID, "the other one alone is counted"
+    assert db.users.measure_storage(ada.scope) >= 4 * SAID
+    database.close()

@@ -12,7 +12,7 @@ from holdfast.core.messages import text_of
 NO_TOKENS = "the tokens for one day are used up"
 NO_TURNS = "the turns for one day are used up"
 DISABLED = "this account is disabled"
-NO_STORAGE = "this account's conversations keep as much as they may"
+NO_STORAGE = "the storage limit of this account is reached"
 REPEATED = "the same tool calls gave the same results again and again"
 TOLD_AFTER, ENDED_AFTER = 2, 4
 """Steps in a row that brought nothing new: after so many the model is told, after so many the turn ends."""

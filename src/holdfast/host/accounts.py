@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
 from holdfast.agent.scope_policy import DAY_SECONDS
-from holdfast.core.errors import DailyLimitReached, HostClosed, StorageLimitReached, StoreClosed
+from holdfast.core.errors import (
+    DailyLimitReached,
+    HoldfastError,
+    HostClosed,
+    StorageLimitReached,
+    StoreClosed,
+)
 from holdfast.host.conversation import Conversation
 from holdfast.host.disabled_accounts import DisabledAccounts
 from holdfast.host.store_calls import StoreCalls
@@ -85,12 +91,11 @@ class Accounts:
                 raise DailyLimitReached("tokens", user.daily_tokens)
 
     async def require_room(self, user: User) -> None:
-        """Raises `StorageLimitReached` when the account's conversations keep as much as they may."""
+        """Raises `StorageLimitReached` once the account's conversations have reached its limit."""
         if user.storage_limit is None or not user.is_full:
             return
         # What was deleted since the last measurement counts at once.
-        used = await self._call.run(measure_storage, user.scope, AGAIN_SECONDS)
-        if used is not None and used >= user.storage_limit:
+        if (used := await self._measure(user.scope, AGAIN_SECONDS)) >= user.storage_limit:
             raise StorageLimitReached(used, user.storage_limit)
 
     async def watch(self, opened: Mapping[str, Conversation]) -> None:
@@ -107,12 +112,22 @@ class Accounts:
             except (HostClosed, StoreClosed):
                 return
             except Exception:
-                logger.exception("host.storage_not_measured")
+                logger.exception("host.accounts_not_measured")
 
     async def measure(self) -> int:
         """Measure the accounts in which something has happened since they were; how many they were."""
         scopes = await self._call(self._db.users.to_measure, MEASURED_SECONDS)
         for scope in scopes:
-            while await self._call.run(measure_storage, scope) is None:
-                continue
+            try:
+                await self._measure(scope)
+            except HoldfastError as problem:
+                if isinstance(problem, (HostClosed, StoreClosed)):
+                    raise
+                # The others are measured all the same, and this one a minute later.
+                logger.warning("host.account_not_measured", extra={"scope": scope, "cause": repr(problem)})
         return len(scopes)
+
+    async def _measure(self, scope: str, within_s: float = 0.0) -> int:
+        while (size := await self._call.run(measure_storage, scope, within_s)) is None:
+            continue
+        return size

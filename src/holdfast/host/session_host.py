@@ -279,12 +279,14 @@ class SessionHost:
         holder = self._conversations.holder
         return await self._call(request_interrupt, self._db, conversation.root_id, holder, turn_id)
 
-    async def answer(self, session_id: str, ask_id: str, text: str, *, key: str | None = None) -> bool:
+    async def answer(
+        self, session_id: str, ask_id: str, text: str, *, key: str | None = None, park: bool = True
+    ) -> bool:
         """Answer the agent's question, or an approval with yes, no or always, in whichever process it asks.
 
         When that ask is closed already the text is not lost: it becomes the next message, unless it is
-        only a yes or no to an approval. True when the answer counted. The same `key` again changes nothing
-        and answers the same.
+        only a yes or no to an approval, or `park` is False. True when the answer counted. The same `key`
+        again changes nothing and answers the same.
         """
         conversation = await self._conversations.open(session_id)
         lease_name = session_lease(conversation.root_id)
@@ -293,7 +295,7 @@ class SessionHost:
             # Asked here, it is heard at once; a turn in another process looks at the store.
             conversation.questions.answer(ask_id, text)
             return True
-        if parse_approval(text) is None:
+        if park and parse_approval(text) is None:
             await self.send(session_id, text, key=parked)
         return False
 

@@ -46,7 +46,7 @@ class User:
 
     @property
     def is_full(self) -> bool:
-        """Whether its conversations keep as much as they may, or more."""
+        """Whether its conversations have reached its limit of storage."""
         return self.storage_limit is not None and self.storage_used >= self.storage_limit
 
 

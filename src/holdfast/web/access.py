@@ -29,7 +29,7 @@ class Access(Enum):
     TURN = "the same, and it begins a turn, which the daily limits may refuse"
     OWN = "its own conversation, which the path names"
     OWN_TURN = "the same, and it asks the model"
-    OWN_COPY = "the same, and it copies messages, which a limit of storage may refuse"
+    OWN_COPY = "the same, and it stores more, which a limit of storage may refuse"
     OWN_ACCOUNT = "its own account, which the path names; any account for admins"
     MYSELF = "its own account, which no path names"
     ADMIN = "for accounts that are admins"
@@ -89,19 +89,23 @@ ACCESS: Mapping[str, Access] = {
         f"POST {ONE}/interrupt",
         f"POST {ONE}/approvals/{{ask_id}}",
         f"POST {ONE}/answers/{{ask_id}}",
-        f"PUT {ONE}/waiting/{{inbox_id}}",
         f"DELETE {ONE}/waiting/{{inbox_id}}",
         f"POST {ONE}/resume",
         f"POST {ONE}/drop",
         f"POST {ONE}/run_waiting",
         f"GET {ONE}/changes",
-        f"POST {ONE}/undo",
         f"POST {ONE}/undo-files",
         f"GET {ONE}/events",
         f"GET {ONE}/usage",
     ),
     **_each(Access.OWN_TURN, f"POST {ONE}/send", f"POST {ONE}/retry", f"POST {ONE}/compact"),
-    **_each(Access.OWN_COPY, f"POST {ONE}/truncate", f"POST {ONE}/branch"),
+    **_each(
+        Access.OWN_COPY,
+        f"POST {ONE}/truncate",
+        f"POST {ONE}/branch",
+        f"POST {ONE}/undo",
+        f"PUT {ONE}/waiting/{{inbox_id}}",
+    ),
     **_each(
         Access.OWN_ACCOUNT,
         "GET /api/users/{user_id}/tokens",

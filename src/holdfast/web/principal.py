@@ -59,7 +59,7 @@ class Principal:
             await host.accounts.require_turn(self.user)
 
     async def require_room(self, host: SessionHost) -> None:
-        """Raises `StorageLimitReached` when an account's conversations keep as much as they may."""
+        """Raises `StorageLimitReached` once an account's conversations have reached its limit."""
         if self.user is not None:
             await host.accounts.require_room(self.user)
 

@@ -48,8 +48,12 @@ def test_a_full_account_is_refused_and_deleting_makes_room(db: SessionDB, wait: 
                 (f"/api/sessions/{session}/truncate", {"before": 1}),
                 ("/api/sessions", {"message": {"text": "more"}}),
                 ("/v1/responses", {"input": "more"}),
+                (f"/api/sessions/{session}/undo", {}),
+                (f"/api/sessions/{session}/answers/of-a-closed-question", {"text": "more"}),
+                (f"/api/sessions/{session}/waiting/1", {"text": "more"}),
             ):
-                refused = await ada.http.post(where, json=body)
+                method = "PUT" if "/waiting/" in where else "POST"
+                refused = await ada.http.request(method, where, json=body)
                 assert refused.status_code == 429, (where, refused.text)
                 assert int(refused.headers["Retry-After"]) > 0
                 for words in ("Nothing was stored", "50 kB", "delete conversations"):
@@ -85,7 +89,7 @@ def test_a_turn_of_a_full_account_ends_with_a_note_whoever_sent_it(in_memory: Se
             await server.send(session, "more")
             await until(lambda: len(db.get_messages(session)) == 4)
             told = str(db.get_messages(session)[-1]["content"])
-            assert "keep as much as they may" in told
+            assert "the storage limit of this account is reached" in told
             assert "Delete conversations" in told
 
     wait(scenario())

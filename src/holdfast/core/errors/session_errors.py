@@ -251,13 +251,13 @@ class DailyLimitReached(Refused):
 
 
 class StorageLimitReached(Refused):
-    """The conversations of an account keep as much as they may."""
+    """The conversations of an account have reached its limit of storage."""
 
     retry_after = 3600.0
 
     def __init__(self, used: int, limit: int) -> None:
         super().__init__(
-            f"this account's conversations keep {size_text(used)}, and may keep {size_text(limit)}. "
+            f"this account's conversations use {size_text(used)}; its limit is {size_text(limit)}. "
             "Nothing was stored; delete conversations, or ask who runs this installation for more"
         )
         self.used = used

@@ -82,8 +82,7 @@ async def interrupt(
     asked = body or InterruptBody()
     if asked.text:
         await principal.require_turn(host)
-    key = principal.key(asked.key)
-    if asked.text:
+        key = principal.key(asked.key)
         message: Message = {"role": "user", "content": asked.text}
         accepted = await host.send(session_id, message, "interrupt", key=key)
         await refuse_another_message(host, accepted, message)
@@ -104,7 +103,11 @@ async def answer(
     host: HostDep, principal: PrincipalDep, session_id: str, ask_id: str, body: AnswerBody
 ) -> CountedView:
     """Answer a turn's question. When the question is closed, the text becomes the next message."""
-    return CountedView(counted=await host.answer(session_id, ask_id, body.text, key=principal.key(body.key)))
+    key = principal.key(body.key)
+    if await host.answer(session_id, ask_id, body.text, key=key, park=False):
+        return CountedView(counted=True)
+    await principal.require_turn(host)
+    return CountedView(counted=await host.answer(session_id, ask_id, body.text, key=key))
 
 
 @router.put("/waiting/{inbox_id}")

@@ -273,13 +273,15 @@ async def accept(
     request: Request, host: HostDep, response: Response, code: str, body: JoinBody
 ) -> JoinedView:
     """Make the account of an invitation. Needs no token: the code is the secret, and counts once."""
+    ways: SignInWays = request.app.state.sign_in
     kept = None
     if body.password is not None:
-        ways: SignInWays = request.app.state.sign_in
         # Hashing takes work, so it is counted as an attempt before the code is looked at.
         count_attempt(ways, None, client_of(request))
         kept = await ways.sign_ins.hash(Secret(body.password))
     made = await host.accounts.users(Users.accept, code, body.name, kept)
+    if kept is not None:
+        ways.attempts.succeeded(None, client_of(request))
     secret, _ = await host.accounts.users(Users.issue_token, made.id, "invitation", by=made.scope)
     response.headers.update(UNCACHED)
     return JoinedView(user=UserView.shown(made), secret=secret)

@@ -148,7 +148,7 @@ select s.scope, t.started, t.ended, coalesce(cast(cast(t.timeline as json) #>> '
 
 -- name: count_stored(scope, most)!
 -- Add what has come since to the counted sizes of a scope's sessions, of so many at a time. What waits in the inbox,
--- and what stands behind it, may still change and is counted later.
+-- and what stands behind it, may still change and is counted later. One that is being deleted is left out.
 insert into stored_sizes (session_id, next_seq, next_inbox, bytes)
 select n.id, n.end_seq, case when n.end_inbox > n.next_inbox then n.end_inbox else n.next_inbox end,
        n.bytes
@@ -166,7 +166,8 @@ select n.id, n.end_seq, case when n.end_inbox > n.next_inbox then n.end_inbox el
          where s.scope = :scope) e
          where e.end_seq > e.next_seq or e.end_inbox > e.next_inbox
          order by e.id limit :most) n
- where true
+  join sessions kept on kept.id = n.id
+   for key share of kept skip locked
 on conflict (session_id) do update
    set next_seq = excluded.next_seq, next_inbox = excluded.next_inbox, bytes = excluded.bytes
 
