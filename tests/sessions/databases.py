@@ -86,6 +86,7 @@ class SharedPostgres:
             "select sequencename from pg_sequences where schemaname = current_schema()"
         ).fetchall()
         self._begin_anew = "select " + ", ".join(f"setval('{row[0]}', 1, false)" for row in rows)
+        self._lock = f"lock table {', '.join(self._tables)} in exclusive mode"
         self._filled = " union all ".join(f"(select '{each}' from {each} limit 1)" for each in self._tables)  # noqa: S608 - the schema's own names
 
     def empty(self) -> str:
@@ -93,11 +94,13 @@ class SharedPostgres:
         execute = self.place.connection.execute
         # What an earlier test left open may not hold its tables for long.
         execute("set lock_timeout = '10s'")
-        filled = [row[0] for row in execute(self._filled)]
-        if filled:
+        with self.place.connection.transaction():
+            # Waits for the transactions of processes that an earlier test left: their rows go too.
+            execute(self._lock)
             # No trigger, no foreign key; to truncate makes new files for each table.
-            removed = "".join(f"delete from {each};" for each in filled)  # noqa: S608
-            execute(f"begin; set local session_replication_role = replica; {removed} commit")
+            execute("set local session_replication_role = replica")
+            for (each,) in execute(self._filled).fetchall():
+                execute(f"delete from {each}")  # noqa: S608 - the schema's own names
         execute(self._begin_anew)
         return self.place.url
 
