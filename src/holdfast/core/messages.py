@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from holdfast.core.contract import Message
 
 HOLDFAST_KEY = "holdfast"
 """The key of a stored message under which Holdfast keeps data that no model API knows."""
+EDITED = "edited"
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -16,6 +17,16 @@ def holdfast_data(message: Mapping[str, Any] | Message) -> dict[str, Any]:
     """The data that Holdfast stored with a message; empty when there is none."""
     data: object = message.get(HOLDFAST_KEY)
     return data if isinstance(data, dict) else {}
+
+
+def as_edited(message: Message) -> Message:
+    """A message that its writer changed while it waited, with a mark that says so."""
+    return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), EDITED: True}})
+
+
+def is_edited(message: Message) -> bool:
+    """Whether it was changed while it waited: its words are not those that were sent with its key."""
+    return bool(holdfast_data(message).get(EDITED))
 
 
 def text_of(message: Message) -> str:

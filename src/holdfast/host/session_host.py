@@ -20,7 +20,7 @@ from holdfast.core.contract import Message
 from holdfast.core.errors import HostNotStarted, InvalidInput, SessionBusy, SessionNotFound
 from holdfast.core.events import INTERRUPTED, Event
 from holdfast.core.ids import id_for
-from holdfast.core.messages import text_of
+from holdfast.core.messages import as_edited, text_of
 from holdfast.host.accounts import Accounts
 from holdfast.host.ask_records import answer_ask
 from holdfast.host.changed_files import ChangedFiles
@@ -344,7 +344,8 @@ class SessionHost:
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
     ) -> InboxMessage:
         """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
-        message = await user_message(text, self.model, self._call)
+        checked = await user_message(text, self.model, self._call)
+        message = Checked(as_edited(checked.message))
         changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
         conversation = await self._conversations.open(changed.session_id)
         if mode == "interrupt" and changed.addressed_to is not None:

@@ -1,6 +1,7 @@
 """Checks a person's message before it is stored: once, and off the event loop when it is large."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from holdfast.agent.client_request import as_models_read, beside_results, results_of, with_beside
@@ -23,7 +24,8 @@ async def user_message(text: str | Message | Checked, model: ModelTraits | None,
     if message["role"] != "user":
         raise InvalidInput(f"a message is a user's, not of the role {message['role']!r:.40}")
     if model is not None:
-        check_fits(as_models_read(message), model.name, model.context_window)
+        fits = partial(check_fits, model=model.name, window=model.context_window)
+        await _off_loop_if_large(call, fits, as_models_read(message))
     return checked
 
 

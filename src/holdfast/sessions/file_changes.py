@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.sessions.codec import LARGEST, checked_name, to_json
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.operations import operation
-from holdfast.sessions.transcripts import find_session, live_end
+from holdfast.sessions.transcripts import find_session, live_end, root_of
 from holdfast.sessions.turns import require_turn
 
 
@@ -80,9 +80,18 @@ class FileChanges:
         return self._engine.read(lambda tx: _turns_said(tx, live_end(tx, session_id)))
 
     def changed_turns(self, session_id: str) -> list[str]:
-        """The turns of a conversation that have changes on record, without those that a branch began with."""
-        found = self._engine.read(lambda tx: tx.queries.turns_with_file_changes(session_id=session_id))
-        return [str(turn_id) for (turn_id,) in found]
+        """The turns of `turns` that have changes on record."""
+
+        def work(tx: Transaction) -> list[str]:
+            live = live_end(tx, session_id)
+            roots = _roots(tx, live)
+            found = {
+                turn_id for root in roots for (turn_id,) in tx.queries.turns_with_file_changes(root=root)
+            }
+            # Most conversations change no files: their messages are not looked through.
+            return [turn_id for turn_id in _turns_said(tx, live) if turn_id in found] if found else []
+
+        return self._engine.read(work)
 
     def of_turn(self, turn_id: str) -> list[RecordedChange]:
         """The changes of one turn, oldest first; `TurnNotFound` for an unknown one."""
@@ -187,6 +196,17 @@ def _turns_said(tx: Transaction, session_id: str, start: int | None = None) -> l
             before = LARGEST
         here = session.parent
     return list(dict.fromkeys(found))
+
+
+def _roots(tx: Transaction, session_id: str) -> list[str]:
+    """The conversation of a session, and those that it branched off."""
+    roots: list[str] = []
+    here: str | None = session_id
+    while here is not None:
+        roots.append(root_of(tx, here))
+        first = find_session(tx, roots[-1])
+        here = first.parent if first is not None and first.relation == "branch" else None
+    return roots
 
 
 def _from_row(row: Sequence[Any]) -> RecordedChange:

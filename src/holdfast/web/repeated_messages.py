@@ -1,6 +1,7 @@
 """A request with a key that an earlier message has: it is that request again, or another one and refused."""
 
 from holdfast.core.contract import Message
+from holdfast.core.messages import is_edited
 from holdfast.host import Accepted, SessionHost
 from holdfast.web.problems import ProblemRaised
 
@@ -10,11 +11,13 @@ async def refuse_another_message(host: SessionHost, accepted: Accepted, message:
     if not accepted.is_repeat:
         return
     stored = await host.records.sent(accepted.inbox_id)
+    if stored is None or is_edited(stored.message):
+        return
     checked, _ = await host.checked(message)
-    if stored is not None and stored.message != checked.message:
+    if stored.message != checked.message:
         raise ProblemRaised(
             409,
             "KeyUsed",
-            "this key belongs to another message of the conversation. Nothing was stored.",
+            "this key belongs to another message. Nothing was stored.",
             "Send each message with a key of its own.",
         )

@@ -137,6 +137,30 @@ def test_a_key_that_was_used_for_other_words_is_refused(
 
 
 @pytest.mark.clause("I1")
+def test_a_message_that_was_changed_while_it_waited_is_no_other_message_of_its_key(
+    db: SessionDB, wait: Wait
+) -> None:
+    async def scenario() -> None:
+        first = Hold("one")
+        async with served(db, [first, "two"]) as server:
+            session = await server.begin()
+            here = f"/api/sessions/{session}"
+            await server.http.post(f"{here}/send", json={"text": "first"})
+            await first.reached.wait()
+            second = {"text": "second", "key": "k"}
+            waiting = (await server.http.post(f"{here}/send", json=second)).json()["inbox_id"]
+            changed = await server.http.put(f"{here}/waiting/{waiting}", json={"text": "second, changed"})
+            assert changed.is_success, changed.text
+            again = await server.http.post(f"{here}/send", json=second)
+            assert (again.status_code, again.json()["inbox_id"]) == (202, waiting), again.text
+            first.opened.set()
+            await until(lambda: len(db.get_messages(session)) == 4)
+            assert (await server.said(session))[-2:] == ["second, changed", "two"]
+
+    wait(scenario())
+
+
+@pytest.mark.clause("I1")
 def test_an_undo_that_is_sent_again_undoes_once(db: SessionDB, wait: Wait) -> None:
     async def scenario() -> None:
         async with served(db, ["one", "two"]) as server:

@@ -23,11 +23,10 @@ select c.id, c.turn_id, s.root, c.workspace, c.path, c.tool, c.created, c.undone
   from file_changes c join turns t on t.id = c.turn_id join sessions s on s.id = t.session_id
  where c.turn_id = :turn_id order by c.id
 
--- name: turns_with_file_changes(session_id)
+-- name: turns_with_file_changes(root)
 select distinct t.id
-  from sessions here join sessions s on s.root = here.root
-  join turns t on t.session_id = s.id join file_changes c on c.turn_id = t.id
- where here.id = :session_id order by t.id
+  from sessions s join turns t on t.session_id = s.id join file_changes c on c.turn_id = t.id
+ where s.root = :root
 
 -- name: conversation_of_turn(id)$
 select s.root from turns t join sessions s on s.id = t.session_id where t.id = :id
