@@ -72,7 +72,7 @@ def test_a_flush_that_comes_after_the_answer_is_no_round_trip() -> None:
                 program.sendall(query)
                 assert program.recv(4096) == b"answer"
                 program.sendall(FLUSH)
-                AnswersAll.flushed.acquire()
+                assert AnswersAll.flushed.acquire(timeout=60)
         server.shutdown()
     assert proxy.traffic.round_trips == 3
 

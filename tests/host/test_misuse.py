@@ -251,6 +251,22 @@ def test_the_same_key_twice_is_one_message(db: SessionDB, wait: Wait) -> None:
     wait(scenario())
 
 
+def test_a_waiting_message_that_is_sent_again_waits_once(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        hold = Hold()
+        async with a_host(db, [hold, "paid"]) as host:
+            await host.send("s", "hello")
+            await hold.reached.wait()
+            sent = [await host.send("s", "pay the bill", key="k") for _ in range(3)]
+            assert len({each.inbox_id for each in sent}) == 1
+            hold.opened.set()
+            events = await until_turns_end(host, "s", 2)
+            told = [each.inbox_id for each in events if isinstance(each, MessageAccepted)]
+            assert told.count(sent[0].inbox_id) == 1
+
+    wait(scenario())
+
+
 @pytest.mark.parametrize("text", ["nul \0 nul", "half \ud83d pair", "x" * 10_000_000, "\u202e \U0001f600"])
 def test_any_text_is_kept_word_for_word(db: SessionDB, wait: Wait, text: str) -> None:
     async def scenario() -> None:

@@ -9,7 +9,7 @@ from holdfast.cli.memory_forget import forget_conversation
 from holdfast.cli.output import show, show_json, width
 from holdfast.cli.session_lookup import day
 from holdfast.core.clean_text import one_line
-from holdfast.core.errors import InvalidInput, UserInUse, UserNotFound
+from holdfast.core.errors import HoldfastError, InvalidInput, UserInUse, UserNotFound
 from holdfast.core.sizes import parse_size, size_text
 from holdfast.sessions import SessionDB
 from holdfast.sessions.user_records import CHAT_ISSUER, User, UserChanges, UserRole, UserToken
@@ -364,7 +364,11 @@ def _state(user: User) -> str:
 
 
 def _measured(db: SessionDB, user: User) -> User:
-    return replace(user, storage_used=db.users.measure_storage(user.scope))
+    """The account with what it uses now; where the store takes no write, with what was measured last."""
+    try:
+        return replace(user, storage_used=db.users.measure_storage(user.scope))
+    except HoldfastError:
+        return user
 
 
 def _storage(text: str) -> int:

@@ -73,7 +73,7 @@ class MessageIntake:
 
 def _announced(conversation: Conversation, stored: InboxMessage, running: str | None) -> Accepted:
     """Announce a stored message and let it run; `running` is the turn that ran when it came."""
-    if stored.state == "waiting":
+    if stored.state == "waiting" and not stored.is_repeat:
         conversation.stream.waiting += 1
         conversation.stream.publish(
             MessageAccepted(session_id=stored.session_id, inbox_id=stored.id, mode=stored.mode)

@@ -118,7 +118,7 @@ async def _over_http(server: "MCPServer", given: Settings, leaving: "GracefulSto
         async with run_http(server, settings.host, listening, token, given.web) as running:
             name = f"[{settings.host}]" if ":" in settings.host else settings.host
             _say(f"Holdfast is an MCP server on http://{name}:{listening.getsockname()[1]}/mcp")
-            for each in given.web.allowed_hosts:
+            for each in given.web.allowed_hosts if given.web.trusted_proxies else ():
                 _say(f"Through a proxy with TLS it is https://{each}{given.web.root_path}/mcp")
             where = "the setting mcp.token" if settings.token else str(data_folder() / TOKEN_FILE)
             _say(f"Clients send the header Authorization: Bearer TOKEN; the token is in {where}")

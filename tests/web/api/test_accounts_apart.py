@@ -26,7 +26,7 @@ from tests.web.api.account_fixtures import (
 )
 from tests.web.api.api_server import Served, frames
 
-pytestmark = [pytest.mark.clause("N5", "G6", "S5"), pytest.mark.slow]  # every route, for every role
+pytestmark = pytest.mark.clause("N5", "G6", "S5")
 Wait = Callable[[Awaitable[Any]], Any]
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -143,6 +143,7 @@ def test_every_route_says_what_an_account_may_ask(in_memory: SessionDB, wait: Wa
     wait(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["user", "admin", "guest"])
 def test_no_route_tells_an_account_anything_of_another_or_changes_it(
     db: SessionDB,
