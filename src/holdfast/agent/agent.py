@@ -434,7 +434,11 @@ class SessionAgent:
     async def _accept(
         self, text: str | Message | None, seen: ConversationState | None = None
     ) -> tuple[Message | int | None, Message | int]:
-        """What to run in the end, and what comes first: an inbox id when others wait before it."""
+        """Return the caller's message, and what to run now.
+
+        When other messages wait, the own one is put into the inbox: both are inbox ids then, and the second
+        is that of the oldest message.
+        """
         said = None if text is None else await self._checked_user_message(text)
         await self._acquire_lease(new_turn=True)
         oldest = await self._session.refresh(self.lease, seen)

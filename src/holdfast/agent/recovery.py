@@ -35,7 +35,7 @@ class Unfinished:
     partial: str
     """What had come of the answer that was being streamed."""
     resume_count: int = 0
-    """How often the turn was gone on with before, after its process had died."""
+    """How often the turn was resumed before, after its process had died."""
     call_ids: tuple[str, ...] = ()
     """The ids of the open calls, in the same order."""
     changing_calls: tuple[tuple[str, str], ...] = ()

@@ -124,8 +124,9 @@ class TurnEnding:
     async def close_record(self, *, untouched: bool) -> None:
         """Close the record of a turn that has ended, when the store failed then or the lease was lost.
 
-        With `untouched`, no other process wrote to the session: a complete answer is stored as completed.
-        Otherwise a turn that was lost to another process stays open, as that process has left it.
+        `untouched` says that no other process has written to the session. Then a whole answer that the
+        store had not taken is stored, and the turn is completed. Otherwise a turn that was lost to another
+        process is left as that process has it.
         """
         if not untouched:
             self._final = None

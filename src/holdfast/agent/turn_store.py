@@ -106,7 +106,7 @@ class TurnStore:
         self.started = turn.started
 
     async def resume(self) -> None:
-        """Count on record that this turn is gone on with after a crash."""
+        """Record that this turn is resumed after a crash, and count how often it was."""
         await finish_despite_cancel(self._run(resume_turn, self.turn_id, lease=self._lease))
 
     async def hand_over(self) -> None:

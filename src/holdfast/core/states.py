@@ -19,7 +19,7 @@ class StateMachine:
     start: str
     transitions: Mapping[tuple[str, str], str]
     always: Mapping[str, str] = field(default_factory=dict)
-    """Events that lead to one state from every state that is not final and has no row of its own for them."""
+    """Events that every state but a final one accepts, with the state they lead to; `transitions` win."""
 
     @property
     def states(self) -> tuple[str, ...]:

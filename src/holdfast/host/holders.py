@@ -4,9 +4,9 @@ A lease runs out by itself some seconds after its process died. On this machine 
 nobody has to wait: the dead holder's lease is released, guarded by its fencing token. A lease also runs out
 when its process stood still (a laptop's sleep, a store locked by another program), and is taken up again.
 
-A conversation that rests is held by nobody, but the process that ran its last turns still uses it: what is
-not committed to memory is for its own boundary. So each host holds a lease that says that it lives. On this
-machine the process itself tells it, also one that stands still, or that has no host.
+No process holds the lease of a conversation at rest, but the one that ran its last turns must still commit
+them to memory. So each host keeps a `host` lease while it lives, for other machines to look at. On this
+machine we look at the process itself; that also works for one that is paused or has no host.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Long-term memory: the provider contract, the lanes that call providers, the outbox drain and the lifecycle.
+"""Long-term memory: the provider contract, the lanes that call providers and drain the outbox, the lifecycle.
 
 Read `contract.py` first, then `manager.py` and `lifecycle.py`.
 """

@@ -30,7 +30,7 @@ DRAIN_WORKERS = 8
 
 
 class SessionLifecycle:
-    """Marks, commits, evictions and the drain at shutdown (clauses L1 to L13)."""
+    """Marks, commits, evictions and the drain at shutdown (clauses L1 to L14)."""
 
     def __init__(
         self,

@@ -15,8 +15,8 @@ class HeldLease:
     """One hold of one name. Its methods are steps of a transaction, on any thread.
 
     Whatever a transaction reads of the lease is locked until it ends, so two threads of one holder can't both
-    take it up. A token counts as this hold's from the moment it is written, since another transaction may see
-    it before this process hears of the commit, until the store is seen without it: then it was undone.
+    take it up. A token is ours as soon as we write it: another transaction may see it before we hear of
+    the commit. If the store later shows an older token, that write was rolled back and does not count.
     """
 
     def __init__(self, lease: Lease, ttl_seconds: float) -> None:

@@ -94,7 +94,10 @@ class LeaseKeeper:
                 logger.warning("lease.renewal_failed", extra={"lease": lease.name, "cause": repr(cause)})
 
     def holder_of(self, name: str) -> str | None:
-        """Who of this process holds a name, also one that ran out and that nobody else took since."""
+        """The holder in this process that has the lease of this name.
+
+        A lease that ran out still counts while nobody else has taken it.
+        """
         with self._lock:
             held = [lease for lease in self._held.values() if lease.name == name]
         return next((lease.holder for lease in held if self._leases.is_untouched(lease)), None)

@@ -25,9 +25,8 @@ class Queries:
     def ahead(self) -> Any:  # noqa: ANN401 - the names are the files'
         """The same queries, each of which returns a function that gives its result.
 
-        What is asked ahead of its use is on its way together with the next query that is waited for, in the
-        order in which it was asked. Nobody has to take a result. Where a statement costs no round trip, it is
-        run at once.
+        On PostgreSQL such a query is sent together with the next one that is waited for, in order. On
+        SQLite it runs at once. The function may be ignored.
         """
         return self.ahead_class(self.connection)
 
