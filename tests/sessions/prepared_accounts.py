@@ -35,6 +35,14 @@ def revoked(prepared: Prepared) -> Ask:
     return lambda db: db.users.revoke_token(token.id)
 
 
+def password_changed(prepared: Prepared) -> Ask:
+    made = account(prepared.db)
+    prepared.db.users.set_password_hash(made, "old")
+    for label in ("kept", "other"):
+        prepared.db.users.issue_token(made, label, 60, "sign-in")
+    return lambda db: db.users.change_password_hash(made, "old", "new", kept_token="")
+
+
 def unlinked(prepared: Prepared) -> Ask:
     prepared.db.users.link_identity(account(prepared.db), "https://sso", "ada")
     return lambda db: db.users.unlink_identity("https://sso", "ada")
@@ -72,6 +80,7 @@ ACCOUNT_OPERATIONS: Mapping[str, Callable[[Prepared], Ask]] = {
     "note_token_used": used,
     "revoke_user_token": revoked,
     "set_user_password": of_account(lambda db, made: db.users.set_password_hash(made, "hash")),
+    "change_user_password": password_changed,
     "link_user_identity": of_account(lambda db, made: db.users.link_identity(made, "https://sso", "a")),
     "link_identity_by_name": of_account(lambda db, _: db.users.link_by_name("proxy", "Ada")),
     "unlink_user_identity": unlinked,

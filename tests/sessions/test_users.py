@@ -324,3 +324,16 @@ def test_turns_and_messages_that_wait_count_and_a_deletion_takes_none_away(datab
     assert db.turns.turns_begun("", 60) == 1
     database.clock.advance(61)
     assert db.turns.turns_begun(ada.scope, 60) == 0
+
+
+def test_a_changed_password_signs_every_other_browser_out(db: SessionDB) -> None:
+    ada = db.users.create("Ada")
+    db.users.set_password_hash(ada.id, "$argon")
+    assert not db.users.change_password_hash(ada.id, "another", "$new", kept_token="")
+    assert db.users.password_hash(ada.id) == "$argon"
+    _, here = db.users.issue_token(ada.id, "here", 60, "sign-in")
+    _, there = db.users.issue_token(ada.id, "there", 60, "sign-in")
+    _, phone = db.users.issue_token(ada.id, "phone")
+    assert db.users.change_password_hash(ada.id, "$argon", "$new", kept_token=here.id)
+    ended = {each.id for each in db.users.tokens(ada.id) if each.revoked is not None}
+    assert (db.users.password_hash(ada.id), ended & {here.id, there.id, phone.id}) == ("$new", {there.id})

@@ -121,6 +121,7 @@ OPERATIONS = (
     "note_token_used",
     "revoke_user_token",
     "set_user_password",
+    "change_user_password",
     "link_user_identity",
     "link_identity_by_name",
     "unlink_user_identity",

@@ -186,6 +186,28 @@ def set_user_password(user_id: str, password_hash: str | None, by: str) -> Calla
 
 
 @operation
+def change_user_password(
+    user_id: str, old_hash: str, new_hash: str, kept_token: str
+) -> Callable[[Transaction], bool]:
+    """Replace a password's hash and sign out every browser but one; False when it has changed meanwhile."""
+
+    def work(tx: Transaction) -> bool:
+        known = _locked(tx, user_id)
+        if tx.queries.get_password_hash(id=user_id) != old_hash:
+            return False
+        tx.queries.set_password_hash(id=user_id, password_hash=new_hash)
+        note(tx, known.scope, "password.set", known.scope)
+        for row in tx.queries.list_user_tokens(user_id=user_id):
+            token = UserToken(*row)
+            other = token.kind == "sign-in" and token.id != kept_token
+            if other and tx.queries.revoke_user_token(id=token.id):
+                note(tx, known.scope, "signed-out", known.scope, token.label)
+        return True
+
+    return work
+
+
+@operation
 def link_user_identity(user_id: str, issuer: str, subject: str, by: str) -> Callable[[Transaction], None]:
     """Let who is known elsewhere be this account; `InvalidInput` when that is another account already."""
     checked_name("an issuer", issuer)

@@ -18,6 +18,7 @@ from holdfast.sessions.storage_use import measure_storage
 from holdfast.sessions.user_operations import (
     accept_invitation,
     change_user,
+    change_user_password,
     create_user,
     disable_user,
     enable_user,
@@ -217,6 +218,13 @@ class Users:
     def set_password_hash(self, user_id: str, password_hash: str | None, *, by: str = INSTALLATION) -> None:
         """Keep a password's hash, never the password; None takes the password away."""
         self._engine.write(set_user_password(user_id, password_hash, by))
+
+    def change_password_hash(self, user_id: str, old: str, new: str, *, kept_token: str) -> bool:
+        """Replace a password's hash and sign out every browser but that of one token, at once.
+
+        False, and nothing is changed, when the hash is not `old` any more.
+        """
+        return self._engine.write(change_user_password(user_id, old, new, kept_token))
 
     def of_identity(self, issuer: str, subject: str) -> User | None:
         """The account of somebody who is known elsewhere, also a disabled one."""

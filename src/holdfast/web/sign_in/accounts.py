@@ -78,14 +78,12 @@ class AccountSignIns:
         Every browser that is signed in to it is signed out, but for the one that asks (its token's id).
         """
         kept = await self._kept_hash(user)
-        if not (await off_loop(self._hashing, self._passwords.check, kept, old)).fits:
-            await self._audit(AuditLog.record, user.scope, "password.refused", user.scope)
-            return False
-        await self._ask(Users.set_password_hash, user.id, await self.hash(new), by=user.scope)
-        for each in await self._ask(Users.tokens, user.id):
-            if each.kind == "sign-in" and each.id != token_id:
-                await self._ask(Users.revoke_token, each.id, user_id=user.id, by=user.scope)
-        return True
+        if kept is not None and (await off_loop(self._hashing, self._passwords.check, kept, old)).fits:
+            hashed = await self.hash(new)
+            if await self._ask(Users.change_password_hash, user.id, kept, hashed, kept_token=token_id):
+                return True
+        await self._audit(AuditLog.record, user.scope, "password.refused", user.scope)
+        return False
 
     async def by_identity(self, person: Vouched) -> User:
         """The account of a person. Raises `UnknownPerson`, and `UserDisabled`."""
