@@ -29,14 +29,16 @@ def documented(language: str) -> list[str]:
 
 def nginx_text(prefix: str, port: int, to: int, users: Path | None = None) -> str:
     """The documented server, here: other ports, and a certificate of the tests."""
-    server, signs_in, below = documented("nginx")
+    server, signs_in, below, for_mcp = documented("nginx")
+    # What the page for MCP adds stands in every server here: nginx must take it, too.
+    assert LOCATION in server
+    others = server[server.index(LOCATION) + len(LOCATION) : server.index("    }\n", server.index(LOCATION))]
+    server = server.replace(LOCATION, f"{for_mcp}{others}    }}\n{LOCATION}")
     if users:
-        assert LOCATION in server
         signed = signs_in.replace("/etc/nginx/holdfast.users", str(users))
         assert signed != signs_in
         server = server.replace(LOCATION, LOCATION + signed)
     if prefix:
-        assert LOCATION in server
         server = server.replace(LOCATION, below)
     return _put(
         server,
