@@ -1,7 +1,8 @@
 """Run the tests on every supported Python that this machine has: `make test-pythons`.
 
 Interpreters are looked for on PATH and in `~/.pyenv/versions`. Each gets an environment of its own in
-`.cache/pythons`, with the same locked dependencies. Which of them are missing is said at the end.
+`.cache/pythons`, with the same locked dependencies. Which of them are missing is said at the end. With
+`--others` the one of the checkout's own environment is left out: `make test` has it.
 """
 
 import os
@@ -16,6 +17,7 @@ from tools.bootstrap import ROOT, SUPPORTED, CannotBootstrap, probe, sync
 Version = tuple[int, int]
 ENVIRONMENTS = ROOT / ".cache" / "pythons"
 PYENV = Path.home() / ".pyenv" / "versions"
+OTHERS = "--others"
 NOTHING_RAN = 5
 """Pytest's exit code when it selected no test, as with `--last-failed` on a Python on which none failed."""
 TESTS = ["-m", "pytest", "-m", "not backends and not soak", "-n", "6", "--dist", "worksteal"]
@@ -63,8 +65,13 @@ def run_all(pythons: dict[Version, str], arguments: Sequence[str], run: TestRun 
     """Run the tests on each, whatever the others do, and print a line for every supported version."""
     outcomes: list[str] = []
     failed = False
+    left_out = sys.version_info[:2] if OTHERS in arguments else None
+    arguments = [each for each in arguments if each != OTHERS]
     for version in SUPPORTED:
         name = ".".join(map(str, version))
+        if version == left_out:
+            outcomes.append(f"Python {name}: left out, it is that of the checkout's own environment")
+            continue
         if version not in pythons:
             outcomes.append(f"Python {name}: missing on this machine, not tested")
             continue

@@ -1,5 +1,6 @@
 """`make test-pythons`: which interpreters are found, and what is said of those that are missing."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,3 +59,18 @@ def test_each_runs_in_an_environment_of_its_own_and_a_failure_does_not_stop_the_
 def test_what_is_missing_is_no_failure_unless_all_are() -> None:
     assert run_all({(3, 12): "twelve"}, [], lambda *_: True) == 0
     assert run_all({}, [], lambda *_: True) == 1
+
+
+def test_the_python_of_the_checkout_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    runs: list[str] = []
+
+    def run(python: str, _: Path, arguments: Sequence[str]) -> bool:
+        runs.append(f"{python} {' '.join(arguments)}")
+        return True
+
+    every = {(3, 11): "3.11", (3, 12): "3.12", (3, 13): "3.13"}
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert run_all(every, ["--others", "-k", "x"], run) == 0
+    assert runs == [f"{each} -k x" for each in every.values() if each != own]
+    assert f"Python {own}: left out" in capsys.readouterr().out
+    assert run_all({sys.version_info[:2]: own}, ["--others"], run) == 0
