@@ -42,6 +42,21 @@ def test_a_name_has_one_holder_at_a_time(database: Database) -> None:
     assert acquired(two, "b", name="another name").token == 1
 
 
+def test_those_that_hold_a_lease_for_one_purpose_are_listed_while_they_hold_it(database: Database) -> None:
+    clock = database.clock
+    db = database.open()
+    assert db.leases.holders("host") == []
+    acquired(db, "a", name="host:a", ttl=5)
+    released = acquired(db, "b", name="host:b")
+    acquired(db, "c", name="host:c")
+    for other in ("hos:d", "hosts:d", "host", "session:host:d"):
+        acquired(db, "d", name=other)
+    assert sorted(db.leases.holders("host")) == ["a", "b", "c"]
+    assert db.leases.release(released)
+    clock.advance(5)
+    assert db.leases.holders("host") == ["c"]
+
+
 def test_of_many_that_reach_for_a_name_exactly_one_gets_it(database: Database) -> None:
     stores = [database.open() for _ in range(4)]
     for round_ in range(1, 6):

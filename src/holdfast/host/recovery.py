@@ -59,6 +59,11 @@ class Recovery:
             if watching is not None:
                 watching.cancel()
 
+    async def leave(self) -> None:
+        """Take nothing over any more: this process is ending, and hands its conversations to others."""
+        if self._takeover is not None:
+            await self._takeover.leave()
+
     async def _look(self, only: set[str] | None) -> set[str]:
         """All there is, or only these conversations; returns those to be looked at again."""
         if only is None:

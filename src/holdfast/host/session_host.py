@@ -431,4 +431,5 @@ class SessionHost:
     async def _shut_down(self, budget: ShutdownBudget) -> list[str]:
         self._conversations.wake_waiting()
         await self._conversations.changes.close()
+        await self._recovery.leave()
         return await shut_down(self._parts, list(self._conversations.opened.values()), budget)

@@ -1,14 +1,14 @@
 """`Takeover`: finds what dead processes left of conversations, and has this process go on with it.
 
 For hosts that recover by themselves (`HostOptions.after_crash`). One cheap look at the store, now and again,
-finds the conversations with an open turn or a waiting message that no living process holds. Several hosts may
-find the same one: its lease decides which of them goes on. Each begins with others, so that all share what a
-node left. A store that tells of changes by itself makes it look sooner.
+finds the conversations with an open turn or a waiting message that no living process holds. Several hosts
+share what is found (`takeover_shares.py`): each takes its own share at once, and what is another's only when
+that one has left it. Its lease decides which of them goes on with a conversation. A store that tells of
+changes by itself makes them look sooner.
 """
 
 import asyncio
 import logging
-import zlib
 from contextlib import suppress
 from functools import partial
 
@@ -18,12 +18,16 @@ from holdfast.host.conversation import HEAD_START
 from holdfast.host.conversations import Conversations
 from holdfast.host.holders import ExpiredLeases, living_holder
 from holdfast.host.store_watcher import wake
+from holdfast.host.takeover_shares import TakeoverShares
 from holdfast.process import is_provably_gone, off_loop
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 1.0
 LOOKS_PER_LEASE = 4
+OTHERS_FIRST = 1.5
+"""How long another's share is left to it. It is longer than the time between two of its looks."""
+LEAVE_SECONDS = 0.5
 LONGEST_PAUSE = 60.0
 """How long a conversation is left alone in which again and again nothing comes of it."""
 
@@ -35,8 +39,9 @@ class Takeover:
         self._parts = parts
         self._conversations = conversations
         self._expired = ExpiredLeases(parts.db, parts.clock)
+        self._shares = TakeoverShares(parts.db, conversations.holder)
         self._looked = False
-        self._seen: dict[str, float] = {}  # conversations that nobody holds just now, and since when
+        self._due_at: dict[str, float] = {}  # conversations that are left to others until then
         self._tries: dict[str, tuple[float, float]] = {}  # the last pause, and when it is over
 
     async def watch(self) -> None:
@@ -55,10 +60,19 @@ class Takeover:
         finally:
             stop()
 
+    async def leave(self) -> None:
+        """Leave what this process would take over to others from now on: it is ending."""
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await off_loop(self._parts.pools.store, self._shares.leave)
+        except (HoldfastError, TimeoutError):
+            logger.warning("host.takeover_not_left", exc_info=True)
+
     async def _rest(self, woken: asyncio.Event) -> None:
         longest = min(LOOK_SECONDS, self._parts.db.lease_seconds / LOOKS_PER_LEASE)
-        if self._seen:
-            longest = min(longest, HEAD_START)
+        if self._due_at:
+            next_due = min(self._due_at.values()) - self._parts.clock.monotonic()
+            longest = max(0.0, min(longest, next_due))
         shortest = min(longest, self._parts.options.poll_seconds)
         await asyncio.sleep(shortest)
         with suppress(TimeoutError):
@@ -69,23 +83,30 @@ class Takeover:
     async def look(self) -> None:
         """Look once; the conversations that are found go on in the background."""
         self._expired.note_look()
-        certain, likely = await off_loop(self._parts.pools.store, self._left_behind)
-        # A message that another process has accepted this moment is not left behind; a little later it is.
+        found = await off_loop(self._parts.pools.store, self._left_behind)
+        self._looked = True
         now = self._parts.clock.monotonic()
-        since = dict.fromkeys(likely, now) | {root: self._seen[root] for root in likely & self._seen.keys()}
-        late = {root for root in likely if now - since[root] >= HEAD_START} if self._looked else likely
-        self._looked, self._seen = True, {root: since[root] for root in likely - late}
-        found = certain | late
-        self._tries = {root: self._tries[root] for root in found & self._tries.keys()}
-        for root_id in sorted(found, key=self._place):
+        due_at = {root: self._due_at.get(root, now + head_start) for root, head_start in found.items()}
+        self._due_at = {root: at for root, at in due_at.items() if at > now}
+        self._tries = {root: self._tries[root] for root in found.keys() & self._tries.keys()}
+        for root_id in due_at.keys() - self._due_at.keys():
             if self._is_due(root_id):
                 await self._recover(root_id)
 
-    def _place(self, root_id: str) -> int:
-        """The order in which this process takes conversations over, which is another one in each process."""
-        return zlib.crc32(f"{self._conversations.holder} {root_id}".encode())
+    def _left_behind(self) -> dict[str, float]:
+        """The conversations that lost their process, each with the time for which it is left to others."""
+        self._shares.join()
+        certain, likely = self._without_process()
+        found = certain | likely
+        own = self._shares.own(found)
+        # A message that another process has accepted this moment is not left behind; a little later it is.
+        accepted = HEAD_START if self._looked else 0.0
+        return {
+            root: max(accepted if root in likely else 0.0, 0.0 if root in own else OTHERS_FIRST)
+            for root in found
+        }
 
-    def _left_behind(self) -> tuple[set[str], set[str]]:
+    def _without_process(self) -> tuple[set[str], set[str]]:
         """Conversations that lost their process for certain, and those that nobody holds just now."""
         db = self._parts.db
         certain: set[str] = set()

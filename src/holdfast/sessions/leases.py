@@ -78,6 +78,14 @@ class Leases:
         """Who holds it now."""
         return self._engine.read_once(lambda tx: current_lease(tx, name))
 
+    def holders(self, purpose: str) -> list[str]:
+        """Who holds a lease for this purpose now, whatever it is about."""
+        # The names are sorted byte by byte, and a semicolon comes next after a colon.
+        first, behind = f"{purpose}:", f"{purpose};"
+        return self._engine.read_once(
+            lambda tx: [row[0] for row in tx.queries.lease_holders(first=first, behind=behind)]
+        )
+
     def last(self, name: str) -> Lease | None:
         """Who holds it now, or did when it ran out; None once it was let go."""
 

@@ -24,6 +24,11 @@ update leases set holder = null where name = :name and holder = :holder and toke
 select name, holder, token, expires from leases
  where name = :name and holder is not null and expires > store_now()
 
+-- name: lease_holders(first, behind)
+-- Who holds a lease whose name is in this range.
+select distinct holder from leases
+ where name >= :first and name < :behind and holder is not null and expires > store_now()
+
 -- name: last_lease(name)^
 -- In force or run out, but not let go.
 select name, holder, token, expires from leases where name = :name and holder is not null
