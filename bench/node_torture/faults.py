@@ -21,7 +21,7 @@ RESTART, CRASH, POOLER = (
 )
 WEIGHTS = {KILL: 5, PAUSE: 2, PARTITION: 4, RESTART: 1, CRASH: 1, POOLER: 2}
 PAUSES = 16.0, 22.0
-"""Longer than a lease, which is 15 seconds."""
+"""Longer than a lease, which is 12 seconds."""
 PARTITIONS = 3.0, 25.0
 AT_ONCE = 2
 DATABASE = -1

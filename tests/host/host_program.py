@@ -23,6 +23,7 @@ from holdfast.host import HostOptions, SessionHost
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelRequest
 from holdfast.sessions import Engine, SessionDB, Transaction
+from holdfast.sessions.lease_keeper import LEASE_SECONDS
 from holdfast.testing import Call, ScriptedModel
 from holdfast.testing.faults import EngineProxy, name_of
 from holdfast.testing.providers import RecordingProvider
@@ -97,7 +98,7 @@ async def ask_person(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 
 def build(url: str, folder: Path, options: Mapping[str, Any]) -> SessionHost:
-    lease = options.get("lease", 15.0)
+    lease = options.get("lease", LEASE_SECONDS)
     db = SessionDB.open(url, lease_seconds=lease, patience=options.get("patience", 30.0))
     if options.get("kill_after"):
         engine = KillingEngine(db._engine, options["kill_after"])  # noqa: SLF001 - a store is built on an engine

@@ -21,12 +21,15 @@ from holdfast.core.events import (
 )
 from holdfast.host import HostOptions, SessionHost
 from holdfast.host.contract import Numbered
+from holdfast.host.conversation import HEAD_START
 from holdfast.host.holders import ExpiredLeases
-from holdfast.host.takeover import OTHERS_FIRST
+from holdfast.host.takeover import LOOK_SECONDS, OTHERS_FIRST
+from holdfast.memory.write_lane import CLAIM_SECONDS
 from holdfast.process import holder_name
 from holdfast.sessions import SessionDB
 from holdfast.sessions.contract import Lease
 from holdfast.sessions.held_lease import HeldLease
+from holdfast.sessions.lease_keeper import LEASE_SECONDS
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import FakeClock, ScriptedModel
 from tests.agent.agent_fixtures import HoldingEngine, until
@@ -40,6 +43,7 @@ from tests.sessions.store_fixtures import assistant, hold_lease, user
 Wait = Callable[[Awaitable[Any]], Any]
 RESUMES = HostOptions(poll_seconds=0.02, shutdown_seconds=3.0, after_crash="resume")
 SELDOM = HostOptions(poll_seconds=60.0, shutdown_seconds=3.0, after_crash="resume")
+PROMISED_SECONDS = 15.0
 LEASE = 4.0
 
 
@@ -543,3 +547,46 @@ def test_a_host_that_ends_takes_no_share_any_more(store_url: str, wait: Wait) ->
             assert db.leases.holders("takeover") == []
 
     wait(scenario())
+
+
+@pytest.mark.clause("N2")
+def test_the_longest_way_to_a_takeover_fits_in_the_time_that_is_promised() -> None:
+    # The lease runs out, the next look finds the conversation, and at worst it is left to others first.
+    assert LEASE_SECONDS + LOOK_SECONDS + max(HEAD_START, OTHERS_FIRST) <= PROMISED_SECONDS
+    assert CLAIM_SECONDS <= PROMISED_SECONDS
+
+
+@pytest.mark.clause("N2")
+@pytest.mark.parametrize("is_open", [True, False], ids=["a turn that was cut off", "a message that waits"])
+def test_a_death_that_nothing_proves_is_taken_over_in_time(db: SessionDB, wait: Wait, is_open: bool) -> None:
+    """The host's own looks are counted: its time stands still between those that the test makes."""
+    taken: list[float] = []
+
+    async def scenario() -> None:
+        hold_lease(db, "takeover:another machine:9:9:9:9", "another machine:9:9:9:9", ttl_seconds=60)
+        clock = FakeClock()
+        async with a_host(
+            db,
+            lambda _: ScriptedModel(["one"]),
+            options=SELDOM,
+            agent_options=AgentOptions(clock=clock),
+        ) as host:
+            await until(lambda: len(db.leases.holders("takeover")) == 2)
+            await look(host)
+            names = [f"s{number}" for number in range(10)]
+            if is_open:
+                left_behind(db, names)
+            else:
+                for name in names:
+                    db.create_session(name, source="test")
+                    db.inbox.put(name, user("hello"))
+            await until(lambda: all(db.session_holder(name) is None for name in names))
+            died = clock.monotonic() - LEASE_SECONDS
+            opened = host._conversations.opened  # noqa: SLF001
+            while not set(names) <= set(opened):
+                clock.advance(LOOK_SECONDS / 2)
+                await look(host)
+            taken.append(clock.monotonic() - died)
+
+    wait(scenario())
+    assert taken[0] <= PROMISED_SECONDS

@@ -21,6 +21,7 @@ from tests.fast_run import examples
 from tests.sessions.databases import Database
 from tests.sessions.store_fixtures import crashing, hold_lease, together, until, user, with_own_clock
 
+PROMISED_SECONDS = 15.0
 RENEWAL = LEASE_SECONDS / RENEWALS_PER_LEASE
 
 
@@ -271,7 +272,8 @@ def test_a_dead_holders_lock_is_free_within_15_seconds(database: Database) -> No
     other = database.open()
     dead, _ = with_own_clock(database.open())  # its clock stands still, so it renews nothing
     assert dead.try_acquire_compression_lock("s", "dead agent")
-    database.clock.advance(14.999)
+    assert LEASE_SECONDS <= PROMISED_SECONDS
+    database.clock.advance(LEASE_SECONDS - 0.001)
     assert not other.try_acquire_compression_lock("s", "agent")
     database.clock.advance(0.001)
     assert other.get_compression_lock_holder("s") is None
@@ -285,7 +287,7 @@ def test_a_holder_that_lost_its_lock_can_neither_rotate_nor_release(database: Da
     other.create_session("s", source="cli")
     other.sessions.append_message("s", user("hello"))
     assert stalled.try_acquire_compression_lock("s", "same name")
-    database.clock.advance(15)
+    database.clock.advance(LEASE_SECONDS)
     assert other.try_acquire_compression_lock("s", "same name")
     with pytest.raises(LeaseLost):
         stalled.rotate("s", "stale child", [], carry_from=0, holder="same name")
@@ -411,7 +413,7 @@ def test_a_lost_lease_is_forgotten_and_said(database: Database, caplog: pytest.L
     keeper = LeaseKeeper(db.leases, FakeClock())
     assert keeper.acquire("kept", "me") is not None
     assert keeper.acquire("lost", "me") is not None
-    database.clock.advance(14)
+    database.clock.advance(LEASE_SECONDS - 1)
     keeper.renew_once()
     lost = keeper.held("lost", "me")
     assert lost is not None

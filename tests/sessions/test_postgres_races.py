@@ -18,6 +18,7 @@ import pytest
 
 from holdfast.core.errors import AlreadyContinued, LeaseLost
 from holdfast.sessions import Delivery, SessionDB
+from holdfast.sessions.lease_keeper import LEASE_SECONDS
 from tests.sessions.databases import Database, PostgresPlace, StillPostgres
 from tests.sessions.postgres_children import PROVIDER
 from tests.sessions.store_fixtures import assistant, completed_turn, contents, together, until, user
@@ -210,7 +211,7 @@ def test_nobody_takes_the_lock_over_while_its_holder_rotates(database: Database)
     # The rotation has checked its lease and stops at the inbox.
     with in_the_middle_of(database, "update inbox set created = created"):
         rotating = seen_waiting(database, lambda: one.rotate("s", "child", [], carry_from=0, holder="one"))
-        database.clock.advance(15)
+        database.clock.advance(LEASE_SECONDS)
         rival = seen_waiting(database, lambda: two.try_acquire_compression_lock("s", "two"))
     assert rotating.result(DEADLINE).child_id == "child"
     # The rival has the lock now, unless its holder, which lives, was first to take it up again.

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CLAIM_SECONDS = 15.0
+CLAIM_SECONDS = 12.0
 MAX_BATCH = 50
 # The longest wait between two looks into the outbox: other processes add to it, and its clock may differ.
 MAX_WAIT_SECONDS = 5.0

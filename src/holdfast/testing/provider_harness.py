@@ -22,7 +22,7 @@ T = TypeVar("T")
 QUICK = RetryPolicy(initial_delay_seconds=0.05, max_delay_seconds=0.2, max_attempts=1000)
 LOOK_EVERY = 0.05
 CLAIM_SECONDS = 20.0
-"""A claim of a killed process runs out after 15 s."""
+"""A claim of a killed process runs out after 12 s."""
 NEVER = threading.Event()
 
 
