@@ -12,6 +12,7 @@ from holdfast.sessions import SessionDB
 from holdfast.testing.providers import OneByOneProvider, RecordingProvider
 from tests.memory.conftest import QUICK, MakeManager
 from tests.memory.gates import DEADLINE, Gate, until
+from tests.sessions.store_fixtures import LEASE, claim_for_the_dead, owe
 
 # However slow the machine is, nothing is set aside before the test has looked.
 NEVER_GIVE_UP = replace(QUICK, max_attempts=1_000_000)
@@ -44,6 +45,21 @@ def test_what_is_owed_at_shutdown_is_said_and_delivered_at_the_next_start(
     assert later.flush_pending(30)
     assert again.said() == ["0", "1", "2"]
     later.shutdown_all()
+
+
+@pytest.mark.clause("D1", "N2")
+def test_what_a_dead_process_was_delivering_is_delivered_at_once_by_another(
+    open_store: Callable[[], SessionDB | None],
+) -> None:
+    store, provider = durable(open_store), RecordingProvider("p")
+    store.create_session("s", source="test")
+    turns = owe(store, "s", 2)
+    assert len(claim_for_the_dead(store, limit=2)) == len(turns), "for longer than the test waits"
+    memory = MemoryManager(store, policy=QUICK)
+    memory.add_provider(provider)
+    assert memory.flush_pending(LEASE / 2)
+    assert [turn.turn_id for turn in provider.turns] == turns
+    memory.shutdown_all()
 
 
 @pytest.mark.clause("D2")

@@ -18,7 +18,7 @@ from holdfast.sessions.turn_operations import (
 )
 from holdfast.sessions.usage import UsageEntry
 from tests.sessions.prepared_store import Ask, Prepared, on_a_loop
-from tests.sessions.store_fixtures import assistant, claim_one, completed_turn, user
+from tests.sessions.store_fixtures import assistant, claim_for_the_dead, claim_one, completed_turn, user
 
 
 def begin_it(_: Prepared) -> Ask:
@@ -81,6 +81,12 @@ def extend_it(prepared: Prepared) -> Ask:
     prepared.owes()
     delivery = claim_one(prepared.db)
     return lambda db: db.outbox.extend(delivery, lease_seconds=600)
+
+
+def free_it(prepared: Prepared) -> Ask:
+    prepared.owes()
+    claim_for_the_dead(prepared.db)
+    return lambda db: db.outbox.free_dead_claims("p")
 
 
 def deliver_it(prepared: Prepared) -> Ask:

@@ -1,5 +1,6 @@
 """Messages, turns, deliveries, calls on threads and stores that die, for tests of the store."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +9,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from holdfast.core.contract import Message
+from holdfast.process import holder_name, is_provably_gone
 from holdfast.sessions import Delivery, SessionDB, TurnRecord
+from holdfast.sessions.contract import SECOND
 from holdfast.sessions.held_lease import HeldLease
 from holdfast.testing import CrashingEngine, FakeClock
 from tests.polling import pauses
@@ -164,6 +167,21 @@ def claim(db: SessionDB, limit: int = 1, provider: str = "p") -> list[Delivery]:
 def claim_one(db: SessionDB, provider: str = "p") -> Delivery:
     [delivery] = claim(db, provider=provider)
     return delivery
+
+
+def claim_for_the_dead(db: SessionDB, provider: str = "p", limit: int = 1) -> list[Delivery]:
+    """Claimed by a process of this machine that is dead."""
+    machine, pid, _, namespace, number = holder_name().split(":")
+    dead = f"{machine}:{pid}:1:{namespace}:{number}"  # the process that has this id now began later
+    assert is_provably_gone(dead)
+    left = claim(db, limit, provider)
+    for each in left:
+        db.outbox.give_back(each)
+    ids = json.dumps([each.id for each in left])
+    db._engine.write(  # noqa: SLF001 - a claim names the process that makes it
+        lambda tx: list(tx.queries.claim_run(ids=ids, lease=dead, lease_us=int(LEASE * SECOND)))
+    )
+    return [found(db, each) for each in left]
 
 
 def found(db: SessionDB, delivery: Delivery) -> Delivery:

@@ -1,5 +1,7 @@
 """The outbox: what is owed to each provider is claimed in order, under a lease, and never lost."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import cast
 
@@ -163,6 +165,31 @@ def test_a_claim_whose_lease_ran_out_is_claimed_again(database: Database) -> Non
     assert [each.turn_id for each in again] == turns
     assert [each.attempts for each in again] == [2, 2]
     assert {each.lease for each in again}.isdisjoint({each.lease for each in first})
+
+
+CLAIMS_AND_DIES = """
+import sys
+from holdfast.sessions import SessionDB
+[claimed] = SessionDB.open(sys.argv[1]).outbox.claim("p", lease_seconds=3600)
+"""
+
+
+@pytest.mark.clause("D1", "N2")
+def test_what_a_process_of_this_machine_had_claimed_is_free_at_once_when_it_is_dead(live_url: str) -> None:
+    with SessionDB.open(live_url) as db:
+        for session_id in ("left", "kept"):
+            db.create_session(session_id, source="cli")
+        [left] = owe(db, "left", 1)
+        subprocess.run([sys.executable, "-c", CLAIMS_AND_DIES, live_url], check=True, timeout=60)
+        owe(db, "kept", 1)
+        kept = claim_one(db)
+        assert kept.session_id == "kept", "the other is claimed"
+        assert db.outbox.free_dead_claims("another") == 0
+        assert db.outbox.free_dead_claims("p") == 1
+        again = claim_one(db)
+        assert (again.turn_id, again.attempts) == (left, 2)
+        assert db.outbox.free_dead_claims("p") == 0, "these are claims of the living"
+        db.outbox.mark_delivered(kept, again)
 
 
 @pytest.mark.parametrize(

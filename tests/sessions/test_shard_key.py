@@ -27,14 +27,15 @@ EXCEPTIONS = {
         turns_with_asks_left uncommitted_sessions unfinished_turns unused_sessions
     """,
     "finds a row by its own number or id, which its caller got with the row: the key would go along": """
-        claim_run close_ask drop_delivery drop_file_change extend_claim get_ask get_delivery
+        claim_run close_ask drop_delivery drop_file_change end_claim extend_claim get_ask get_delivery
         get_inbox_message keep_answer mark_file_change_undone replace_message retry_delivery return_claim
         settle_claim settle_file_change withdraw_message
     """,
     "a key against doubles counts for all conversations: on shards a table of its own": "inbox_by_key",
     "searches all conversations: on every shard, and the best of each": "search_fragments search_words",
     "the outbox is drained for one provider: each shard for itself": """
-        count_open count_set_aside due_heads is_due last_delivery list_deliveries next_due rename_provider
+        claims_in_force count_open count_set_aside due_heads is_due last_delivery list_deliveries next_due
+        rename_provider
     """,
     "a request to forget is about turns of any conversation: on every shard": """
         drop_forgotten_copies drop_forgotten_deliveries forgotten_under_way providers_told

@@ -32,6 +32,8 @@ CLAIM_SECONDS = 12.0
 MAX_BATCH = 50
 # The longest wait between two looks into the outbox: other processes add to it, and its clock may differ.
 MAX_WAIT_SECONDS = 5.0
+CLAIMED_WAIT_SECONDS = 1.0
+"""The same while something can't be claimed yet: another process may have claimed it and have died."""
 MAX_HOOKS = 1_000
 """The most hooks that wait for a provider that hangs; further ones are refused."""
 
@@ -206,13 +208,15 @@ class WriteLane:
             return max(0.0, min(self._circuit.probe_at - self._clock.monotonic(), MAX_WAIT_SECONDS))
         try:
             due = self._outbox.next_due(self.name)
+            if due is not None and self._outbox.free_dead_claims(self.name):
+                return 0.001
         except Exception:
             logger.exception("memory.lane_failed", extra={"provider": self.name})
             return MAX_WAIT_SECONDS
         longest = min(MAX_WAIT_SECONDS, max(0.001, self._forgettings.pause()))
         if due is None:
             return longest
-        return max(0.001, min(due / 1_000_000 - self._clock.now(), longest))
+        return max(0.001, min(due / 1_000_000 - self._clock.now(), longest, CLAIMED_WAIT_SECONDS))
 
     def _shut_down(self) -> None:
         with self._progress:

@@ -58,6 +58,7 @@ OPERATIONS = (
     "enqueue_delivery",
     "claim_deliveries",
     "extend_claim",
+    "free_dead_claims",
     "mark_delivered",
     "return_delivery",
     "retry_delivery",

@@ -1,7 +1,8 @@
 """The outbox: what is owed to each memory provider, delivered in order per session.
 
 A claim takes a session's open deliveries from the oldest on, under a lease; only the lease's holder can
-settle them, and when it runs out they can be claimed again. A session whose head waits for its retry
+settle them, and when it runs out they can be claimed again. The lease names the process, so nobody waits for
+one that is provably dead. A session whose head waits for its retry
 blocks itself, never another session. What is set aside no longer blocks and waits for a person.
 """
 
@@ -13,8 +14,8 @@ from holdfast.core.errors import (
     LeaseLost,
     NotSetAside,
 )
-from holdfast.core.ids import new_id
 from holdfast.core.states import DELIVERY
+from holdfast.process import holder_name, is_provably_gone
 from holdfast.sessions.codec import UNSTORABLE, checked_limit, checked_name, checked_seconds, to_json
 from holdfast.sessions.contract import SECOND, Backlog, Delivery, Engine, Operation, Transaction
 from holdfast.sessions.transcripts import root_of
@@ -41,7 +42,7 @@ class Outbox:
     def claim(self, provider: str, *, lease_seconds: float, limit: int = 1) -> list[Delivery]:
         """Take up to `limit` deliveries that are due, in order within each session."""
         checked_limit(limit)
-        lease = new_id()
+        lease = holder_name()  # another for each claim
         lease_us = checked_seconds("a claim", lease_seconds)
 
         def work(tx: Transaction) -> list[Delivery]:
@@ -53,6 +54,20 @@ class Outbox:
             return [claimed[each] for each in due]
 
         return self._engine.write(Operation("claim_deliveries", work))
+
+    def free_dead_claims(self, provider: str) -> int:
+        """End the claims of processes that are provably dead; returns how many deliveries are due by that."""
+        claims = self._engine.read_once(
+            lambda tx: [row[0] for row in tx.queries.claims_in_force(provider=provider)]
+        )
+        dead = [lease for lease in claims if is_provably_gone(lease)]
+        if not dead:
+            return 0
+
+        def work(tx: Transaction) -> int:
+            return sum(tx.queries.end_claim(lease=lease) for lease in dead)
+
+        return self._engine.write(Operation("free_dead_claims", work))
 
     def extend(self, delivery: Delivery, *, lease_seconds: float) -> None:
         """Prolong a claim: every delivery under the same lease is kept from others that much longer."""

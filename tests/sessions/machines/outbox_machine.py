@@ -4,6 +4,7 @@ A worker delivers what it claimed in order. It drops the rest of its claim when 
 rest of a session when that session's head must wait.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -17,6 +18,7 @@ from holdfast.sessions.contract import SECOND
 from holdfast.testing.faults import Moment
 from tests.sessions.machines.outbox_model import OPEN, ModelDelivery, ModelOutbox, Provider
 from tests.sessions.machines.store_processes import NewDatabase, StoreProcesses
+from tests.sessions.store_fixtures import LEASE, claim_for_the_dead
 
 WORKERS = 3
 SESSIONS = ("s1", "s2")
@@ -58,6 +60,7 @@ class OutboxMachine(RuleBasedStateMachine):
         self.turns: list[str] = []
         self.numbers = count(1)
         self.epoch = 0
+        self.dead_claims: defaultdict[str, set[int]] = defaultdict(set)
 
     def step(self, who: int, crash: Moment | None, call: Call, model: Effect) -> bool:
         """True when the call returned; a dead worker's hand is empty."""
@@ -254,6 +257,30 @@ class OutboxMachine(RuleBasedStateMachine):
     def dies(self, who: int) -> None:
         self.processes.bury(who)
         self.hands[who] = []
+
+    @precondition(lambda self: self.providers_with_work())
+    @rule(who=who, back=pick, limit=st.sampled_from([1, 3]))
+    def another_claims_and_dies(self, who: int, back: int, limit: int) -> None:
+        names = self.providers_with_work()
+        provider = names[back % len(names)]
+        expected, number = self.model.claimable(provider, limit), next(self.numbers)
+        left = claim_for_the_dead(self.processes.db(who), provider, limit)
+        assert [each.id for each in left] == [row.id for row in expected]
+        self.model.claim(expected, number, int(LEASE))
+        self.dead_claims[provider].add(number)
+
+    @rule(who=who, crash=crash, provider=st.sampled_from(PROVIDERS))
+    def free_dead_claims(self, who: int, crash: Moment | None, provider: str) -> None:
+        freed: list[int] = []
+        expected: list[int] = []
+        done = self.step(
+            who,
+            crash,
+            lambda db: freed.append(db.outbox.free_dead_claims(provider)),
+            lambda: expected.append(self.model.end_claims(self.dead_claims[provider])),
+        )
+        if done:
+            assert freed == expected
 
     @rule(seconds=st.sampled_from([1, 5, 10, 60, 120]))
     def time_passes(self, seconds: int) -> None:

@@ -75,6 +75,13 @@ class ModelOutbox:
         for row in rows:
             row.due = self.now + lease
 
+    def end_claims(self, claims: set[int]) -> int:
+        """Those in force run out; returns how many deliveries are due by that."""
+        rows = [row for row in self.rows.values() if row.claim in claims and row.due > self.now]
+        for row in rows:
+            row.due = self.now
+        return len(rows)
+
     def settle(self, row: ModelDelivery, claim: int, lost: LeaseLost) -> None:
         if row.claim != claim:
             raise lost

@@ -49,7 +49,10 @@ WRITE = "begin isolation level read committed"
 READ = "begin isolation level repeatable read, read only"
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.5
 UNHEARD = frozenset(
-    ("renew_lease", "claim_deliveries", "extend_claim", "mark_delivered", "record_usage", "measure_storage")
+    (
+        *("renew_lease", "claim_deliveries", "extend_claim", "free_dead_claims", "mark_delivered"),
+        *("record_usage", "measure_storage"),
+    )
 )
 """Operations that other processes need not hear of: nobody there does anything about them."""
 CLOSING = 5.0

@@ -8,6 +8,14 @@ on conflict (turn_id, provider) do nothing
 -- name: extend_claim(lease, lease_us)!
 update outbox set due = store_now() + :lease_us where lease = :lease and state = 'claimed'
 
+-- name: claims_in_force(provider)
+select distinct lease from outbox
+ where provider = :provider and state = 'claimed' and lease is not null and due > store_now()
+
+-- name: end_claim(lease)!
+-- Its holder is dead: the claim has run out.
+update outbox set due = store_now() where lease = :lease and state = 'claimed' and due > store_now()
+
 -- name: settle_claim(id, lease, state)!
 -- Only the holder of the lease may end a delivery.
 update outbox set state = :state, lease = null, last_error = null, settled = store_now()
