@@ -9,9 +9,11 @@ from typing import cast
 import pytest
 
 from holdfast import SessionDB
+from holdfast.memory.contract import ONLY_HERE
 from holdfast.sessions.chat_events import account_lease
 from tests.cli.real_terminal import Home, run
 from tests.sessions.chat_fixtures import chat_message
+from tests.sessions.databases import SharedPostgres
 from tests.sessions.store_fixtures import hold_lease
 
 # Each test is several processes.
@@ -194,6 +196,20 @@ def test_the_doctor_says_how_everything_stands(talked: Home) -> None:
     assert "holdfast.log" in findings["log"]["text"]
     assert findings["sandbox"]["state"] in ("ok", "note")
     assert "passages" in findings["memory local"]["text"]
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["sqlite", "postgres"])
+def test_a_memory_in_files_of_this_machine_is_told_of_where_the_store_serves_several(
+    home: Home, is_shared: bool, request: pytest.FixtureRequest
+) -> None:
+    if is_shared:
+        shared: SharedPostgres = request.getfixturevalue("shared_postgres")
+        home.settings["HOLDFAST_STORE_URL"] = shared.empty()
+    home.settings["HOLDFAST_MEMORY_PROVIDERS"] = "local"
+    home.script(["hello"])
+    assert run(home, "ask", "hello").returncode == 0
+    for command in ("doctor", "memory"):
+        assert (ONLY_HERE in run(home, command).stdout) is is_shared, command
 
 
 def test_the_doctor_names_what_is_wrong(talked: Home) -> None:

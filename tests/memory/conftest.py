@@ -6,14 +6,23 @@ from pathlib import Path
 import pytest
 
 from holdfast.memory import MemoryManager
+from holdfast.memory.config import ProviderConfig
 from holdfast.memory.retry import RetryPolicy
 from holdfast.sessions import SessionDB
+from holdfast.testing.providers import RecordingProvider
 from tests.sessions.databases import SharedPostgres, sqlite_file
 
 STORES = ("memory", "sqlite", "postgres")
 QUICK = RetryPolicy(initial_delay_seconds=0.001, max_delay_seconds=0.01, max_attempts=5)
 
 MakeManager = Callable[..., MemoryManager]
+
+
+class HereOnly(RecordingProvider):
+    """Says that its memory is in files on this machine."""
+
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        return True
 
 
 @pytest.fixture(params=STORES)

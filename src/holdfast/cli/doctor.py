@@ -179,7 +179,7 @@ def _embedded(_: Settings) -> Iterator[Finding]:
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
-    from holdfast.memory.contract import KeepsScopes
+    from holdfast.memory.contract import ONLY_HERE, KeepsScopes
     from holdfast.memory.provider_check import shut_down_provider
     from holdfast.wiring import load_providers_of
 
@@ -191,6 +191,8 @@ def _memory(settings: Settings) -> Iterator[Finding]:
         if not isinstance(ready.gated.provider, KeepsScopes):
             alone = "it can't keep people apart, so it is used in the owner's conversations alone"
             yield Finding(f"memory {ready.gated.name}", "note", alone)
+        if ready.gated.stores_on_host and settings.store.is_shared:
+            yield Finding(f"memory {ready.gated.name}", "note", ONLY_HERE)
         if problem := shut_down_provider(ready.gated):
             yield Finding(f"memory {ready.gated.name}", "wrong", problem)
     if not loaded.ready and not loaded.left_out:

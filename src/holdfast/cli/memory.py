@@ -12,7 +12,7 @@ from holdfast.cli.session_lookup import SHORT, day
 from holdfast.core.clean_text import one_line
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.memory import browse
-from holdfast.memory.contract import Browsable
+from holdfast.memory.contract import ONLY_HERE, Browsable
 from holdfast.memory.provider_check import ProviderCheck, shut_down_provider
 from holdfast.memory.provider_gate import GatedProvider
 from holdfast.sessions.contract import SECOND, Delivery
@@ -34,6 +34,8 @@ def status() -> None:
         for ready, trial in zip(loaded.ready, trials, strict=True):
             backlog = db.outbox.backlog(trial.name)
             show(f"{trial.name}: {backlog.owed} turns owed, {backlog.set_aside} set aside")
+            if ready.gated.stores_on_host and db.is_shared:
+                show(f"  {ONLY_HERE}")
             try:
                 show(f"  {trial.result() or 'nothing to check'}")
             except HoldfastError as failure:

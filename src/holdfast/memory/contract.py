@@ -25,6 +25,9 @@ MIN_TOOL_TOKENS = 1_000
 SHARE = 8
 """In a small window, each part of the prompt that memory fills takes at most one eighth."""
 
+ONLY_HERE = "it is in files on this machine; programs on other machines have their own and don't see this one"
+"""What a person is told of a memory that stores on its host, where a store serves several machines."""
+
 Circuit = Literal["closed", "open"]
 """Closed: turns are delivered. Open: the provider is down, and single probes test whether it is back."""
 
@@ -89,6 +92,8 @@ class ProviderStatus:
     last_error: str | None
     recall_stuck: bool
     """A recall is past its deadline; the provider is skipped until that call returns."""
+    only_here: bool = False
+    """The memory is in files on this machine, and the store serves other machines too."""
 
 
 class TextCompletion(Protocol):
@@ -250,6 +255,13 @@ class MemoryProvider(ABC):
         provider whose required values are missing is not used. Called before `initialize`; no I/O.
         """
         return []
+
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        """Whether the memory is in files on this machine, which programs on other machines don't see.
+
+        A person is told so where several machines use one store. Called before `initialize`; no I/O.
+        """
+        return False
 
     def check(self, config: ProviderConfig) -> str:
         """Test whether the provider works with these values; returns one line about the result.

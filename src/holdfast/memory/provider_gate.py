@@ -183,6 +183,7 @@ class GatedProvider:
     name: str
     provider: MemoryProvider
     gate: ProviderGate
+    stores_on_host: bool = False
 
     def serves(self, scope: str) -> bool:
         """Whether the provider may be used for a scope: any but the owner's needs `KeepsScopes`."""

@@ -135,6 +135,7 @@ class ProviderLanes:
             circuit=self.writes.circuit,
             last_error=self.gate.late_call() or self.writes.last_error or self.recalls.last_error,
             recall_stuck=self.recalls.is_stuck,
+            only_here=self.gated.stores_on_host and self._store.is_shared,
         )
 
     def read_backlog(self) -> Backlog:

@@ -139,9 +139,16 @@ def _loading(
         provider = check_shape(name, _made(find(), offered))
         config = _configured(name, provider, configure)
         check_provider(name, provider)
-        return LoadedProvider(name, GatedProvider(provider.name, provider, gate), config)
+        here = stores_on_host(provider, config)
+        return LoadedProvider(name, GatedProvider(provider.name, provider, gate, here), config)
 
     return gate.submit("its construction", load)
+
+
+def stores_on_host(provider: Any, config: ProviderConfig) -> bool:  # noqa: ANN401 - any object of a plugin
+    """Whether a provider says that its memory is in files on this machine; one that can't say does not."""
+    asked = getattr(provider, "stores_on_host", None)
+    return callable(asked) and asked(config) is True
 
 
 def _add(loaded: LoadResult, name: str, loading: "Future[LoadedProvider]", seconds: float) -> None:

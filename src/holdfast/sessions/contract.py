@@ -137,6 +137,8 @@ class Engine(Protocol):
     location: str
     recovery: str
     """What a person can do when the database is damaged."""
+    is_shared: bool
+    """Whether programs on other machines may use it too."""
 
     @property
     def notifications(self) -> Notifications:

@@ -186,6 +186,11 @@ class SessionDB:
         return self._engine.location
 
     @property
+    def is_shared(self) -> bool:
+        """Whether programs on other machines may use it too."""
+        return self._engine.is_shared
+
+    @property
     def recovery(self) -> str:
         """What a person can do when `check` finds damage."""
         return self._engine.recovery

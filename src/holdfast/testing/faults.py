@@ -44,6 +44,7 @@ class EngineProxy:
         self._engine = engine
         self.location = engine.location
         self.recovery = engine.recovery
+        self.is_shared = engine.is_shared
         self.notifications = engine.notifications
 
     def changed(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

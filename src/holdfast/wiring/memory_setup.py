@@ -5,13 +5,15 @@ import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.error_text import error_words
-from holdfast.core.errors import InvalidInput, MemoryClosed, ProviderInvalid
+from holdfast.core.errors import InvalidInput, MemoryClosed, ProviderInvalid, ProviderUnavailable
 from holdfast.core.settings import Settings
 from holdfast.memory import MemoryManager, MemoryProvider
 from holdfast.memory.config import ConfigField, ProviderConfig, resolve_config
@@ -25,6 +27,7 @@ from holdfast.providers.loader import (
     LoadResult,
     load_providers,
     make_provider,
+    stores_on_host,
 )
 from holdfast.sessions import SessionDB
 from holdfast.wiring.file_rights import others_can_write, unsafe_code
@@ -143,8 +146,11 @@ def build_memory(
 
 def attach_object(memory: MemoryManager, provider: MemoryProvider, complete: TextCompletion | None) -> None:
     """Add a provider that a program has made and configured itself. Blocks."""
-    gated = gate_provider(provider, SystemClock())
-    _attach(memory, LoadedProvider(gated.name, gated, resolve_config((), {}, {})), complete)
+    gated, config = gate_provider(provider, SystemClock()), resolve_config((), {}, {})
+    with suppress(ProviderUnavailable):
+        here = gated.answer("stores_on_host", partial(stores_on_host, provider, config))
+        gated = replace(gated, stores_on_host=here)
+    _attach(memory, LoadedProvider(gated.name, gated, config), complete)
 
 
 def _attach(memory: MemoryManager, ready: LoadedProvider, complete: TextCompletion | None) -> None:

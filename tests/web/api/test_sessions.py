@@ -17,7 +17,9 @@ from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.testing.providers import RecordingProvider
 from holdfast.testing.scripted_model import Tokens
+from holdfast.wiring.memory_setup import attach_object
 from tests.agent.agent_fixtures import echo, until
+from tests.memory.conftest import HereOnly
 from tests.web.api.api_server import TOKEN, Served, served
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -206,6 +208,20 @@ def test_a_turn_and_a_context_are_shown_as_people_look_at_them(db: SessionDB, wa
             context = (await server.http.get(f"/api/sessions/{session}/context")).json()
             assert context["window"] > context["tokens"] > 0
             assert "person" in {part["name"] for part in context["parts"]}
+
+    wait(scenario())
+
+
+def test_a_memory_in_files_of_one_machine_is_marked_where_the_store_serves_several(
+    db: SessionDB, wait: Wait
+) -> None:
+    memory = MemoryManager(db, drain_seconds=1.0)
+    attach_object(memory, HereOnly("files"), None)
+
+    async def scenario() -> None:
+        async with served(db, memory=memory) as server:
+            [provider] = (await server.http.get("/api/memory")).json()["providers"]
+            assert provider["only_here"] is db.is_shared
 
     wait(scenario())
 

@@ -67,6 +67,20 @@ def test_memory_shows_its_providers_finds_and_forgets(page: Page, model: GatedMo
     expect(gone).to_contain_text("local: 2 deleted")
 
 
+def test_memory_says_which_provider_keeps_it_on_one_machine(page: Page) -> None:
+    def of_one_machine(route: Route) -> None:
+        answer = route.fetch()
+        providers = [{**each, "only_here": True} for each in answer.json()["providers"]]
+        route.fulfill(response=answer, json={"providers": providers})
+
+    page.get_by_role("button", name="Memory").click()
+    lane = panel(page, "Memory").get_by_role("list", name="Providers").get_by_role("listitem")
+    expect(lane).to_contain_text("nothing owed")
+    expect(lane).not_to_contain_text("other machines")
+    page.route("**/api/memory", of_one_machine)  # the panel looks again and again
+    expect(lane).to_contain_text("servers on other machines have one of their own", timeout=30_000)
+
+
 def test_memory_shows_what_would_be_forgotten_and_asks(page: Page, model: GatedModel) -> None:
     model.will_answer("A fine name for a heron.")
     say(page, "my heron is called Quetzalina")

@@ -15,6 +15,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ApprovalAsked
 from holdfast.core.messages import text_of
 from holdfast.core.terminal_settings import KeyStyle, ThemeName
+from holdfast.memory.contract import ONLY_HERE
 from holdfast.sessions.contract import MODES, StoredMessage
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.sessions.markdown_export import is_markdown
@@ -176,6 +177,8 @@ class SlashCommands:
             error = f"; last error: {each.last_error}" if each.last_error else ""
             aside = f", {each.set_aside} set aside (holdfast memory set-aside)" if each.set_aside else ""
             self._chat.say(f"{each.provider}: {state}, {each.owed} turns owed{aside}{error}")
+            if each.only_here:
+                self._chat.say(f"  {ONLY_HERE}")
 
     async def _model(self, wanted: str) -> None:
         if wanted == "list":

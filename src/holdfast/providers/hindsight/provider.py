@@ -53,6 +53,9 @@ class HindsightMemory(ServerProvider[HindsightSettings, HindsightApi]):
         else:
             self._url = self._settings.url
 
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        return config.text("mode") == "local" and not config.text("database_url")
+
     def check(self, config: ProviderConfig) -> str:
         """Ask the server for its version; in local mode, check that its program is installed."""
         settings = read_settings(config, Path.cwd())

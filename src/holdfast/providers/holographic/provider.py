@@ -77,6 +77,9 @@ class HolographicMemory(BatchProvider):
         self._lock = threading.Lock()  # guards _parts, _complete and _closed
         self._parts: _OpenParts | None = None
 
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        return True
+
     def initialize(self, session_id: str, *, complete: TextCompletion | None = None, **kwargs: Any) -> None:
         """Open the file, read the vectors and continue the extraction of queued conversations."""
         with self._lock:

@@ -116,6 +116,9 @@ class LocalMemory(BatchProvider):
             }
         ]
 
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        return True
+
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Open the file. When there is something to recall, get ready for it, beside this process."""
         store, recall = self._opened()

@@ -107,6 +107,9 @@ class Mem0Memory(KeylessProvider):
             },
         ]
 
+    def stores_on_host(self, config: ProviderConfig) -> bool:
+        return config.text("mode", "local") == "local"
+
     def check(self, config: ProviderConfig) -> str:
         # A running program has locked the local folder, so a check must not need it.
         if config.text("mode", "local") == "local":

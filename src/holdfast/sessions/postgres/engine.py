@@ -82,6 +82,7 @@ class PostgresEngine:
     """A database on a server, for many processes and many hosts."""
 
     recovery = RECOVER_A_SERVER
+    is_shared = True
 
     def __init__(self, url: str, *, patience: float, connections: int = 10) -> None:
         address = Address.parse(url)

@@ -36,6 +36,7 @@ class SqliteEngine:
     """A database in one file, for many threads and many processes."""
 
     recovery = RECOVER_A_FILE
+    is_shared = False
     notifications = NoNotifications()
 
     def __init__(self, path: str, *, clock: Clock, patience: float, create: bool = True) -> None:

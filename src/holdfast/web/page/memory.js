@@ -39,6 +39,7 @@ function Provider({ provider }) {
   return html`<li>
     <div class="line"><strong>${provider.name}</strong><span class="num">${provider.state}</span></div>
     <small>${owed}${provider.set_aside ? `; ${count(provider.set_aside)} set aside` : ""}${provider.recall_stuck ? "; a recall is stuck" : ""}</small>
+    ${provider.only_here && html`<p class="muted">This memory is in files on the machine of this server; servers on other machines have one of their own and don't see it.</p>`}
     ${provider.last_error && html`<p class="problem">${provider.last_error}</p>`}
   </li>`;
 }

@@ -31,6 +31,7 @@ class ProviderView(BaseModel):
     failing: bool
     last_error: str | None
     recall_stuck: bool
+    only_here: bool = Field(description="in files on this machine, which others on the same store don't see")
 
     @classmethod
     def of(cls, given: ProviderStatus) -> "ProviderView":
@@ -48,6 +49,7 @@ class ProviderView(BaseModel):
             failing=failing,
             last_error=given.last_error,
             recall_stuck=given.recall_stuck,
+            only_here=given.only_here,
         )
 
 
