@@ -1,4 +1,4 @@
-"""Prices of well-known models, as their makers published them. Pure data and a lookup.
+"""Prices and abilities of well-known models, as their makers published them. Pure data and a lookup.
 
 The settings and a server's own list have priority. A model is known by its exact name, with or without a date
 behind it: a name that only begins alike is another model, at a price that nobody here knows.
@@ -29,6 +29,8 @@ KNOWN_PRICES: dict[str, tuple[float, float, float]] = {
     "claude-haiku-4-5": (1, 5, 0.1),
     "claude-3-5-haiku": (0.8, 4, 0.08),
 }
+# The usual models of both makers; their prices are not in the table.
+UNPRICED = frozenset({"gpt-5.4-mini", "claude-sonnet-5"})
 DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -36,3 +38,8 @@ def known_prices(name: str) -> Prices:
     """The published prices of a model; unknown for any other."""
     found = KNOWN_PRICES.get(name) or KNOWN_PRICES.get(DATE.sub("", name))
     return Prices(*found) if found else Prices()
+
+
+def is_known(name: str) -> bool:
+    """Whether this is one of these models, all of which call tools and take pictures."""
+    return any(each in KNOWN_PRICES or each in UNPRICED for each in (name, DATE.sub("", name)))

@@ -10,7 +10,8 @@ from holdfast.core.errors import ModelMissing
 from holdfast.core.settings import ModelSettings
 from holdfast.models.choice import DEFAULT_NAMES, HOSTS, ModelChoice
 from holdfast.models.contract import FREE, ListedModel, Prices
-from holdfast.models.known_prices import known_prices
+from holdfast.models.known_prices import is_known, known_prices
+from holdfast.models.model_abilities import calls_tools, sees_pictures
 from holdfast.models.model_size import parameters_in, stated_parameters
 from holdfast.models.server import Server
 
@@ -56,15 +57,15 @@ def described_models(settings: ModelSettings, choice: ModelChoice, listed: Liste
 
 def _described(settings: ModelSettings, choice: ModelChoice, entry: Mapping[str, Any]) -> ListedModel:
     known = next((size for start, size in WINDOWS if choice.name.startswith(start)), None)
-    shape = entry.get("architecture")
-    inputs = shape.get("input_modalities") if isinstance(shape, Mapping) else None
-    takes = entry.get("supported_parameters")
+    tools, pictures = calls_tools(entry), sees_pictures(entry)
+    if _is_of_its_maker(choice) and is_known(choice.name):
+        tools, pictures = tools is not False, pictures is not False
     own = choice.name == settings.name
     return ListedModel(
         choice.name,
         (settings.context_window if own else None) or _stated_window(entry) or known,
-        "tools" in takes if isinstance(takes, Sequence) else None,
-        "image" in inputs if isinstance(inputs, Sequence) else None,
+        tools,
+        pictures,
         prices(settings if own else ModelSettings(), choice, [entry]),
     )
 
@@ -106,15 +107,19 @@ def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Pric
     if stated:
         names = ("prompt", "completion", "input_cache_read")
         return Prices(*(_per_million(stated.get(name)) for name in names))
-    host = urlsplit(choice.base_url).hostname
-    if choice.provider in ("ollama", "llamacpp") and host in LOOPBACK:
+    if choice.provider in ("ollama", "llamacpp") and urlsplit(choice.base_url).hostname in LOOPBACK:
         return FREE
-    return known_prices(choice.name) if host in HOSTS else Prices()
+    return known_prices(choice.name) if _is_of_its_maker(choice) else Prices()
 
 
 def parameters(choice: ModelChoice, listed: Listed) -> int | None:
     """How many parameters the model has, as the server or its name says; None when neither does."""
     return stated_parameters(_entry(choice, listed)) or parameters_in(choice.name)
+
+
+def _is_of_its_maker(choice: ModelChoice) -> bool:
+    """Whether a name means what its maker says of it: elsewhere, another model may have that name."""
+    return urlsplit(choice.base_url).hostname in HOSTS
 
 
 def _entry(choice: ModelChoice, listed: Listed) -> Mapping[str, Any]:

@@ -103,7 +103,7 @@ async def _listed(settings: ModelSettings, choice: ModelChoice, server: Server) 
     if known or choice.provider == "anthropic":
         return []
     try:
-        return await listed_models(choice.name, server)
+        return await listed_models(choice.provider, choice.name, server)
     except ModelUnreachable:
         if choice.name:
             return []  # the first message asks the server again, and then reports the problem

@@ -11,7 +11,7 @@ from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.models import open_model as models
 from holdfast.models.choice import Keys, ModelChoice, choose
 from holdfast.models.contract import ListedModel, Model
-from holdfast.models.local_servers import listed_models, responding_servers
+from holdfast.models.local_servers import listed_models, responding_servers, with_abilities
 from holdfast.models.missing_model import MissingModel
 from holdfast.models.model_list import described_models
 from holdfast.models.open_model import LOCAL_SERVERS, OpenedModel
@@ -47,29 +47,29 @@ async def open_model_or_explain(settings: Settings) -> OpenedModel:
 
 async def list_models(settings: Settings) -> tuple[str, list[str]]:
     """Where models were looked for, and the names of the chat models there."""
-    where, found = await describe_models(settings)
+    where, found = await describe_models(settings, ask_each=False)
     return where, [each.name for each in found]
 
 
-async def describe_models(settings: Settings) -> tuple[str, list[ListedModel]]:
-    """The same, with what is known of each model."""
+async def describe_models(settings: Settings, *, ask_each: bool = True) -> tuple[str, list[ListedModel]]:
+    """The same, with what is known of each model; with `ask_each`, also what local servers tell of each."""
     if settings.model.provider == "scripted":
         return "a script is played", [ListedModel(settings.model.name)]
     choice = choose(settings.model, Keys.of(os.environ))
     if choice is not None and choice.provider in ("gguf", "embedded"):
         return choice.reason, [ListedModel(choice.name or choice.provider)]
     if choice is None:
-        found = await responding_servers(LOCAL_SERVERS)
-        models = [
-            each
-            for provider, url, listed in found
-            for each in described_models(settings.model, ModelChoice(provider, "", "", url), listed)
-        ]
+        models: list[ListedModel] = []
+        for provider, url, listed in await responding_servers(LOCAL_SERVERS):
+            told = await with_abilities(provider, listed, Server(url)) if ask_each else listed
+            models += described_models(settings.model, ModelChoice(provider, "", "", url), told)
         return "local servers", models
     server = Server(
         choice.base_url, choice.key, settings.model.connect_timeout_s, settings.model.stall_timeout_s
     )
-    return choice.reason, described_models(settings.model, choice, await listed_models(choice.name, server))
+    listed = await listed_models(choice.provider, choice.name, server)
+    told = await with_abilities(choice.provider, listed, server) if ask_each else listed
+    return choice.reason, described_models(settings.model, choice, told)
 
 
 def _open_script(path: Path) -> OpenedModel:
