@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import ModelBusy, ModelUnreachable
-from holdfast.memory.contract import TextCompletion
 from holdfast.models.contract import ModelTraits
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions import SessionDB
@@ -63,7 +62,10 @@ def test_a_provider_that_extracts_gets_the_model_and_others_do_not(
 ) -> None:
     pytest.importorskip("numpy")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    complete: TextCompletion = lambda system, text: json.dumps({"facts": [{"content": "Ann keeps bees"}]})  # noqa: E731
+
+    def complete(system: str, text: str, *, session_id: str | None = None) -> str:
+        return json.dumps({"facts": [{"content": "Ann keeps bees"}]})
+
     names = "local,holographic"
     with SessionDB(tmp_path / "holdfast.db") as store:
         memory, problems = build_memory(load_settings({"HOLDFAST_MEMORY_PROVIDERS": names}), store, complete)
@@ -98,7 +100,7 @@ def test_a_plugin_that_takes_any_argument_is_not_given_the_model(
     (plugins / "noting.py").write_text(PLUGIN)
     with SessionDB(tmp_path / "holdfast.db") as store:
         settings = load_settings({"HOLDFAST_MEMORY_PROVIDERS": ""})
-        memory, problems = build_memory(settings, store, lambda system, text: "never")
+        memory, problems = build_memory(settings, store, lambda system, text, *, session_id=None: "never")
         assert problems == []
         memory.on_session_end([{"role": "user", "content": "hello"}], session_id="s")
         assert memory.shutdown_all() == []

@@ -46,7 +46,7 @@ class Servers:
     """Servers that are open for the length of a block."""
 
     def __init__(self, calls: Calls, *settings: McpServerSettings) -> None:
-        async def complete(system: str, text: str) -> tuple[str, str]:
+        async def complete(_session: str, system: str, text: str) -> tuple[str, str]:
             return f"{system}|{text}|answered", "the model"
 
         self._servers = McpServers(settings, calls.workspace, complete)
@@ -180,7 +180,7 @@ def test_a_tool_whose_schema_would_fail_every_request_is_left_out_and_named() ->
 
 
 def test_what_a_server_asks_is_shown_whole_or_short_and_never_without_a_bound(calls: Calls) -> None:
-    async def complete(system: str, text: str) -> tuple[str, str]:
+    async def complete(_session: str, system: str, text: str) -> tuple[str, str]:
         return f"{system}|{text}", "the model"
 
     def sampled(text: str) -> CreateMessageRequestParams:

@@ -69,8 +69,8 @@ class ReviewOptions:
     limits: Limits = REVIEW_LIMITS
     seconds: float = 240.0
     """After this long a review is stopped, whatever it does."""
-    keep_usage: Callable[[Sequence[UsageEntry]], None] = lambda _: None
-    """Stores what a review used; called off the loop."""
+    keep_usage: Callable[[str, Sequence[UsageEntry]], None] = lambda _session, _used: None
+    """Stores what a review of a session used; called off the loop."""
     unattended: PersonFor = nobody
     """Who decides on what needs approval, such as saving a skill: nobody, or a policy with no person."""
 
@@ -123,14 +123,17 @@ class Review:
         self._turns += 1
         return 0 < self._review.every <= self._turns and not self.is_running and not self._closed
 
-    def start(self, messages: Sequence[Message]) -> bool:
-        """Review a copy of these messages in the background; False when there is nothing to start."""
+    def start(self, messages: Sequence[Message], session_id: str = "") -> bool:
+        """Review a copy of these messages in the background; False when there is nothing to start.
+
+        What the review uses counts for the session.
+        """
         budget = min(self._review.tokens, int(self._model.traits.context_window * WINDOW_SHARE))
         end = messages[tail_start(messages, budget) :]
         if self.is_running or self._closed or not end:
             return False
         self._turns = 0
-        self._task = asyncio.create_task(self._run_review(deepcopy(list(end))), name=REVIEW)
+        self._task = asyncio.create_task(self._run_review(deepcopy(list(end)), session_id), name=REVIEW)
         return True
 
     def stop(self) -> None:
@@ -148,7 +151,7 @@ class Review:
             self._pools.close(0)
         return ["a review of the conversation"] if left else []
 
-    async def _run_review(self, messages: list[Message]) -> None:
+    async def _run_review(self, messages: list[Message], reviewed: str) -> None:
         used: list[str] = []
 
         def on_event(event: Event) -> None:
@@ -160,7 +163,7 @@ class Review:
             if not tools:
                 logger.warning("review.without_tools", extra={"wanted": sorted(REVIEW_TOOLS)})
                 return
-            subagent = Subagent(partial(self._fork, messages, tools), on_event, self._tasks)
+            subagent = Subagent(partial(self._fork, messages, tools, reviewed), on_event, self._tasks)
             outcome = await subagent.run(REQUEST, self._review.seconds)
         except Exception:
             logger.exception("review.failed")
@@ -176,7 +179,9 @@ class Review:
         return [tool for name, tool in known.items() if name in REVIEW_TOOLS]
 
     @asynccontextmanager
-    async def _fork(self, messages: list[Message], tools: list[Tool]) -> AsyncGenerator[SessionAgent, None]:
+    async def _fork(
+        self, messages: list[Message], tools: list[Tool], reviewed: str
+    ) -> AsyncGenerator[SessionAgent, None]:
         """An agent on a copy of the conversation, in a store that is gone when it ends."""
         session_id = new_id()
         db = await finish_despite_cancel(
@@ -189,11 +194,12 @@ class Review:
                 yield agent
             finally:
                 await agent.close()
-                await off_loop(self._pools.store, self._keep_usage, db)
+                await off_loop(self._pools.store, self._keep_usage, db, reviewed)
 
-    def _keep_usage(self, db: SessionDB) -> None:
+    def _keep_usage(self, db: SessionDB, reviewed: str) -> None:
         used = db.usage.read()
         self._review.keep_usage(
+            reviewed,
             [
                 UsageEntry(
                     REVIEW,
@@ -205,7 +211,7 @@ class Review:
                     None if each.unpriced else each.cost,
                 )
                 for each in used
-            ]
+            ],
         )
 
 

@@ -195,4 +195,4 @@ class TurnPublisher:
             self._title.turn_completed(event.session_id, agent.messages)
         reviewed = agent.scope.is_owner and agent.is_remembered
         if self._review is not None and reviewed and self._review.turn_completed():
-            self._review.start(agent.messages)
+            self._review.start(agent.messages, event.session_id)

@@ -103,8 +103,8 @@ class TextCompletion(Protocol):
     enough for extraction. Call it from a thread, never from the event loop.
     """
 
-    def __call__(self, system: str, text: str) -> str:
-        """The model's answer. Raises a `ModelFailure`."""
+    def __call__(self, system: str, text: str, *, session_id: str | None = None) -> str:
+        """The model's answer; what it used counts for the session. Raises a `ModelFailure`."""
         ...
 
 

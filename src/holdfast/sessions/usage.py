@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
+from holdfast.core.errors import SessionNotFound
 from holdfast.sessions.codec import LARGEST, checked_name
 from holdfast.sessions.contract import Engine, Transaction
 from holdfast.sessions.operations import operation
@@ -64,6 +65,13 @@ class UsageRecords:
         """Store what requests outside of turns used; None: for no conversation."""
         if entries:
             self._engine.write(record_usage(session_id, entries))
+
+    def keep(self, session_id: str | None, entries: Sequence[UsageEntry]) -> None:
+        """Store it, for no conversation where that one was deleted meanwhile."""
+        try:
+            self.record(session_id, entries)
+        except SessionNotFound:
+            self.record(None, entries)
 
     def read(
         self,

@@ -38,8 +38,8 @@ MAX_CHOICES = 50
 MAX_SAMPLED = 100_000
 """Characters that a server may have the model read: a person sees all of it before."""
 
-Complete = Callable[[str, str], Awaitable[tuple[str, str]]]
-"""`await complete(system, text)` gives the model's answer and the model's name."""
+Complete = Callable[[str, str, str], Awaitable[tuple[str, str]]]
+"""`await complete(session_id, system, text)` gives the model's answer and the model's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class McpRequests:
             if not await call.context.person.approve(wanted):
                 return refuse(f"the model was not asked: {refusal(call.context.person)}")
             try:
-                answer, model = await complete(system, text)
+                answer, model = await complete(call.context.session_id, system, text)
             except HoldfastError as cause:
                 return refuse(str(cause))
         return CreateMessageResult(

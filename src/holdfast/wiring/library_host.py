@@ -85,7 +85,7 @@ class GivenParts:
         self, settings: Settings, model: Model, db: SessionDB, pools: Pools
     ) -> MemoryManager:
         """Memory with the given providers."""
-        complete = complete_with(model, asyncio.get_running_loop(), partial(db.usage.record, None))
+        complete = complete_with(model, asyncio.get_running_loop(), db.usage.keep)
         return await off_loop(pools.work, library_memory, settings, self.memory or (), db, complete)
 
     async def close_model(self, model: Model) -> None:

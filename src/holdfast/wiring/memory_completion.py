@@ -16,11 +16,12 @@ ANSWER_TOKENS = 4_000
 MAX_SECONDS = 600.0
 
 
-KeepUsage = Callable[[Sequence[UsageEntry]], None]
+KeepUsage = Callable[[str | None, Sequence[UsageEntry]], None]
+"""Stores what was used, for a session or for none."""
 
 
 def complete_with(
-    model: Model, loop: asyncio.AbstractEventLoop, keep_usage: KeepUsage = lambda _: None
+    model: Model, loop: asyncio.AbstractEventLoop, keep_usage: KeepUsage = lambda _session, _used: None
 ) -> TextCompletion | None:
     """A function that asks `model` on its loop; None when the model is too weak to summarise.
 
@@ -29,7 +30,7 @@ def complete_with(
     if not model.traits.summarises:
         return None
 
-    def complete(system: str, text: str) -> str:
+    def complete(system: str, text: str, *, session_id: str | None = None) -> str:
         if loop.is_closed():
             raise ModelUnreachable(model.traits.name, "the program is ending")
         answer = asyncio.run_coroutine_threadsafe(_whole_answer(model, system, text), loop)
@@ -38,7 +39,8 @@ def complete_with(
         except TimeoutError:
             answer.cancel()
             raise ModelUnreachable(model.traits.name, f"no answer in {MAX_SECONDS:g} s") from None
-        keep_usage([usage_entry("memory", model.traits, given.finished.usage if given.finished else None)])
+        used = given.finished.usage if given.finished else None
+        keep_usage(session_id, [usage_entry("memory", model.traits, used)])
         return given.text
 
     return complete
@@ -46,13 +48,13 @@ def complete_with(
 
 def answer_with(
     model: Model, keep_usage: KeepUsage, store: DaemonPool
-) -> Callable[[str, str], Awaitable[tuple[str, str]]]:
-    """A function that asks `model` for an MCP server: gives its answer and its name."""
+) -> Callable[[str, str, str], Awaitable[tuple[str, str]]]:
+    """A function that asks `model` for an MCP server in a session: gives its answer and its name."""
 
-    async def complete(system: str, text: str) -> tuple[str, str]:
+    async def complete(session_id: str, system: str, text: str) -> tuple[str, str]:
         given = await _whole_answer(model, system, text)
         used = given.finished.usage if given.finished else None
-        await off_loop(store, keep_usage, [usage_entry("mcp", model.traits, used)])
+        await off_loop(store, keep_usage, session_id, [usage_entry("mcp", model.traits, used)])
         return given.text, model.traits.name
 
     return complete

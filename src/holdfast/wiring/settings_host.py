@@ -209,7 +209,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
     if given.memory is not None:
         memory = await given.open_memory(settings, model, db, pools)
     else:
-        complete = complete_with(model, asyncio.get_running_loop(), partial(db.usage.record, None))
+        complete = complete_with(model, asyncio.get_running_loop(), db.usage.keep)
         memory, left_out = await off_loop(pools.work, build_memory, settings, db, complete)
     own = await off_loop(pools.work, own_files, settings)
     box = await toolbox(
@@ -225,7 +225,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
             own_folders=tuple(own_folders()),
             workspace_label=workspace.label,
             time_zone=settings.host.time_zone,
-            complete=answer_with(model, partial(db.usage.record, None), pools.store),
+            complete=answer_with(model, db.usage.keep, pools.store),
             editor=ways.editor,
         ),
     )
@@ -285,7 +285,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         policy = replace(box.policy, own_files=(AllowRule("write", f"{folder}/*/SKILL.md"),))
         every = ReviewOptions(
             every=settings.memory.review_every,
-            keep_usage=partial(db.usage.record, None),
+            keep_usage=db.usage.keep,
             unattended=_unattended(policy),
         )
         return Review(model, every, agent_options, box.tools, memory)

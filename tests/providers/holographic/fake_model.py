@@ -12,11 +12,13 @@ class FakeModel:
     def __init__(self, *facts: str) -> None:
         self.facts = list(facts)
         self.asked: list[str] = []
+        self.sessions: list[str | None] = []
         self.fails = False
         self.answer: str | None = None
         self.before: Callable[[], object] = lambda: None
 
-    def __call__(self, system: str, text: str) -> str:
+    def __call__(self, system: str, text: str, *, session_id: str | None = None) -> str:
+        self.sessions.append(session_id)
         self.asked.append(text)
         self.before()
         if self.fails:

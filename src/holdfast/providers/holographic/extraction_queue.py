@@ -20,7 +20,8 @@ from holdfast.providers.local.passages import MICRO, storable
 
 logger = logging.getLogger(__name__)
 
-Extract = Callable[[Sequence[Utterance]], list[Statement]]
+Extract = Callable[[Sequence[Utterance], str], list[Statement]]
+"""The facts of a conversation, by the id of its session; the id is empty where it is not known."""
 
 # Longer than a model takes, so no other process extracts the same conversation.
 LEASE_SECONDS = 600.0
@@ -90,7 +91,7 @@ class ExtractionQueue:
         source = FactSource(session_id, WHOLE_SESSION) if session_id else None
         try:
             self._set_current(conversation_id)
-            statements = self._extract(conversation)
+            statements = self._extract(conversation, session_id)
         except Exception:
             # The model may raise anything.
             logger.warning("memory.extraction_failed", exc_info=True, extra={"attempts": attempts})

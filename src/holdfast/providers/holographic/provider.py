@@ -19,7 +19,12 @@ from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn, MemoryItem, TextCompletion
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest
 from holdfast.providers.batch_provider import BatchProvider
-from holdfast.providers.holographic.extraction import facts_by_model, facts_by_rules, utterances_of
+from holdfast.providers.holographic.extraction import (
+    Utterance,
+    facts_by_model,
+    facts_by_rules,
+    utterances_of,
+)
 from holdfast.providers.holographic.facts import (
     WHOLE_SESSION,
     Fact,
@@ -220,7 +225,12 @@ class HolographicMemory(BatchProvider):
         store = FactStore(self._path, clock=self._clock)
         search = FactSearch(store, FactMatrix(store.queries))
         complete = self._complete
-        extract = facts_by_rules if complete is None else partial(facts_by_model, complete)
+
+        def extract(conversation: Sequence[Utterance], session_id: str) -> list[Statement]:
+            if complete is None:
+                return facts_by_rules(conversation)
+            return facts_by_model(partial(complete, session_id=session_id or None), conversation)
+
         return _OpenParts(
             store, search, FactActions(store, search), ExtractionQueue(store, extract, self._clock)
         )
