@@ -101,6 +101,18 @@ def test_a_title_makes_room_for_a_turn_and_for_the_exit_and_comes_later(db: Sess
     wait(scenario())
 
 
+@pytest.mark.parametrize("source", ["cli", "web", "acp"])
+def test_wherever_a_person_talks_the_conversation_gets_a_title(
+    db: SessionDB, wait: Wait, source: str
+) -> None:
+    async def scenario() -> None:
+        async with SessionHost(parts_with(db, ScriptedModel(["Baking bread"]), source)) as host:
+            await host.send("s", "How do I bake bread?")
+            await until(lambda: getattr(db.get_session("s"), "title", None) == "Baking bread")
+
+    wait(scenario())
+
+
 @pytest.mark.parametrize("source", ["api", "schedule", "gateway"])
 def test_only_what_people_talk_about_gets_a_title(db: SessionDB, wait: Wait, source: str) -> None:
     async def scenario() -> None:

@@ -19,7 +19,7 @@ from holdfast.sessions.usage import record_usage
 
 logger = logging.getLogger(__name__)
 
-TITLED_SOURCES = frozenset({"cli", "web"})
+TITLED_SOURCES = frozenset({"cli", "web", "acp"})
 """Where people talk. Requests of programs, schedules, subagents and chats are listed by other names."""
 TRIES = 3
 """How often a model that gives no usable title is asked, in one process."""
