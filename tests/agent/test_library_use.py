@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,10 @@ from holdfast.agent import AgentOptions, Pools
 from holdfast.agent.transcript import Transcript
 from holdfast.core.clock import SystemClock
 from holdfast.core.contract import Message
-from holdfast.core.errors import DiskFull, InvalidInput, LeaseLost, StoreBusy, TurnAlreadyRunning
+from holdfast.core.errors import DiskFull, InvalidInput, LeaseLost, StoreBusy, StoreFault, TurnAlreadyRunning
 from holdfast.core.events import Event, Notice
 from holdfast.models.contract import ModelRequest, TextPiece
+from holdfast.sessions.lease_keeper import LeaseKeeper
 from holdfast.sessions.sqlite import SqliteEngine
 from holdfast.testing import Call, ScriptedModel
 from tests.agent.agent_fixtures import FailingEngine, Hold, HoldingEngine, a_step, echo, require_valid, until
@@ -268,6 +271,38 @@ def test_a_turn_that_could_not_be_opened_leaves_its_message_waiting(
         await agent.close()
 
     wait(scenario())
+
+
+class StuckKeeper:
+    """Leases that can't be let go of."""
+
+    def __init__(self, keeper: LeaseKeeper, failure: Exception) -> None:
+        self._keeper = keeper
+        self._failure = failure
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._keeper, name)
+
+    def release(self, name: str, holder: str) -> None:
+        raise self._failure
+
+
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("a plugin's"), StoreFault("db", "broken"), OSError(5, "I/O")]
+)
+def test_a_lease_that_can_not_be_let_go_of_does_not_fail_a_turn_that_succeeded(
+    tmp_path: Path, wait: Wait, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        with SessionDB(tmp_path / "holdfast.db") as db:
+            db.keeper = StuckKeeper(db.keeper, failure)  # type: ignore[assignment]
+            agent = Agent(ScriptedModel(["done", "again"]), db, "s")
+            assert (await agent.run("one")).final_response == "done"
+            await agent.close()
+
+    with caplog.at_level(logging.WARNING):
+        wait(scenario())
+    assert "agent.lease_not_released" in [record.message for record in caplog.records]
 
 
 def test_a_lease_that_is_lost_before_the_turn_opens_is_raised(store: SessionDB, wait: Wait) -> None:

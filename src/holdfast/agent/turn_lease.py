@@ -51,10 +51,14 @@ class TurnLease:
             await finish_despite_cancel(
                 off_loop(self._pool, self._db.keeper.release, lease.name, lease.holder)
             )
-        except HoldfastError as cause:
-            # The turn has ended all the same; the lease runs out by itself.
+        except Exception as cause:
+            # What became of the turn stands, whatever a store raises here; the lease runs out by itself.
             self._db.keeper.forget(lease)
-            logger.warning("agent.lease_not_released", extra={"lease": lease.name, "cause": repr(cause)})
+            logger.warning(
+                "agent.lease_not_released",
+                exc_info=not isinstance(cause, HoldfastError),
+                extra={"lease": lease.name, "cause": repr(cause)},
+            )
 
     def _take(self, new_turn: bool) -> HeldLease | None:
         self._session.ensure()
