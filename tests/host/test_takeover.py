@@ -22,7 +22,7 @@ from holdfast.core.events import (
 from holdfast.host import HostOptions, SessionHost
 from holdfast.host.contract import Numbered
 from holdfast.host.conversation import HEAD_START
-from holdfast.host.holders import ExpiredLeases
+from holdfast.host.holders import FORGOTTEN_LEASES, ExpiredLeases
 from holdfast.host.takeover import LOOK_SECONDS, OTHERS_FIRST
 from holdfast.memory.write_lane import CLAIM_SECONDS
 from holdfast.process import holder_name
@@ -99,6 +99,24 @@ def test_of_two_looks_at_once_the_first_to_see_that_a_lease_ran_out_counts(wait:
             assert await late == holder
             clock.advance(2)
             assert expired.holder_of("s") is None
+
+    wait(scenario())
+
+
+def test_expired_leases_of_long_ago_are_not_kept_in_mind(db: SessionDB, wait: Wait) -> None:
+    async def scenario() -> None:
+        me, clock = holder_name(), FakeClock()
+        expired = ExpiredLeases(db, clock)
+        for number in range(3):
+            hold_lease(db, f"session:{number}", me, ttl_seconds=0.01)
+            db.create_session(str(number), source="test")
+            await until(lambda: db.leases.current(f"session:{number}") is None)  # noqa: B023
+        assert expired.holder_of("0") == expired.holder_of("1") == me
+        clock.advance(db.lease_seconds + 1)
+        assert expired.holder_of("0") is None, "its time is over, as long as it is kept in mind"
+        clock.advance(FORGOTTEN_LEASES * db.lease_seconds)
+        assert expired.holder_of("2") == me
+        assert list(expired._seen) == ["session:2"]  # noqa: SLF001
 
     wait(scenario())
 

@@ -12,6 +12,7 @@ machine we look at the process itself; that also works for one that is paused or
 import logging
 import math
 import threading
+from itertools import takewhile
 
 from holdfast.core.contract import Clock
 from holdfast.core.errors import StoreFailure
@@ -20,6 +21,10 @@ from holdfast.sessions import Lease, SessionDB
 from holdfast.sessions.leases import lease_name, session_lease
 
 logger = logging.getLogger(__name__)
+
+
+FORGOTTEN_LEASES = 100
+"""After the time of so many leases, one that ran out is forgotten; a holder that lives gets its time anew."""
 
 
 def host_lease(holder: str) -> str:
@@ -112,8 +117,15 @@ class ExpiredLeases:
             since = self._seen_since(lease)
             if since is None:
                 since = self._clock.monotonic()
+                self._forget_before(since - FORGOTTEN_LEASES * self._db.lease_seconds)
+                self._seen.pop(lease.name, None)  # the newest come last
                 self._seen[lease.name] = lease.token, since
             return since
+
+    def _forget_before(self, time: float) -> None:
+        """Called with the lock."""
+        for name in list(takewhile(lambda each: self._seen[each][1] < time, self._seen)):
+            del self._seen[name]
 
     def _can_be_renewed(self) -> bool:
         """Whether leases can be written. A store that was locked until now let every holder stand still."""

@@ -7,6 +7,7 @@ before it is stored. An answer has only the newest events of a room; what is mis
 import asyncio
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 
 from holdfast.core.errors import Retryable
@@ -40,6 +41,8 @@ NEWEST = 20
 """How many events of a room an answer has at most."""
 PAGE = 100
 MOST_PAGES = 100
+MOST_ROOMS = 1_000
+"""Of how many rooms members and title are kept; of others they are asked for again."""
 MOST_UNSTORED = 50
 """After so many answers without a message, the token is stored all the same."""
 
@@ -51,7 +54,7 @@ class MatrixRooms:
         self.names = [me, localpart(me)]
         self.encryption = encryption
         self._api = api
-        self._facts: dict[str, RoomFacts] = {}
+        self._facts: OrderedDict[str, RoomFacts] = OrderedDict()  # those that were used last come last
 
     async def read(self, room: str, event: Event) -> Incoming | None:
         """An event as a message; None when it is none."""
@@ -63,9 +66,12 @@ class MatrixRooms:
         return incoming(room, event, facts, self.names, await self._event(room, answered) if answered else {})
 
     async def facts(self, room: str) -> RoomFacts:
-        if room not in self._facts:
-            self._facts[room] = await self._ask(room)
-        return self._facts[room]
+        facts = self._facts.get(room) or await self._ask(room)
+        self._facts[room] = facts
+        self._facts.move_to_end(room)
+        while len(self._facts) > MOST_ROOMS:
+            self._facts.popitem(last=False)
+        return facts
 
     def forget(self, room: str) -> None:
         """Ask again: somebody came or left, or the title is new."""
