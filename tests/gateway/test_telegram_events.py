@@ -1,8 +1,9 @@
 """Telegram: what an event says of its sender, its place, its files, and whether it is meant for the bot."""
 
 import json
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -223,6 +224,34 @@ async def test_a_file_is_fetched(telegram: TelegramPlatform, tmp_path: Path) -> 
     (file,) = only_event(telegram).files
     await telegram.adapter().download(file, tmp_path / "got", MOST)
     assert (tmp_path / "got").read_bytes() == content
+
+
+class Watched(type(Path())):  # type: ignore[misc]
+    """A path that tells on which thread it is opened and removed."""
+
+    threads: ClassVar[list[str]] = []
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        self.threads.append(threading.current_thread().name)
+        return super().open(*args, **kwargs)
+
+    def unlink(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        self.threads.append(threading.current_thread().name)
+        super().unlink(*args, **kwargs)
+
+
+@played
+async def test_files_are_written_on_a_thread_of_the_adapters_own(
+    telegram: TelegramPlatform, tmp_path: Path
+) -> None:
+    ada = await telegram.direct("Ada")
+    telegram.server.chats.says_size = False
+    await telegram.send_file(ada, "Ada", "a.bin", bytes(300_000))
+    (file,) = only_event(telegram).files
+    target = Watched(tmp_path / "got")
+    with pytest.raises(FileTooLarge):
+        await telegram.adapter().download(file, target, 299_999)
+    assert [name.rsplit("-", 1)[0] for name in target.threads] == ["telegram-files"] * 2
 
 
 @pytest.mark.parametrize("says_size", [True, False])

@@ -5,7 +5,6 @@ call is made only when the gateway asks for the next batch, so only what is stor
 brings the transport and the types; its dispatcher, which acknowledges first, is not used.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -72,6 +71,7 @@ from holdfast.gateway.contract import (
     Route,
     SendRefused,
 )
+from holdfast.process import DaemonPool, off_loop
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +115,7 @@ class TelegramAdapter:
         self._clock = clock
         self._me: User | None = None
         self._groups = MovedGroups()
+        self._files = DaemonPool("telegram-files", 1, 100)
 
     async def connect(self) -> Identity:
         me = self._me = await self._client.call(GetMe())
@@ -224,8 +225,7 @@ class TelegramAdapter:
             raise
         if found.file_path is None or (found.file_size or 0) > most:
             raise FileTooLarge(f"{file.name} has more than {most} bytes")
-        loop = asyncio.get_running_loop()
-        output = await loop.run_in_executor(None, target.open, "wb")
+        output = await off_loop(self._files, target.open, "wb")
         size = 0
         is_whole = False
         try:
@@ -234,12 +234,12 @@ class TelegramAdapter:
                     size += len(chunk)
                     if size > most:
                         raise FileTooLarge(f"{file.name} has more than {most} bytes")
-                    await loop.run_in_executor(None, output.write, chunk)
+                    await off_loop(self._files, output.write, chunk)
             is_whole = True
         finally:
-            await loop.run_in_executor(None, output.close)
+            await off_loop(self._files, output.close)
             if not is_whole:
-                await loop.run_in_executor(None, target.unlink)
+                await off_loop(self._files, target.unlink)
 
     async def history(self, place: Place, before: str, most: int) -> Sequence[Incoming]:  # noqa: ARG002
         return ()
@@ -255,6 +255,7 @@ class TelegramAdapter:
         return telegram_text(markdown).size
 
     async def close(self) -> None:
+        self._files.close(0.0)
         await self._client.close()
 
     async def _updates(self, offset: int, seconds: int) -> list[dict[str, Any]]:
