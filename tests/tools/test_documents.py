@@ -117,6 +117,26 @@ def test_a_broken_locked_or_hostile_document_is_refused_in_words() -> None:
     asyncio.run(scenario())
 
 
+def test_a_document_of_more_than_20_mb_is_refused_before_it_is_read(calls: Calls) -> None:
+    data = b"%PDF-1.7\n".ljust(20_000_001, b" ")
+    (calls.workspace / "big.pdf").write_bytes(data)
+    [read_file] = [each for each in Files().tools() if each.name == "read_file"]
+
+    async def scenario() -> None:
+        with pytest.raises(
+            ToolFailed, match=r"big\.pdf has 20,000,001 bytes; a document may have 20,000,000"
+        ):
+            await document_text("big.pdf", data)
+        with pytest.raises(MessageInvalid, match=r"big\.pdf has 20,000,001 bytes; 20,000,000 is the most"):
+            await attachment("big.pdf", data)
+        with pytest.raises(MessageInvalid, match=r"big\.pdf has 20,000,001 bytes"):
+            await with_named_files("what is in @big.pdf", calls.workspace)
+        with pytest.raises(ToolFailed, match="20000000 is the most"):
+            await calls.call(read_file, path="big.pdf")
+
+    finish(scenario())
+
+
 def test_a_file_in_a_message_becomes_a_part_that_models_take(tmp_path: Path) -> None:
     picture = b"\x89PNG\r\n\x1a\n"
     for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)), (b"IEND", b"")):

@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.secret import Secret
 from holdfast.core.settings import ToolSettings
-from holdfast.tools.web_search import SearchService, search_service, search_web_tools
+from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
+from holdfast.tools.web_search import ADDRESSES, SearchService, search_service, search_web_tools
 from tests.tools.call_fixtures import Calls, finish
 
 FOUND = {
@@ -55,6 +57,83 @@ def test_results_of_a_searxng_server_are_shown_as_data(calls: Calls) -> None:
         assert seen[0].startswith(b"GET /search?q=tides+%26+more&format=json HTTP/1.1")
 
     finish(on_a_server(json.dumps(FOUND).encode(), "200 OK", work, seen))
+
+
+BRAVE = {
+    "type": "search",
+    "query": {"original": "tides & more", "more_results_available": True},
+    "mixed": {"type": "mixed", "main": [{"type": "web", "index": 0, "all": False}]},
+    "web": {
+        "type": "search",
+        "results": [
+            {
+                "title": "Tide tables",
+                "url": "https://example.org/tides",
+                "description": "High water at <strong>eight</strong> &amp; nine",
+                "page_age": "2025-03-01T00:00:00",
+                "profile": {"name": "Example"},
+            },
+            {"title": "Second", "url": "https://example.org/2", "description": "more"},
+        ],
+        "family_friendly": True,
+    },
+}
+TAVILY = {
+    "query": "tides & more",
+    "follow_up_questions": None,
+    "answer": None,
+    "images": [],
+    "results": [
+        {
+            "title": "Tide tables",
+            "url": "https://example.org/tides",
+            "content": "High water at eight & nine",
+            "score": 0.93,
+            "raw_content": None,
+        },
+    ],
+    "response_time": 0.7,
+    "request_id": "1",
+}
+
+
+def asked(calls: Calls, name: str, answer: object) -> tuple[str, HttpRequest]:
+    """What the tool shows of a service's answer, and how the service was asked."""
+
+    async def answered(_: HttpRequest, out: HttpAnswer) -> None:
+        await out.reply(200, answer)
+
+    async def scenario() -> tuple[str, HttpRequest]:
+        async with LoopbackServer(answered) as server:
+            path = urlsplit(ADDRESSES[name]).path
+            service = SearchService(name, Secret("the-key"), f"{server.url}{path}", owned=True)
+            [tool] = search_web_tools(service)
+            text = (await calls.call(tool, query="tides & more", count=2)).text
+            return text, server.requests[0]
+
+    return finish(scenario())
+
+
+def test_brave_is_asked_in_its_own_way_and_its_results_are_shown(calls: Calls) -> None:
+    text, request = asked(calls, "brave", BRAVE)
+    assert "1. Tide tables\n   https://example.org/tides\n   High water at eight & nine\n2. Second" in text
+    assert (request.method, request.body) == ("GET", b"")
+    assert request.path == "/res/v1/web/search?q=tides+%26+more&count=2"
+    assert request.headers["x-subscription-token"] == "the-key"
+    assert request.headers["accept"] == "application/json"
+    assert "authorization" not in request.headers
+    nothing, _ = asked(calls, "brave", {"type": "search", "query": {"original": "x"}})
+    assert nothing == "Nothing was found."
+
+
+def test_tavily_is_asked_in_its_own_way_and_its_results_are_shown(calls: Calls) -> None:
+    text, request = asked(calls, "tavily", TAVILY)
+    assert "1. Tide tables\n   https://example.org/tides\n   High water at eight & nine" in text
+    assert (request.method, request.path) == ("POST", "/search")
+    assert request.headers["authorization"] == "Bearer the-key"
+    assert request.json() == {"query": "tides & more", "max_results": 2}
+    nothing, _ = asked(calls, "tavily", {**TAVILY, "results": []})
+    assert nothing == "Nothing was found."
 
 
 @pytest.mark.parametrize(
