@@ -19,10 +19,13 @@ from holdfast.core.errors import KeyRejected
 from holdfast.host.retention import Retention
 from holdfast.memory import MemoryManager
 from holdfast.models.contract import ModelRequest, ModelTraits
+from holdfast.models.openai_compatible import OpenAICompatible
+from holdfast.models.server import Server
 from holdfast.providers.local import LocalMemory
 from holdfast.sessions import SessionDB
 from holdfast.testing import Call
 from holdfast.testing.providers import RecordingProvider
+from holdfast.testing.scripted_server import ScriptedServer
 from tests.agent.agent_fixtures import echo, until
 from tests.web.api.api_server import BEARER, TOKEN, Served, served
 from tests.web.api.test_command import command
@@ -303,6 +306,38 @@ def test_an_answer_in_a_form_is_checked_and_asked_for_again(db: SessionDB, wait:
                 await sdk.chat.completions.create(
                     model="x", messages=ASKED, response_format={"type": "json_object"}
                 )
+
+    wait(scenario())
+
+
+@pytest.mark.parametrize("takes_formats", [True, False])
+def test_a_form_is_passed_on_to_a_model_whose_server_takes_it(
+    in_memory: SessionDB, wait: Wait, takes_formats: bool
+) -> None:
+    good = '{"city": "Rome", "degrees": 21}'
+    script = [good if takes_formats else Call("final_result", good)] * 2
+    traits = ModelTraits("m", 100_000, takes_formats=takes_formats)
+
+    async def scenario() -> None:
+        async with ScriptedServer(script) as asked:
+            model = OpenAICompatible(Server(asked.base_url), traits)
+            async with served(in_memory, lambda _: model) as server, client(server) as sdk:
+                answer = await sdk.chat.completions.create(model="x", messages=ASKED, response_format=FORMAT)
+                text: Any = {"format": {"type": "json_schema", "name": "report", "schema": SCHEMA}}
+                response = await sdk.responses.create(model="x", input="Rome?", text=text)
+            await model.close()
+            assert [
+                json.loads(each or "") for each in (answer.choices[0].message.content, response.output_text)
+            ] == [json.loads(good)] * 2
+            for each in asked.requests:
+                body = each.json()
+                tools = [tool["function"]["name"] for tool in body.get("tools", ())]
+                if takes_formats:
+                    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+                    assert "final_result" not in tools
+                else:
+                    assert "response_format" not in body
+                    assert "final_result" in tools
 
     wait(scenario())
 
