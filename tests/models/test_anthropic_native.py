@@ -149,11 +149,13 @@ def sent_for(request: ModelRequest, **options: Any) -> HttpRequest:  # noqa: ANN
 
 def test_text_comes_piece_by_piece_and_the_usage_counts_what_was_cached() -> None:
     start = begin(cache_read_input_tokens=70, cache_creation_input_tokens=20)
-    assert answer(start, *text(0, "one ", "two"), *end(tokens=5)) == [
+    pieces = answer(start, *text(0, "one ", "two"), *end(tokens=5))
+    assert pieces == [
         TextPiece("one "),
         TextPiece("two"),
         Finished("stop", Usage(input=100, output=5, cached=70)),
     ]
+    assert [each.model for each in pieces if isinstance(each, Finished)] == ["claude-x"]
 
 
 def test_parallel_calls_come_whole_though_their_arguments_come_in_pieces() -> None:

@@ -48,6 +48,7 @@ def test_text_comes_as_the_server_sends_it_and_ends_with_its_usage() -> None:
         TextPiece("two"),
         Finished("stop", Usage(input=120, output=3, cached=100)),
     ]
+    assert [each.model for each in pieces if isinstance(each, Finished)] == ["scripted"]
 
 
 def test_reasoning_comes_apart_from_the_text() -> None:

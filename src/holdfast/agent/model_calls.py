@@ -29,9 +29,11 @@ from holdfast.core.events import (
     StepFinished,
     TextDelta,
 )
-from holdfast.core.messages import text_of
+from holdfast.core.messages import storable, text_of
 from holdfast.models.contract import ModelRequest, ReasoningPiece, Retrying, TextPiece, Usage, dollars
 
+MODEL_CHARACTERS = 200
+"""Of the name that a server gives to the model that answered."""
 NOTICES = {
     "length": "the answer was cut at the model's output limit",
     "refused": "the model refused to answer",
@@ -190,6 +192,9 @@ class ModelCalls:
                 context=transcript.counted_tokens or transcript.tokens + beside,
                 window=traits.context_window,
                 stop_reason=end.stop_reason,
+                model=traits.name,
+                provider=traits.provider,
+                response_model=storable(str(end.model))[:MODEL_CHARACTERS],
             )
         )
         if end.stop_reason in NOTICES:

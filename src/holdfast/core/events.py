@@ -237,6 +237,12 @@ class StepFinished(TurnEvent):
     """Dollars for this answer, as a decimal number; empty: the price is not known."""
     stop_reason: str = "stop"
     """Why the answer ended: `stop`, `tool_calls`, `length` (at its limit) or `refused`."""
+    model: str = ""
+    """The model that was asked."""
+    provider: str = ""
+    """Who offers that model; empty where that is not known."""
+    response_model: str = ""
+    """The model that answered, as its server names it; empty where it does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from holdfast.core.events import (
     TurnResumed,
     TurnStarted,
 )
+from holdfast.models.contract import ModelTraits
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -37,7 +38,10 @@ NANOSECONDS = 1_000_000_000
 MOST_OPEN_TURNS = 10_000
 """A turn that another process took over never ends here: the oldest are let go."""
 CONTENT_CHARACTERS = 20_000
-Attributes = dict[str, str | int | float | bool]
+Attributes = dict[str, str | int | float | bool | list[str]]
+UNKNOWN_PROVIDER = "_OTHER"
+FINISH_REASONS = {"refused": "content_filter"}
+"""Where the conventions have another word."""
 
 
 @dataclass(slots=True)
@@ -45,14 +49,18 @@ class _OpenTurn:
     span: "Span"
     since: int
     """When the model was last given the word."""
+    model: str
+    provider: str
     calls: dict[str, "Span"] = field(default_factory=dict)
 
 
 class TurnTracer:
     """Makes spans of events. `on_event` is called on the host's loop and must not wait."""
 
-    def __init__(self, tracer: "Tracer", model: Callable[[], str], clock: Clock, *, content: bool) -> None:
-        """`model` names the one that answers now; with `content`, spans hold what was said."""
+    def __init__(
+        self, tracer: "Tracer", model: Callable[[], ModelTraits], clock: Clock, *, content: bool
+    ) -> None:
+        """`model` is the usual one, until an answer tells which was asked; `content`: keep what was said."""
         self._tracer = tracer
         self._model = model
         self._clock = clock
@@ -71,17 +79,19 @@ class TurnTracer:
     def _begin(self, event: TurnStarted | TurnResumed) -> None:
         while len(self._turns) >= MOST_OPEN_TURNS:
             self._turns.pop(next(iter(self._turns))).span.end()
+        usual = self._model()
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": usual.provider or UNKNOWN_PROVIDER,
             "gen_ai.agent.name": "holdfast",
             "gen_ai.conversation.id": event.session_id,
-            "gen_ai.request.model": self._model(),
+            "gen_ai.request.model": usual.name,
             "holdfast.turn.id": event.turn_id,
             **self._said("gen_ai.input.messages", event.text, "user"),
         }
         now = self._now()
         span = self._tracer.start_span("invoke_agent holdfast", start_time=now, attributes=attributes)
-        self._turns[event.turn_id] = _OpenTurn(span, now)
+        self._turns[event.turn_id] = _OpenTurn(span, now, usual.name, usual.provider)
 
     def _inside(self, event: TurnEvent, turn: _OpenTurn) -> None:
         now = self._now()
@@ -94,9 +104,8 @@ class TurnTracer:
             case StepFinished():
                 self._answer(event, turn, now)
             case ModelRetrying():
-                model = self._model()
-                failed: Attributes = {**_chat(model, event), "error.type": "retried"}
-                self._add(turn, f"chat {model}", turn.since, now, failed)
+                failed: Attributes = {**_chat(turn, event), "error.type": "retried"}
+                self._add(turn, f"chat {turn.model}", turn.since, now, failed)
             case Recalled():
                 start = now - int(event.seconds * NANOSECONDS)
                 asked = ", ".join(each.provider for each in event.providers)
@@ -131,16 +140,22 @@ class TurnTracer:
         span.end(now)
 
     def _answer(self, event: StepFinished, turn: _OpenTurn, now: int) -> None:
-        model = self._model()
+        if event.model:
+            turn.model, turn.provider = event.model, event.provider
+            turn.span.set_attribute("gen_ai.request.model", turn.model)
+            turn.span.set_attribute("gen_ai.provider.name", turn.provider or UNKNOWN_PROVIDER)
         attributes: Attributes = {
-            **_chat(model, event),
+            **_chat(turn, event),
+            "gen_ai.response.finish_reasons": [FINISH_REASONS.get(event.stop_reason, event.stop_reason)],
             "gen_ai.usage.input_tokens": event.input_tokens,
             "gen_ai.usage.output_tokens": event.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": event.cached_tokens,
         }
+        if event.response_model:
+            attributes["gen_ai.response.model"] = event.response_model
         if event.cost:
             attributes["holdfast.cost_dollars"] = event.cost
-        self._add(turn, f"chat {model}", turn.since, now, attributes)
+        self._add(turn, f"chat {turn.model}", turn.since, now, attributes)
 
     def _end(self, event: TurnEnd, turn: _OpenTurn, now: int) -> None:
         from opentelemetry.trace import Status, StatusCode
@@ -178,9 +193,10 @@ class TurnTracer:
         return int(self._clock.now() * NANOSECONDS)
 
 
-def _chat(model: str, event: TurnEvent) -> Attributes:
+def _chat(turn: _OpenTurn, event: TurnEvent) -> Attributes:
     return {
         "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": model,
+        "gen_ai.provider.name": turn.provider or UNKNOWN_PROVIDER,
+        "gen_ai.request.model": turn.model,
         "gen_ai.conversation.id": event.session_id,
     }

@@ -36,6 +36,7 @@ class EventReader:
         self._calls = 0
         self._arguments_came = False
         self._reason = ""
+        self._answers = ""
         self._tokens: dict[str, int] = {}
         self.began = False
 
@@ -48,6 +49,7 @@ class EventReader:
         found: Iterator[ModelPiece] = iter(())
         if event.type == "message_start":
             self._count(event.message.usage)
+            self._answers = str(event.message.model)
         elif event.type == "content_block_start":
             found = self._start(event.content_block)
         elif event.type == "content_block_delta":
@@ -71,7 +73,7 @@ class EventReader:
         usage = Usage(sent, self._tokens.get("output_tokens", 0), read) if self._tokens else None
         thought = any(block["type"] in THINKING_BLOCKS for block in self._blocks)
         keep = {"anthropic": {"model": self._model, "blocks": self._blocks}} if thought else None
-        return Finished(STOP_REASONS.get(self._reason, "stop"), usage, keep)
+        return Finished(STOP_REASONS.get(self._reason, "stop"), usage, keep, self._answers)
 
     def _count(self, usage: object) -> None:
         # The counts at the end include those at the beginning; a missing field changes nothing.

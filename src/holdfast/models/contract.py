@@ -93,6 +93,8 @@ class Finished:
     stop_reason: StopReason
     usage: Usage | None = None
     keep: Mapping[str, Any] | None = None
+    model: str = field(default="", compare=False)
+    """The model that answered, as its server names it; empty where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class ModelTraits:
     prices: Prices = Prices()
     parameters: int | None = None
     """How many it has; None where nobody says. Few of them mean few tools and a short system text."""
+    provider: str = ""
+    """Who offers it, as traces name it; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

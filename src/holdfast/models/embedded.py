@@ -96,6 +96,7 @@ def open_embedded(data_folder: Path, *, weights: Path | None = None, clock: Cloc
         notice=NOTICE,
         prices=FREE,
         parameters=header.parameters,
+        provider="llamacpp",
     )
     return GgufModel(spec, traits, EMBEDDED_STYLE, clock=clock)
 
@@ -125,6 +126,7 @@ def open_gguf(
         sees_pictures=False,
         prices=FREE,
         parameters=header.parameters,
+        provider="llamacpp",
     )
     return GgufModel(spec, traits, style, clock=clock)
 

@@ -10,7 +10,7 @@ from holdfast.core.contract import Clock
 from holdfast.core.errors import ModelMissing, ModelUnreachable
 from holdfast.core.settings import ModelSettings, Provider
 from holdfast.models.anthropic_native import AnthropicNative, missing_library
-from holdfast.models.choice import ADDRESSES, Keys, ModelChoice, choose, thinking
+from holdfast.models.choice import ADDRESSES, HOSTS, Keys, ModelChoice, choose, thinking
 from holdfast.models.contract import Model, ModelTraits
 from holdfast.models.local_servers import (
     listed_models,
@@ -90,6 +90,7 @@ async def _on_server(
         prices=prices(settings, choice, listed),
         parameters=size,
         takes_formats=choice.provider != "anthropic",
+        provider=HOSTS.get(server.host, choice.provider),
     )
     policy = ModelRetryPolicy(attempts=settings.attempts, total_seconds=settings.retry_timeout_s)
     return choice, RetryingModel(_adapter(settings, choice, server, traits, clock), clock, policy)

@@ -55,6 +55,7 @@ class ChunkReader:
         self._calls = CallPieces()
         self._usage: Usage | None = None
         self._reason = ""
+        self._answers = ""
         self._refused = False
         self.began = False
         """Whether any piece of the answer has arrived."""
@@ -92,7 +93,7 @@ class ChunkReader:
         """The end of the answer; raises `StreamBroken` when the server did not send it."""
         if not self.ended:
             raise StreamBroken(self._model, "the answer stopped before its end")
-        return Finished(self._stop_reason(), self._usage)
+        return Finished(self._stop_reason(), self._usage, model=self._answers)
 
     def _stop_reason(self) -> StopReason:
         if self._refused:
@@ -114,6 +115,7 @@ class ChunkReader:
             return ""
         if (usage := chunk.get("usage")) is not None:
             self._usage = _usage(usage)
+        self._answers = self._answers or _text(chunk, "model")
         for choice in _list(chunk, "choices"):
             if not isinstance(choice, dict):
                 continue

@@ -290,7 +290,7 @@ async def _host_parts(settings: Settings, ways: _Ways, given: GivenParts) -> Hos
         )
         return Review(model, every, agent_options, box.tools, memory)
 
-    telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits.name)
+    telemetry = await off_loop(pools.work, open_telemetry, settings.host, lambda: model.traits)
 
     async def release() -> None:
         if switch is not None:

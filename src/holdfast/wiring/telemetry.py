@@ -13,6 +13,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.distribution import install_command
 from holdfast.core.events import Event
 from holdfast.core.settings import HostSettings
+from holdfast.models.contract import ModelTraits
 from holdfast.process import DaemonPool, off_loop
 
 CLOSE_SECONDS = 2.0
@@ -36,7 +37,7 @@ class Telemetry:
     problems: tuple[str, ...] = ()
 
 
-def open_telemetry(settings: HostSettings, model: Callable[[], str]) -> Telemetry | None:
+def open_telemetry(settings: HostSettings, model: Callable[[], ModelTraits]) -> Telemetry | None:
     """Listen to turns and export them; None when it is off. May import for a while: call it off the loop."""
     if not settings.otel:
         return None
