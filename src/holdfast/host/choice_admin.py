@@ -1,16 +1,23 @@
 """`ChoiceAdmin`: what a person chooses for conversations (model, workspace, folder), and their prompts."""
 
+import asyncio
+import logging
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.host.contract import HostParts
 from holdfast.host.conversations import Conversations
 from holdfast.host.store_calls import StoreCalls
 from holdfast.sessions.choices import ListFolder, OwnPrompt, checked_choice, choose_for_conversation
 from holdfast.sessions.contract import ConversationChoice
 
+logger = logging.getLogger(__name__)
+
 MODELS_SAID = 10
+LISTED_SECONDS = 60.0
+"""How old the list may be by which requests of programs are answered."""
 
 
 class ChoiceAdmin:
@@ -21,6 +28,9 @@ class ChoiceAdmin:
         self._choices = parts.db.choices
         self._call = call
         self._conversations = conversations
+        self._listing = asyncio.Lock()
+        self._listed: list[str] = []
+        self._listed_until = -math.inf
 
     async def checked(self, choice: ConversationChoice) -> ConversationChoice:
         """The choice as it is stored; raises why it can't be one. The model is open from here on."""
@@ -45,6 +55,24 @@ class ChoiceAdmin:
             raise InvalidInput(
                 f"the model {model!r:.100} is not among those that can be chosen here: {names}"
             )
+
+    async def offered(self, allowed: Collection[str] = ()) -> list[str]:
+        """The names that a request may choose: `allowed`, else the listed ones, as of a minute ago."""
+        if allowed or self._parts.models is None:
+            return list(allowed) if self._parts.models else []
+        async with self._listing:
+            if self._parts.clock.monotonic() >= self._listed_until:
+                try:
+                    self._listed = (await self._parts.models.names())[1]
+                except HoldfastError as cause:
+                    logger.info("models.not_listed", extra={"cause": repr(cause)})
+                    self._listed = []
+                self._listed_until = self._parts.clock.monotonic() + LISTED_SECONDS
+        return self._listed
+
+    async def of_conversation(self, session_id: str) -> ConversationChoice:
+        """What is chosen for a conversation."""
+        return await self._call(self._choices.get, session_id)
 
     async def choose(
         self,

@@ -46,7 +46,7 @@ from holdfast.core.events import (
 )
 from holdfast.host.contract import Accepted, Beginning, Numbered
 from holdfast.models.contract import Usage
-from holdfast.sessions.contract import OWNER, Mode
+from holdfast.sessions.contract import NOTHING_CHOSEN, OWNER, ConversationChoice, Mode
 from holdfast.tools.open_questions import NO_ANSWER, NOBODY
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class AskOptions:
 
     None: any session is taken, and one that begins is the owner's.
     """
+    choice: ConversationChoice = NOTHING_CHOSEN
+    """What is chosen for a session that begins now."""
     new: bool = False
     """The session's id was just made, so no session of that name is looked for."""
     when_asked: Literal["wait", "refuse", "refuse-here"] = "refuse"
@@ -343,7 +345,13 @@ async def _send(
     if following is None:
         # Another request may begin the session of this name first.
         with suppress(SessionExists):
-            how = Beginning(options.history, options.source, key=options.key, scope=options.scope or OWNER)
+            how = Beginning(
+                options.history,
+                options.source,
+                key=options.key,
+                scope=options.scope or OWNER,
+                choice=options.choice,
+            )
             accepted, following = await host.begin(session_id, text, how)
             if accepted.session_id != session_id:
                 following = await host.event_batches(accepted.session_id)

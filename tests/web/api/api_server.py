@@ -100,6 +100,26 @@ async def frames(answer: httpx2.Response) -> AsyncGenerator[dict[str, Any], None
 
 
 @asynccontextmanager
+async def serving(
+    host: SessionHost, settings: WebSettings | None = None, token: str = TOKEN, clock: Clock | None = None
+) -> AsyncIterator[Served]:
+    """A server of this host, until the end of the block."""
+    chosen = settings or WebSettings()
+    async with host:
+        web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams), clock=clock or SystemClock())
+        listening = listen("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        limits = httpx2.Limits(max_connections=None)
+        async with (
+            run_server(web, listening),
+            httpx2.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", headers=BEARER, timeout=DEADLINE, limits=limits
+            ) as http,
+        ):
+            yield Served(web, host, port, http)
+
+
+@asynccontextmanager
 async def served(  # noqa: PLR0913 - what a host is made of
     db: SessionDB,
     script: Sequence[Any] | Callable[[str], Any] = (),
@@ -115,16 +135,5 @@ async def served(  # noqa: PLR0913 - what a host is made of
     """A server, until the end of the block."""
     parts = host_parts(db, script, tools=tools, memory=memory, scope_policy=scope_policy)
     host = SessionHost(replace(parts, models=models))
-    chosen = settings or WebSettings()
-    async with host:
-        web = WebParts(host, chosen, Secret(token), OpenStreams(chosen.streams), clock=clock or SystemClock())
-        listening = listen("127.0.0.1", 0)
-        port = listening.getsockname()[1]
-        limits = httpx2.Limits(max_connections=None)
-        async with (
-            run_server(web, listening),
-            httpx2.AsyncClient(
-                base_url=f"http://127.0.0.1:{port}", headers=BEARER, timeout=DEADLINE, limits=limits
-            ) as http,
-        ):
-            yield Served(web, host, port, http)
+    async with serving(host, settings, token, clock) as server:
+        yield server

@@ -35,6 +35,7 @@ from holdfast.core.ids import id_for, new_id
 from holdfast.core.messages import text_of
 from holdfast.host import API_SOURCE, AskOptions, TurnHandle, turn_error
 from holdfast.models.contract import Usage
+from holdfast.sessions.contract import NOTHING_CHOSEN, ConversationChoice
 from holdfast.web.compat.client_calls import BroughtResults, with_turn_ids
 from holdfast.web.compat.openai_messages import NewWords, session_header
 from holdfast.web.contract import WebParts
@@ -44,6 +45,8 @@ from holdfast.web.problems import ProblemRaised, status_of
 from holdfast.web.streams import OpenStreams
 
 RESPONSE_PREFIX = "resp_"
+OWN_NAME = "holdfast"
+"""The name of the agent with whichever model its session has."""
 BETWEEN_STEPS = "\n\n"
 COMPARED = 1_000
 """How many stored messages a client's history is compared with."""
@@ -58,6 +61,8 @@ class ApiRequest:
     session_id: str
     words: NewWords
     client: ClientRequest = PLAIN
+    model: str = ""
+    """The model that it names; one on offer is used in the session from now on, any other is ignored."""
     memory: bool | None = None
     """Whether memory has a part in the turn; None: unless the session is the API's own."""
     response_id: str = ""
@@ -66,6 +71,11 @@ class ApiRequest:
     """For whom the turn is."""
     keep: bool = True
     """False: a session of the API's own is deleted once its answer is given."""
+
+
+async def models_for(web: WebParts, principal: Principal) -> list[str]:
+    """The models that a request may name; to an account the settings may offer fewer."""
+    return await web.host.choices.offered(web.settings.user_models if principal.user else ())
 
 
 @dataclass(slots=True)
@@ -101,12 +111,15 @@ class ApiTurn:
     """Whether the client's history is not the stored one; the stored one counts."""
     calls: Sequence[ToolCall] = ()
     """The calls that are handed to the client."""
+    model: str = ""
+    """The model that is asked."""
     _is_cut: bool = False
     _is_own: bool = False  # the session is the API's own
     _texts: list[str] = field(default_factory=lambda: [""])
     _message: Checked | None = None
     _history: Sequence[Checked] = ()
     _new: bool = True
+    _chosen: str | None = None  # None: as the session has it; empty: the usual one
     _handle: TurnHandle | None = None
 
     @property
@@ -148,6 +161,20 @@ class ApiTurn:
         memory = not self._is_own if request.memory is None else request.memory
         asked = with_request(with_system(message, words.system), replace(request.client, memory=memory))
         self._message, self._history = await host.checked(asked, words.history)
+        await self._find_model()
+
+    async def _find_model(self) -> None:
+        """Open the model that the request names, where it is on offer to this principal."""
+        host, wanted = self.web.host, self.request.model
+        before = NOTHING_CHOSEN if self._new else await host.choices.of_conversation(self.session_id)
+        usual = host.model.name if host.model else OWN_NAME
+        if wanted == usual:
+            self._chosen = ""
+        elif wanted not in ("", OWN_NAME) and wanted in await models_for(self.web, self.request.principal):
+            self._chosen = (await host.choices.checked(ConversationChoice(model=wanted))).model
+        if self._chosen == before.model:
+            self._chosen = None
+        self.model = (before.model if self._chosen is None else self._chosen) or usual
 
     async def _find_session(self) -> str:
         request, host, principal = self.request, self.web.host, self.request.principal
@@ -198,11 +225,14 @@ class ApiTurn:
             history=self._history,
             source=API_SOURCE if self._is_own else None,
             scope=self.request.principal.sees,
+            choice=ConversationChoice(model=self._chosen or ""),
             new=self._new,
             discard_empty=self._is_own and self._new,
         )
         if self._message is None:
             raise RuntimeError("a turn runs after prepare()")
+        if self._chosen is not None and not self._new:
+            await self.web.host.choices.choose(self.session_id, model=self._chosen)
         self._handle = handle = await self.web.host.start_turn(self.session_id, self._message, options)
         try:
             async with aclosing(streams.read(handle.batches())) as batches:

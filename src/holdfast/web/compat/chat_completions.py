@@ -44,7 +44,9 @@ class StreamOptions(LenientBody):
 class ChatRequest(SamplingBody):
     """A chat completion as OpenAI's clients ask for it."""
 
-    model: str = Field(default="", description="any name is taken; the model of the settings answers")
+    model: str = Field(
+        default="", description="one of GET /v1/models; any other name is taken for the usual one"
+    )
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=100_000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -113,7 +115,7 @@ async def complete(web: WebDep, request: Request, principal: PrincipalDep, body:
     words = split(chat_messages(given["messages"]))
     session = session_of(request.headers, given.get("conversation"))
     memory = switch(request.headers, MEMORY_HEADER)
-    turn = ApiTurn(web, ApiRequest(session, words, client, memory, principal=principal))
+    turn = ApiTurn(web, ApiRequest(session, words, client, body.model, memory, principal=principal))
     await turn.prepare()
     wire = _ChatFormat(web, turn, request_id(request.scope))
     try:
@@ -136,7 +138,7 @@ class _ChatFormat:
     def __init__(self, web: WebParts, turn: ApiTurn, request: str) -> None:
         self._turn = turn
         self._request = request
-        self._model = web.host.model.name if web.host.model else "holdfast"
+        self._model = turn.model
         self._created = int(web.clock.now())
 
     def whole(self) -> ChatCompletion:

@@ -1,24 +1,23 @@
-"""`GET /v1/models`: the model that answers, under the names that clients may choose."""
+"""`GET /v1/models`: the agent, its usual model, and the others that a request may name."""
 
 from typing import Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from holdfast.host import SessionHost
-from holdfast.web.contract import HostDep
+from holdfast.web.compat.api_turn import OWN_NAME, models_for
+from holdfast.web.contract import WebDep, WebParts
+from holdfast.web.principal import Principal, PrincipalDep
 from holdfast.web.problems import ProblemRaised, openai_error_responses
 
 router = APIRouter(prefix="/v1", tags=["openai"])
-
-OWN = "holdfast"
 
 
 class ApiModel(BaseModel):
     id: str
     object: Literal["model"] = "model"
     created: int = 0
-    owned_by: str = OWN
+    owned_by: str = OWN_NAME
 
 
 class ApiModelList(BaseModel):
@@ -27,20 +26,20 @@ class ApiModelList(BaseModel):
 
 
 @router.get("/models", responses=openai_error_responses())
-async def list_models(host: HostDep) -> ApiModelList:
-    """The agent and its model. A request may name either; the agent answers."""
-    return ApiModelList(data=[ApiModel(id=each) for each in _names(host)])
+async def list_models(web: WebDep, principal: PrincipalDep) -> ApiModelList:
+    """The agent, its usual model, and the others on offer. The agent answers, with the one that is named."""
+    return ApiModelList(data=[ApiModel(id=each) for each in await _names(web, principal)])
 
 
 @router.get("/models/{model}", responses=openai_error_responses(404, 422))
-async def read_model(host: HostDep, model: str) -> ApiModel:
-    if model not in _names(host):
+async def read_model(web: WebDep, principal: PrincipalDep, model: str) -> ApiModel:
+    if model not in await _names(web, principal):
         raise ProblemRaised(
             404, "model_not_found", f"there is no model {model[:200]!r}.", "List them with GET /v1/models."
         )
     return ApiModel(id=model)
 
 
-def _names(host: SessionHost) -> list[str]:
-    named = host.model.name if host.model else OWN
-    return [OWN] if named == OWN else [OWN, named]
+async def _names(web: WebParts, principal: Principal) -> list[str]:
+    usual = [web.host.model.name] if web.host.model else []
+    return list(dict.fromkeys([OWN_NAME, *usual, *await models_for(web, principal)]))

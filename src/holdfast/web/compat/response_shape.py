@@ -39,7 +39,7 @@ class ResponseFormat:
     def __init__(self, web: WebParts, turn: ApiTurn, given: Mapping[str, Any]) -> None:
         self._turn = turn
         self._given = given
-        self._model = web.host.model.name if web.host.model else "holdfast"
+        self._model = turn.model
         self._created = web.clock.now()
         self._number = 0
         self._other_id = f"{RESPONSE_PREFIX}{turn.session_id}_{new_id()}"

@@ -51,7 +51,9 @@ class ConversationRef(LenientBody):
 class ResponseRequest(SamplingBody):
     """A response as OpenAI's clients ask for it."""
 
-    model: str = Field(default="", description="any name is taken; the model of the settings answers")
+    model: str = Field(
+        default="", description="one of GET /v1/models; any other name is taken for the usual one"
+    )
     input: Annotated[str, Field(min_length=1)] | Annotated[list[InputItem], Field(min_length=1)]
     instructions: str | None = None
     stream: bool | None = False
@@ -87,6 +89,7 @@ async def respond_to(
         session,
         words,
         client,
+        body.model,
         switch(request.headers, MEMORY_HEADER),
         response_id if session == before else "",
         principal=principal,
