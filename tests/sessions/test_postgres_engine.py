@@ -17,6 +17,7 @@ import pytest
 
 from holdfast.core.errors import (
     BackupRefused,
+    ConnectionRefused,
     InvalidInput,
     OutcomeUnknown,
     SchemaTooNew,
@@ -70,10 +71,10 @@ def child(role: str, url: str) -> "subprocess.Popen[str]":
     )
 
 
-def refused(url: str, error: type[Exception]) -> str:
+def refused(url: str, error: type[Exception], patience: float = DEADLINE) -> str:
     """What is said when a store can't be opened, with all its causes."""
     with pytest.raises(error) as caught:
-        SessionDB.open(url)
+        SessionDB.open(url, patience=patience)
     told = "".join(traceback.format_exception(caught.value, limit=0))
     assert "hush-hush" not in told
     assert PASSWORD not in told
@@ -101,7 +102,7 @@ def test_a_database_that_takes_nobody_now_is_unreachable_and_the_user_is_not_bla
 ) -> None:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("create database shut allow_connections false")
-        said = refused(server.url.removesuffix("postgres") + "shut", StoreUnreachable)
+        said = refused(server.url.removesuffix("postgres") + "shut", ConnectionRefused, patience=0.2)
         connection.execute("drop database shut")
     assert "not currently accepting connections" in said
 

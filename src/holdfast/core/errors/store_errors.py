@@ -39,6 +39,17 @@ class StoreUnreachable(StoreFailure, Retryable):
         )
 
 
+class ConnectionRefused(StoreFailure, Retryable):
+    """The database server runs, and takes no connection now; this call stored nothing."""
+
+    def __init__(self, location: str, cause: str) -> None:
+        super().__init__(
+            f"{location} takes no connection now: {cause}. This call stored nothing; all earlier ones are "
+            "kept. Where there are too many connections, run fewer programs or raise the limit "
+            "(max_connections, or CONNECTION LIMIT of the role or database), then try again.",
+        )
+
+
 class StoreGone(StoreFailure, Retryable):
     """The database was deleted, moved or replaced under the running program; it may come back."""
 

@@ -15,11 +15,11 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.core.clock import SystemClock
-from holdfast.core.errors import StoreBusy, StoreClosed, StoreUnreachable
+from holdfast.core.errors import ConnectionRefused, StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.sessions.migrations import all_steps
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.errors import gone, words_of
-from holdfast.sessions.postgres.refusal import database_exists
+from holdfast.sessions.postgres.refusal import database_exists, is_answering, takes_nobody
 from holdfast.sessions.postgres.schema import Connection
 
 ONE_WAIT = 0.5
@@ -92,9 +92,14 @@ class Connections:
         failure = self._failure
         if failure is None:
             return StoreBusy(self._address.location, self._patience)
+        location, words = self._address.location, words_of(failure)
+        if not is_answering(self._address):
+            return StoreUnreachable(location, words)
         if database_exists(failure, self._address) is False:
-            return gone(self._address.location, words_of(failure))
-        return StoreUnreachable(self._address.location, words_of(failure))
+            return gone(location, words)
+        if takes_nobody(failure, self._address):
+            return ConnectionRefused(location, words)
+        return StoreUnreachable(location, words)
 
 
 def _reporting_to(note: Callable[[psycopg.Error | None], None]) -> type[Connection]:

@@ -20,6 +20,8 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import (
     RECOVER_A_SERVER,
     BackupRefused,
+    ConnectionRefused,
+    HoldfastError,
     InvalidInput,
     OutcomeUnknown,
     StoreClosed,
@@ -275,10 +277,7 @@ class PostgresEngine:
 
 def prepared(address: Address, patience: float, work: Callable[[Connection], T]) -> T:
     """Connect once in the open, so that what is wrong is said at once, and do what comes before all else."""
-    try:
-        connection = psycopg.connect(address.conninfo, **connect_settings(patience))
-    except psycopg.Error as error:
-        raise refusal(error, address) from error
+    connection = _connected(address, patience)
     try:
         with connection:
             refuse_transaction_pooler(connection, address, LONGEST_CONNECT)
@@ -288,6 +287,23 @@ def prepared(address: Address, patience: float, work: Callable[[Connection], T])
         raise StoreUnopenable(address.location, words_of(error)) from error
     except psycopg.Error as error:
         raise translate(error, address.location, patience) from error
+
+
+def _connected(address: Address, patience: float) -> Connection:
+    """Connect; wait within the patience for a server that runs and takes nobody just now."""
+    clock, never = SystemClock(), threading.Event()
+    deadline = clock.monotonic() + patience
+    why: HoldfastError | None = None
+    while True:
+        try:
+            return psycopg.connect(address.conninfo, **connect_settings(patience))
+        except psycopg.Error as error:
+            is_over = clock.monotonic() + LONGEST_PAUSE >= deadline
+            if why is None or is_over:
+                why = refusal(error, address)
+            if is_over or not isinstance(why, ConnectionRefused):
+                raise why from error
+        clock.wait(never, LONGEST_PAUSE)
 
 
 def _end_read(connection: Connection) -> None:

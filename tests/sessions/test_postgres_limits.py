@@ -1,0 +1,127 @@
+"""A server that takes no more connections: said in its words, waited for, not blamed on the password."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from holdfast.core.errors import ConnectionRefused, StoreUnopenable
+from holdfast.sessions import SessionDB
+from tests.postgres_server import PASSWORD, PostgresServer, own_server
+from tests.sessions.store_fixtures import contents, until, user
+
+pytestmark = pytest.mark.slow  # starts a server of its own
+
+DEADLINE = 60
+HASTY = 0.3
+OTHERS = (
+    "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
+)
+FEW = ("max_connections=6", "superuser_reserved_connections=2")
+LIMITS = {
+    "role": ("alter role busy connection limit 1", "alter role busy connection limit -1"),
+    "database": ("alter database its connection limit 1", "alter database its connection limit -1"),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that takes six connections, two of them from superusers alone."""
+    with own_server(*FEW) as server:
+        yield server
+
+
+@pytest.fixture
+def admin(server: PostgresServer) -> Iterator[psycopg.Connection]:
+    """With a role and a database of its own, which start without a limit."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"create role busy login password '{PASSWORD}'")
+        connection.execute("create database its owner busy")
+        yield connection
+        until(lambda: connection.execute(OTHERS).fetchone() == (0,))
+        connection.execute("drop database its with (force)")
+        connection.execute("drop role busy")
+
+
+@pytest.fixture
+def url(server: PostgresServer, admin: psycopg.Connection) -> str:
+    del admin
+    return f"postgresql://busy:{PASSWORD}@127.0.0.1:{server.port}/its"
+
+
+def said_at_start(url: str) -> str:
+    with pytest.raises(ConnectionRefused) as refused:
+        SessionDB.open(url, patience=HASTY)
+    assert PASSWORD not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_connection_limit_is_said_at_the_start_and_waited_for(
+    kind: str, url: str, admin: psycopg.Connection
+) -> None:
+    SessionDB.open(url).close()
+    limit, no_limit = LIMITS[kind]
+    with psycopg.connect(url), ThreadPoolExecutor(1) as pool:
+        admin.execute(limit)
+        told = said_at_start(url)
+        assert "too many connections for" in told
+        assert "max_connections" in told
+        opened = pool.submit(lambda: SessionDB.open(url, patience=DEADLINE))
+        admin.execute(no_limit)
+        opened.result(DEADLINE).close()
+
+
+def test_slots_kept_for_superusers_are_said_at_the_start(url: str) -> None:
+    with psycopg.connect(url), psycopg.connect(url), psycopg.connect(url):
+        told = said_at_start(url)
+    assert "reserved" in told
+    assert "max_connections" in told
+
+
+def test_a_server_that_is_full_is_said_at_the_start_and_waited_for(server: PostgresServer, url: str) -> None:
+    taken = [psycopg.connect(server.url) for _ in range(5)]
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            told = said_at_start(url)
+            assert "too many clients" in told
+            assert "max_connections" in told
+            opened = pool.submit(lambda: SessionDB.open(url, patience=DEADLINE))
+            for each in taken:
+                each.close()
+            opened.result(DEADLINE).close()
+    finally:
+        for each in taken:
+            each.close()
+
+
+def test_a_wrong_password_is_said_at_once_also_where_the_role_has_a_limit(
+    url: str, admin: psycopg.Connection
+) -> None:
+    admin.execute("alter role busy connection limit 0")
+    with pytest.raises(StoreUnopenable, match="refused this user or password"):
+        SessionDB.open(url.replace(PASSWORD, "wrong"), patience=DEADLINE)
+
+
+def test_a_store_that_runs_goes_on_with_the_connection_that_it_has(
+    url: str, admin: psycopg.Connection
+) -> None:
+    with SessionDB.open(url, patience=HASTY, connections=2) as db:
+        db.create_session("s", source="test")
+        admin.execute("alter role busy connection limit 1")
+        db.sessions.append_message("s", user("first"))
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'busy'")
+        admin.execute("alter role busy connection limit 0")
+        until(lambda: _refused(db))
+        admin.execute("alter role busy connection limit -1")
+        db.sessions.append_message("s", user("second"))
+        assert contents(db.get_messages("s")) == ["first", "second"]
+
+
+def _refused(db: SessionDB) -> bool:
+    try:
+        db.sessions.append_message("s", user("lost"))
+    except ConnectionRefused as error:
+        return "too many connections" in str(error) and "max_connections" in str(error)
+    return False
