@@ -19,6 +19,17 @@ class StoreBusy(StoreFailure, Retryable):
         )
 
 
+class StatementCancelled(StoreFailure, Retryable):
+    """The server ended a statement or a transaction: it has a time limit, or somebody asked for that."""
+
+    def __init__(self, location: str, cause: str) -> None:
+        super().__init__(
+            f"{location} cancelled this call: {cause}. It stored nothing; all earlier ones are kept. "
+            "Where the server, the database or the role has a time limit (statement_timeout, "
+            "transaction_timeout), give Holdfast's role none or a longer one, then try again."
+        )
+
+
 class OutcomeUnknown(StoreFailure):
     """The connection broke while a change was being committed: it may be stored or not."""
 

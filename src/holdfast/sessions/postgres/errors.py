@@ -10,6 +10,7 @@ from holdfast.core.errors import (
     DiskFull,
     HoldfastError,
     InvalidInput,
+    StatementCancelled,
     StoreBusy,
     StoreFault,
     StoreGone,
@@ -27,13 +28,16 @@ CONSTRAINTS = (
     states.CheckViolation,
     states.NotNullViolation,
 )
-WAITED_TOO_LONG = (states.LockNotAvailable, states.QueryCanceled, *RERUN)
+WAITED_TOO_LONG = (states.LockNotAvailable, *RERUN)
+CANCELLED = ("57014", "25P04")
+"""A statement or a whole transaction; drivers before PostgreSQL 17 have no name for the latter."""
 GOING_AWAY = (
     states.AdminShutdown,
     states.CrashShutdown,
     states.CannotConnectNow,
     states.DatabaseDropped,
     states.IdleInTransactionSessionTimeout,
+    states.IdleSessionTimeout,
     states.TooManyConnections,
 )
 GONE = (
@@ -70,6 +74,8 @@ def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastE
             return ConstraintBroken(location, words)
         case _ if isinstance(error, WAITED_TOO_LONG):
             return StoreBusy(location, patience)
+        case _ if error.sqlstate in CANCELLED:
+            return StatementCancelled(location, words)
         case _ if isinstance(error, GONE):
             return gone(location, words)
         case states.InsufficientPrivilege():
@@ -78,10 +84,8 @@ def translate(error: psycopg.Error, location: str, patience: float) -> HoldfastE
             return DatabaseDamaged(location, words, RECOVER_A_SERVER)
         case states.DiskFull():
             return DiskFull(location)
-        case _ if error.sqlstate == MOVED_STATE:
-            return StoreReadOnly(location, words_of(error))
-        case states.ReadOnlySqlTransaction():
-            return StoreReadOnly(location, WRITE_A_SERVER)
+        case _ if error.sqlstate == MOVED_STATE or isinstance(error, states.ReadOnlySqlTransaction):
+            return StoreReadOnly(location, words if error.sqlstate == MOVED_STATE else WRITE_A_SERVER)
         case _:
             return _of_a_value(error, location, words)
 
