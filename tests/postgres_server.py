@@ -25,7 +25,7 @@ ATTEMPTS = 3
 DEADLINE = 60
 GUARD = """
 cat > /dev/null
-kill -QUIT "$(head -n 1 "$1/data/postmaster.pid")" 2> /dev/null
+for server in "$1"/*/postmaster.pid; do kill -QUIT "$(head -n 1 "$server")" 2> /dev/null; done
 # A server on its way out may still write a file.
 for attempt in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2> /dev/null && break; sleep 0.1; done
 """
@@ -66,7 +66,7 @@ class PostgresServer:
 
     def start_on_a_free_port(self) -> None:
         for left in reversed(range(ATTEMPTS)):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 return self.start()
             except ServerFailed:
@@ -80,12 +80,16 @@ class PostgresServer:
 
     def crash(self) -> None:
         """End it as a power cut would end its processes, and start it again."""
+        self.kill()
+        self.start()
+
+    def kill(self) -> None:
+        """End it as a power cut would end its processes."""
         pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGQUIT)
         deadline = time.monotonic() + DEADLINE
         while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
             os.sched_yield()
-        self.start()
 
     def _pg0(self, command: str, *arguments: str) -> None:
         with tempfile.TemporaryFile() as output:
@@ -97,7 +101,7 @@ class PostgresServer:
                 stderr=output,
                 timeout=DEADLINE,
                 check=False,
-                **_belonging_to(self.folder),
+                **belonging_to(self.folder),
             )
             if done.returncode:
                 output.seek(0)
@@ -127,7 +131,7 @@ def own_server(*settings: str) -> Iterator[PostgresServer]:
         ["sh", "-c", GUARD, "guard", str(folder)],
         stdin=subprocess.PIPE,
         start_new_session=True,
-        **_belonging_to(folder),
+        **belonging_to(folder),
     ) as guard:
         try:
             server = PostgresServer(folder, settings)
@@ -151,7 +155,7 @@ def server_url() -> Iterator[str]:
         yield server.url
 
 
-def _belonging_to(folder: Path) -> dict[str, Any]:
+def belonging_to(folder: Path) -> dict[str, Any]:
     """How a process of the server runs: at home in its folder, and never as root."""
     settings: dict[str, Any] = {
         "cwd": folder,
@@ -168,7 +172,7 @@ def _belonging_to(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

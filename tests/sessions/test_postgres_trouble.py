@@ -68,9 +68,9 @@ def test_a_time_limit_for_statements_is_named_and_the_store_goes_on(place: Postg
     engine = PostgresEngine(url, patience=30)
     with SessionDB.on(engine) as db:
         db.create_session("s", source="test")
-        for call in (lambda: engine.write(half_done), lambda: engine.read(sleep)):
+        for run, work in ((engine.write, half_done), (engine.read, sleep)):
             with pytest.raises(StatementCancelled, match="statement timeout") as refused:
-                call()
+                run(work)
             assert "locked" not in str(refused.value)
         assert db.get_session("half") is None
         db.sessions.append_message("s", user("goes on"))

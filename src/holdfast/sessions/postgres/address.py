@@ -38,10 +38,20 @@ class Address:
             ) from None
         shown = {key: str(parts[key]) for key in ("user", "host", "port", "dbname") if parts.get(key)}
         user = f"{shown['user']}@" if "user" in shown else ""
-        port = f":{shown['port']}" if "port" in shown else ""
-        location = f"postgresql://{user}{shown.get('host', '')}{port}/{shown.get('dbname', '')}"
+        servers = _servers(shown.get("host", ""), shown.get("port", ""))
+        location = f"postgresql://{user}{servers}/{shown.get('dbname', '')}"
         flags = {"host": "--host", "port": "--port", "user": "--username", "dbname": "--dbname"}
         options = " ".join(f"{flags[key]}={value}" for key, value in sorted(shown.items()))
         vigilance = {key: value for key, value in VIGILANCE.items() if key not in parts}
         conninfo = make_conninfo(url, **vigilance)
         return cls(location, f"pg_dump {options} --format=custom", conninfo)
+
+
+def _servers(hosts: str, ports: str) -> str:
+    """Each host with its port, as an address names them; one port may be that of all hosts."""
+    names, numbers = hosts.split(","), ports.split(",")
+    if len(numbers) == 1:
+        numbers *= len(names)
+    return ",".join(
+        f"{name}:{number}" if number else name for name, number in zip(names, numbers, strict=False)
+    )
