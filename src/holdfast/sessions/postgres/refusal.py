@@ -52,8 +52,10 @@ def takes_nobody(error: psycopg.Error, address: Address) -> bool:
     """Whether a server that runs refused for a reason that lies neither in the user nor in the password."""
     nonsense = secrets.token_hex()
     if error.pgconn is not None and error.pgconn.used_password:
-        # A password that is surely wrong is refused in other words: the first one was right.
-        return _refused_words(address, password=nonsense) != words_of(error)
+        # A password that is surely wrong is refused in other words: the first one was right. Both are given
+        # outright, because the driver adds words about a password that it took from a file.
+        given = _refused_words(address, password=error.pgconn.password.decode())
+        return given != _refused_words(address, password=nonsense)
     # A stranger is refused in the same words: they are not about this user.
     return _refused_words(address, user=nonsense) == words_of(error)
 
