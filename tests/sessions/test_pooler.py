@@ -6,10 +6,11 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from holdfast.core.errors import StoreUnopenable
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not instal
 
 
 @contextmanager
-def pgbouncer(server: str, mode: str) -> Iterator[str]:
+def pgbouncer(server: str, mode: str, *settings: str) -> Iterator[str]:
     """PgBouncer in front of a server; the address of the store through it."""
     parts = urlsplit(server)
     with socket.socket() as free:
@@ -37,7 +38,7 @@ def pgbouncer(server: str, mode: str) -> Iterator[str]:
         f"user={parts.username} password={parts.password}\n"
         "[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\nauth_file = {folder}/users\n"
-        f"pool_mode = {mode}\n"
+        f"pool_mode = {mode}\n" + "".join(f"{each}\n" for each in settings)
     )
     with subprocess.Popen(
         [str(PROGRAM), str(folder / "config")],
@@ -64,6 +65,19 @@ def test_a_pooler_in_transaction_mode_is_refused_with_a_reason_and_nothing_is_ma
         pytest.raises(StoreUnopenable, match="pool_mode=session"),
     ):
         SessionDB.open(url)
+
+
+@pytest.mark.parametrize("warm", [2, 3])
+def test_a_busy_pooler_that_gives_the_next_connection_another_process_is_refused_too(
+    postgres: str, warm: int
+) -> None:
+    with pgbouncer(postgres, "transaction", "server_round_robin = 1") as url:
+        with ExitStack() as stack:
+            for _ in range(warm):  # so many processes of the server are at hand, and take turns
+                connection = stack.enter_context(psycopg.connect(url, prepare_threshold=None))
+                connection.execute("select 1")
+        with pytest.raises(StoreUnopenable, match="pool_mode=session"):
+            SessionDB.open(url)
 
 
 @pytest.mark.clause("N1")

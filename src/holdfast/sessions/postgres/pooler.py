@@ -15,6 +15,8 @@ REASON = (
     "pool_mode=transaction or statement). Nothing was changed. Connect to PostgreSQL itself, or set "
     "pool_mode=session for this database"
 )
+LOOKS = 3
+"""More than one, since two processes that take turns would otherwise meet the same connections again."""
 
 
 def refuse_transaction_pooler(connection: Connection, address: Address, seconds: int) -> None:
@@ -23,8 +25,10 @@ def refuse_transaction_pooler(connection: Connection, address: Address, seconds:
     if serving == connection.info.backend_pid:
         return  # the server itself answers
     with psycopg.connect(address.conninfo, connect_timeout=seconds, autocommit=True) as second:
-        # Both are open; a pooler that lends connections for a transaction lends the free one again.
-        if serving_process(second) == serving:
+        # Both are open; a pooler that lends connections for a transaction lends the free one again. Where
+        # others are busy it may lend the next: then the first connection meets another process, too.
+        is_shared = serving_process(second) == serving
+        if is_shared or any(serving_process(connection) != serving for _ in range(LOOKS)):
             raise StoreUnopenable(address.location, REASON)
 
 
