@@ -1,37 +1,20 @@
 """On PostgreSQL a host hears at once what another does: these hosts would look only once a minute."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from holdfast.core.events import Event, TextDelta, TurnCompleted, TurnInterrupted
-from holdfast.host import HostOptions, SessionHost
-from holdfast.models.contract import Finished, ModelPiece, ModelRequest, TextPiece
+from holdfast.core.events import TurnCompleted, TurnInterrupted
+from holdfast.host import HostOptions
 from holdfast.sessions import SessionDB
-from holdfast.testing import ScriptedModel
 from tests.agent.agent_fixtures import until
 from tests.host.host_fixtures import a_host
+from tests.host.readers import Dictated, Follower
 from tests.sessions.databases import PostgresPlace
 
 SELDOM = HostOptions(poll_seconds=60.0, shutdown_seconds=3.0)
 Wait = Callable[[Awaitable[Any]], Any]
-
-
-class Dictated(ScriptedModel):
-    """Says word for word what the test tells it; None ends the answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        del request
-        while (word := await self.words.get()) is not None:
-            yield TextPiece(word)
-        yield Finished("stop", None)
 
 
 @pytest.fixture
@@ -39,30 +22,6 @@ def url(postgres: str) -> Iterator[str]:
     place = PostgresPlace(postgres)
     yield place.url
     place.drop()
-
-
-class Follower:
-    """Reads a session's events at a host."""
-
-    def __init__(self, host: SessionHost) -> None:
-        self.events: list[Event] = []
-        self._task = asyncio.create_task(self._read(host))
-
-    async def _read(self, host: SessionHost) -> None:
-        async with aclosing(host.events("s")) as stream:
-            async for numbered in stream:
-                self.events.append(numbered.event)
-
-    @property
-    def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
-
-    def has(self, kind: type[Event]) -> bool:
-        return any(isinstance(event, kind) for event in self.events)
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
 
 @pytest.mark.clause("N1")
