@@ -108,12 +108,31 @@ def test_every_table_is_moved(url: str, tmp_path: Path) -> None:
     assert {row[0] for row in rows} == {table.name for table in TABLES} | {"meta"}
 
 
+WAYS = ("sqlite to sqlite", "sqlite to postgres", "postgres to sqlite")
+
+
+@pytest.fixture
+def ends(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Engine, Engine]:
+    """The engines of an old and a new store; both are open."""
+
+    def engine(kind: str, name: str) -> Engine:
+        return (
+            postgres_engine(request.getfixturevalue("url"))
+            if kind == "postgres"
+            else sqlite_engine(tmp_path / name)
+        )
+
+    source, target = request.param.split(" to ")
+    return engine(source, "first.db"), engine(target, "last.db")
+
+
+@pytest.mark.parametrize("ends", WAYS, indirect=True)
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_move_that_is_killed_at_any_step_is_gone_on_with(tmp_path: Path, moment: str) -> None:
-    first = sqlite_engine(tmp_path / "first.db")
+def test_a_move_that_is_killed_at_any_step_is_gone_on_with(ends: tuple[Engine, Engine], moment: str) -> None:
+    first = ends[0]
     with SessionDB.on(first) as old:
         fill(old, MANY)
-        target = CrashingEngine(sqlite_engine(tmp_path / "last.db"))
+        target = CrashingEngine(ends[1])
         died = 0
         while True:
             target.arm(moment, skip=died % 3)  # type: ignore[arg-type]
@@ -130,6 +149,26 @@ def test_a_move_that_is_killed_at_any_step_is_gone_on_with(tmp_path: Path, momen
         target.disarm()
         same(first, target)
         target.close()
+
+
+@pytest.mark.parametrize("ends", WAYS, indirect=True)
+def test_the_old_store_is_read_at_each_step_of_a_move(ends: tuple[Engine, Engine]) -> None:
+    with SessionDB.on(ends[0]) as old, SessionDB.on(ends[1]) as new:
+        fill(old, MANY)
+        before = old.get_messages("z")
+        told: list[str] = []
+
+        def read(what: str, *_: int) -> None:
+            told.append(what)
+            assert old.get_messages("z") == before
+            assert old.search("message 7")
+            assert old.inbox.waiting("a")
+            with pytest.raises(StoreReadOnly, match="moved"):
+                old.create_session("more", source="cli")
+
+        old.move_to(new, read)
+        assert {"messages", "checking messages", "search index"} <= set(told)
+        assert new.get_messages("z") == before
 
 
 def test_the_old_store_refuses_writes_with_the_reason_and_is_read(url: str, tmp_path: Path) -> None:
