@@ -97,3 +97,14 @@ def test_the_compose_file_builds_this_image_and_gives_it_a_store_and_keys(deploy
     assert "healthcheck" in services["postgres"]
     named = {volume.partition(":")[0] for each in services.values() for volume in each["volumes"]}
     assert named == set(compose(deploy)["volumes"])
+
+
+def test_the_service_that_may_be_scaled_is_a_worker_without_a_port(deploy: Path) -> None:
+    services = compose(deploy)["services"]
+    own, worker = services["holdfast"], services["worker"]
+    assert worker["command"][0] in app
+    assert "ports" not in worker
+    assert worker["healthcheck"] == {"disable": True}
+    assert worker["deploy"]["replicas"] == 0
+    shared = ("build", "environment", "volumes", "depends_on", "stop_grace_period", "read_only", "cap_drop")
+    assert [worker[each] for each in shared] == [own[each] for each in shared]
