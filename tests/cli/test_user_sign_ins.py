@@ -1,4 +1,4 @@
-"""`holdfast users password` and `holdfast users link-sign-in`, as a person types them."""
+"""`holdfast users password`, `link-sign-in` and `unlink-sign-in`, as a person types them."""
 
 import pytest
 
@@ -83,3 +83,21 @@ def test_somebody_elsewhere_is_linked_to_one_account_alone(home_of_anna: Home) -
         db.users.create("Berta", "user")
     other = run(home_of_anna, "users", "link-sign-in", "Berta", issuer, "subject 1")
     assert (other.returncode, "is another account" in other.stderr) == (2, True), other.stderr
+
+
+def test_a_link_with_a_sign_in_elsewhere_is_taken_back_and_its_browsers_are_signed_out(
+    home_of_anna: Home,
+) -> None:
+    issuer = "https://login.example.org"
+    with SessionDB(home_of_anna.database) as db:
+        anna = db.users.by_name("Anna")
+        assert anna is not None
+        db.users.link_identity(anna.id, issuer, "subject 1")
+        browser, _ = db.users.issue_token(anna.id, issuer, 3600.0, "sign-in")
+    done = run(home_of_anna, "users", "unlink-sign-in", issuer, "subject 1")
+    assert done.stdout == f"subject 1 of {issuer} is Anna no more. 1 browser was signed out.\n", done.stderr
+    with SessionDB(home_of_anna.database) as db:
+        assert db.users.of_identity(issuer, "subject 1") is None
+        assert db.users.of_token(browser) is None
+    again = run(home_of_anna, "users", "unlink-sign-in", issuer, "subject 1")
+    assert (again.returncode, "nothing was changed" in again.stderr) == (2, True), again.stderr

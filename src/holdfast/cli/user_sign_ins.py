@@ -1,4 +1,4 @@
-"""`holdfast users password` and `holdfast users link-sign-in`: how an account signs in on the page."""
+"""`holdfast users password`, `link-sign-in` and `unlink-sign-in`: how an account signs in on the page."""
 
 import getpass
 import sys
@@ -39,12 +39,7 @@ def password(
         user = _account(db, name)
         kept = None if remove else Passwords().hash(_piped() if stdin else _asked())
         db.users.set_password_hash(user.id, kept)
-        ended = sum(
-            db.users.revoke_token(each.id, user_id=user.id)
-            for each in db.users.tokens(user.id)
-            if each.kind == "sign-in"
-        )
-    out = f" {ended} {'browser was' if ended == 1 else 'browsers were'} signed out." if ended else ""
+        out = _sign_out(db, user)
     show(f"{user.name} has {'no password any more' if remove else 'a new password'}.{out}")
 
 
@@ -65,6 +60,35 @@ def link_sign_in(name: str, issuer: str, subject: str, /) -> None:
         user = _account(db, name)
         db.users.link_identity(user.id, issuer, subject)
     show(f"{subject} of {issuer} is {user.name} from now on.")
+
+
+def unlink_sign_in(issuer: str, subject: str, /) -> None:
+    """Take such a link back; the browsers that are signed in to the account are signed out.
+
+    Parameters
+    ----------
+    issuer
+        Who signs the person in: the address in web.oidc_issuer, or proxy.
+    subject
+        The person there, as it was linked.
+
+    """
+    with existing_store(load_settings()) as db:
+        user = db.users.of_identity(issuer, subject)
+        if user is None or not db.users.unlink_identity(issuer, subject):
+            raise InvalidInput(f"{subject!r:.80} of {issuer!r:.80} is no account; nothing was changed")
+        out = _sign_out(db, user)
+    show(f"{subject} of {issuer} is {user.name} no more.{out}")
+
+
+def _sign_out(db: SessionDB, user: User) -> str:
+    """Sign out every browser of the account; a sentence about it, empty where there was none."""
+    ended = sum(
+        db.users.revoke_token(each.id, user_id=user.id)
+        for each in db.users.tokens(user.id)
+        if each.kind == "sign-in"
+    )
+    return f" {ended} {'browser was' if ended == 1 else 'browsers were'} signed out." if ended else ""
 
 
 def _account(db: SessionDB, name: str) -> User:

@@ -36,6 +36,11 @@ users.command(
     name="link-sign-in",
     help="Let somebody who is signed in elsewhere be an account.",
 )
+users.command(
+    "holdfast.cli.user_sign_ins:unlink_sign_in",
+    name="unlink-sign-in",
+    help="Take such a link back.",
+)
 
 
 @users.command
