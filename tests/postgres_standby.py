@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.postgres_server import DEADLINE, PASSWORD, SETTINGS, PostgresServer, belonging_to, free_port
+from tests.postgres_server import (
+    ATTEMPTS,
+    DEADLINE,
+    PASSWORD,
+    SETTINGS,
+    PostgresServer,
+    belonging_to,
+    free_port,
+)
 
 
 class Standby:
@@ -23,7 +31,7 @@ class Standby:
         }
         # Beside the primary's data, so it ends with it.
         self._data = primary.folder / "standby"
-        self.port = free_port()
+        self.port = 0
 
     @property
     def url(self) -> str:
@@ -35,6 +43,17 @@ class Standby:
         self._run(
             "pg_basebackup", source, "--write-recovery-conf", "--checkpoint=fast", f"--pgdata={self._data}"
         )
+        for left in reversed(range(ATTEMPTS)):
+            self.port = free_port()
+            try:
+                return self._follow()
+            except subprocess.CalledProcessError:
+                # Somebody else may have taken the port in between.
+                if not left:
+                    raise
+        return None
+
+    def _follow(self) -> None:
         settings = " ".join(f"-c {setting}" for setting in (*SETTINGS, f"port={self.port}"))
         log = f"--log={self._primary.folder}/standby.log"
         self._run("pg_ctl", "start", "--wait", f"--pgdata={self._data}", log, f"--options={settings}")

@@ -67,11 +67,11 @@ def test_a_promoted_standby_is_found_and_has_all_that_was_acknowledged(
         meanwhile = pool.submit(lambda: db.sessions.append_message("s", user("meanwhile")))
         opened = pool.submit(lambda: SessionDB.open(both, patience=DEADLINE))
         promote(standby)
-        meanwhile.result(DEADLINE)
+        meanwhile.result(2 * DEADLINE)
         db.sessions.append_message("s", user("after"))
         expected = [*(f"before {number}" for number in range(20)), "meanwhile", "after"]
         assert contents(db.get_messages("s")) == expected
-        with opened.result(DEADLINE) as other:
+        with opened.result(2 * DEADLINE) as other:
             assert contents(other.get_messages("s")) == expected
             assert other.check() == []
 

@@ -107,7 +107,7 @@ def test_a_wrong_password_is_said_at_once_also_where_the_role_has_a_limit(
 def test_a_store_that_runs_goes_on_with_the_connection_that_it_has(
     url: str, admin: psycopg.Connection
 ) -> None:
-    with SessionDB.open(url, patience=HASTY, connections=2) as db:
+    with SessionDB.open(url, patience=3, connections=2) as db:
         db.create_session("s", source="test")
         admin.execute("alter role busy connection limit 1")
         db.sessions.append_message("s", user("first"))

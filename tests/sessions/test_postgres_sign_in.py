@@ -16,7 +16,7 @@ from tests.sessions.store_fixtures import contents, user
 
 pytestmark = pytest.mark.slow  # starts a server of its own
 
-HASTY = 0.3
+HASTY = 2
 IS_ENCRYPTED = "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
 
 

@@ -64,7 +64,7 @@ def half_done(tx: Transaction) -> None:
 
 def test_a_time_limit_for_statements_is_named_and_the_store_goes_on(place: PostgresPlace, url: str) -> None:
     SessionDB.open(url).close()
-    place.connection.execute("alter role limited set statement_timeout = '300ms'")
+    place.connection.execute("alter role limited set statement_timeout = '2s'")
     engine = PostgresEngine(url, patience=30)
     with SessionDB.on(engine) as db:
         db.create_session("s", source="test")
@@ -83,8 +83,8 @@ def test_a_time_limit_for_transactions_leaves_nothing_and_the_store_goes_on(
     if place.connection.info.server_version < 170_000:
         pytest.skip("this server has no transaction_timeout")
     SessionDB.open(url).close()
-    place.connection.execute("alter role limited set transaction_timeout = '300ms'")
-    engine = PostgresEngine(url, patience=0.5)
+    place.connection.execute("alter role limited set transaction_timeout = '2s'")
+    engine = PostgresEngine(url, patience=3)
     with SessionDB.on(engine) as db:
         db.create_session("s", source="test")
         # The server ends the connection; its last words may be lost with it.
@@ -113,7 +113,7 @@ def test_a_statement_that_an_administrator_cancels_is_named_and_the_store_goes_o
 def test_a_lock_that_another_program_holds_is_named_and_the_store_goes_on(
     place: PostgresPlace, url: str
 ) -> None:
-    with SessionDB.open(url, patience=0.3) as db:
+    with SessionDB.open(url, patience=2) as db:
         db.create_session("s", source="test")
         with place.connection.transaction():
             place.connection.execute("lock table messages in access exclusive mode")
