@@ -20,14 +20,13 @@ from bench.rounds import FULL, QUICK, Scale
 from bench.table import Row, number, render
 from bench.turn_cost import cost_rows, measure
 from bench.web import LATE_SECONDS, ROUNDS, Seen, await_worker, holdfast_web, load, paced_model
-from tests.postgres_server import own_server
+from tests.postgres_server import DURABLE, own_server
 
 CHATS = 200
 MOST_CPU = 2.0
 """How many times SQLite's CPU a chat may take."""
 NODES = (1, 2, 4)
 TURNS = 200
-DURABLE = ("fsync=on", "full_page_writes=on")
 
 
 def postgres_rows(folder: Path, scale: Scale) -> Iterator[Row]:

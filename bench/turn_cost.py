@@ -4,8 +4,11 @@ python -m bench.turn_cost [--chats 10] [--rounds 3] [--statements]     starts a 
 
 `holdfast web` runs with the settings that users get, memory on, behind a proxy that counts (`bench/wire.py`);
 then the same without memory. Each chat is a new conversation with one turn: a message, 100 tokens in 2 s, one
-delivery to memory. What the server does while nobody speaks is measured first, and taken off. A second table
-says which transactions that was, by the queries that each of them asks, a third what each query writes.
+delivery to memory. The server has fsync and full_page_writes on, as users have it, and the turns begin right
+after a checkpoint, when the first change of each page writes the whole page into the WAL: with fewer turns
+between two checkpoints than here a turn has more of these page images, with many turns next to none.
+What the server does while nobody speaks is measured first, and taken off. A second table says which
+transactions that was, by the queries that each of them asks, a third what each query writes.
 `--statements` prints the most frequent as the server counted them.
 """
 
@@ -22,10 +25,11 @@ from typing import Any
 
 import psycopg
 
+from bench.durability import durability
 from bench.table import Row, markdown_table, number, render
 from bench.web import await_worker, cpu_seconds, holdfast_web, load, paced_model
 from bench.wire import CountingProxy, Kind, Traffic, counting_proxy, label
-from tests.postgres_server import PostgresServer, own_server
+from tests.postgres_server import DURABLE, PostgresServer, own_server
 
 IDLE_SECONDS = 10.0
 TABLES = """
@@ -33,6 +37,7 @@ select coalesce(sum(pg_total_relation_size(c.oid)), 0) from pg_class c
  where relkind = 'r' and relnamespace = 'public'::regnamespace
 """
 WAL = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
+IMAGES = "select wal_fpi from pg_stat_wal"
 MOST = """
 select calls, rows, round(total_exec_time::numeric, 1), regexp_replace(left(query, 110), '\\s+', ' ', 'g')
   from statistics.pg_stat_statements order by calls desc limit 45
@@ -50,6 +55,7 @@ class Reading:
     at: float
     traffic: Traffic
     wal: int
+    images: int
     commits: int
     server_cpu: float
 
@@ -64,6 +70,7 @@ class Cost:
     sent: float
     received: float
     wal: float
+    images: float
     server_cpu: float
 
 
@@ -72,6 +79,7 @@ class Meter:
 
     def __init__(self, proxy: CountingProxy, url: str, postmaster: int) -> None:
         self._proxy = proxy
+        self._url = url
         self._connection = psycopg.connect(url, autocommit=True)
         self._postmaster = postmaster
 
@@ -81,9 +89,8 @@ class Meter:
         (commits,) = self._one(
             "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
         )
-        return Reading(
-            time.monotonic(), self._proxy.traffic.copy(), int(self._one(WAL)[0]), int(commits), self._cpu()
-        )
+        wal, images = (int(self._one(query)[0]) for query in (WAL, IMAGES))
+        return Reading(time.monotonic(), self._proxy.traffic.copy(), wal, images, int(commits), self._cpu())
 
     def disk(self) -> int:
         return int(self._one(TABLES)[0])
@@ -99,8 +106,13 @@ class Meter:
             found[name] = before[0] + int(calls), before[1] + int(wal)
         return found
 
-    def forget(self) -> None:
+    def durability(self) -> str:
+        return durability(self._url)
+
+    def begin_anew(self) -> None:
+        """Forget what statements were run, and let every page be written whole once more."""
         self._connection.execute("select statistics.pg_stat_statements_reset()")
+        self._connection.execute("checkpoint")
 
     def close(self) -> None:
         self._connection.close()
@@ -128,6 +140,7 @@ def spent(before: Reading, after: Reading, parts: float, idle: Cost | None = Non
         traffic.sent,
         traffic.received,
         after.wal - before.wal,
+        after.images - before.images,
         after.server_cpu - before.server_cpu,
     )
     quiet = [0.0] * len(totals) if idle is None else [getattr(idle, name) for name in Cost.__slots__]
@@ -150,13 +163,15 @@ class Measured:
     """The same for all turns and the time that they took."""
     writers: dict[str, tuple[int, int]]
     most_often: list[tuple[object, ...]]
+    server: str
+    """Which server it was, and whether it keeps what it has confirmed."""
 
 
 def measure(chats: int, rounds: int, providers: str = "local") -> Measured:
     """A fresh server, a fresh store, `holdfast web` in front of it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-", dir="/var/tmp")))
-        server = stack.enter_context(own_server())
+        server = stack.enter_context(own_server(*DURABLE))
         postmaster = with_statistics(server)
         proxy = stack.enter_context(counting_proxy("127.0.0.1", server.port))
         store = server.url.replace(f":{server.port}/", f":{proxy.port}/")
@@ -173,7 +188,7 @@ def _measured(meter: Meter, port: int, chats: int, rounds: int) -> Measured:
     time.sleep(IDLE_SECONDS)
     after = meter.read()
     idle = spent(before, after, after.at - before.at)
-    meter.forget()
+    meter.begin_anew()
     disk, begun = meter.disk(), meter.read()
     started = time.monotonic()
     for _ in range(rounds):
@@ -190,6 +205,7 @@ def _measured(meter: Meter, port: int, chats: int, rounds: int) -> Measured:
         done.traffic.since(begun.traffic).kinds,
         meter.writers(),
         meter.most_often(),
+        meter.durability(),
     )
 
 
@@ -211,7 +227,8 @@ WHAT = {
     "transactions": "transactions",
     "sent": "bytes sent to the server",
     "received": "bytes received",
-    "wal": "bytes of WAL, without page images",
+    "wal": "bytes of WAL, with the page images after a checkpoint",
+    "images": "page images in it",
     "server_cpu": "ms of the server's CPU",
 }
 
@@ -225,6 +242,7 @@ def cost_rows(found: Measured, without: Measured | None = None) -> Iterator[Row]
         said = f"{beside}{number(idle)} in a second without a turn"
         yield Row(f"a turn on PostgreSQL: {what}", "", number(turn), "", said)
     yield Row("a turn on PostgreSQL: bytes on disk, with indexes", "", number(found.disk), "")
+    yield Row("a turn on PostgreSQL: the server", "", found.server, "")
 
 
 def kinds_table(found: Measured) -> str:

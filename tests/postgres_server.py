@@ -37,6 +37,8 @@ SETTINGS = (
     "shared_buffers=64MB",
     "log_statement=none",
 )
+DURABLE = ("fsync=on", "full_page_writes=on")
+"""What a server of a user's has instead: it keeps what it has confirmed."""
 
 
 class ServerFailed(Exception):
@@ -145,13 +147,13 @@ def own_server(*settings: str) -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def server_url() -> Iterator[str]:
-    """The address of a server that tests may create schemas in."""
+def server_url(*settings: str) -> Iterator[str]:
+    """The address of a server that tests may create schemas in; one of our own has such settings."""
     given = os.environ.get(GIVEN)
     if given:
         yield given
         return
-    with own_server() as server:
+    with own_server(*settings) as server:
         yield server.url
 
 
