@@ -3,7 +3,8 @@
 python -m bench.postgres_load [--quick]     starts PostgreSQL servers of its own
 
 Both stores have the settings that users get, memory on, and wait for the disk at each commit. The model
-streams 100 tokens in 2 s; for turns a second it streams them at once. CPU is that of the serving process.
+streams 100 tokens in 2 s; for turns a second it streams them at once. CPU is that of the serving process, or
+of all workers. SQLite is served by one process, however many workers PostgreSQL has.
 """
 
 import sys
@@ -15,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from bench.durability import durability
 from bench.nodes import node_rows
 from bench.rounds import FULL, QUICK, Scale
 from bench.table import Row, number, render
@@ -22,17 +24,21 @@ from bench.turn_cost import cost_rows, measure
 from bench.web import LATE_SECONDS, ROUNDS, Seen, await_worker, holdfast_web, load, paced_model
 from tests.postgres_server import DURABLE, own_server
 
-CHATS = 200
+LOADS = ((200, 1), (500, 2))
+"""Chats at once, and workers that serve them on PostgreSQL."""
 MOST_CPU = 2.0
 """How many times SQLite's CPU a chat may take."""
 NODES = (1, 2, 4)
 TURNS = 200
+CLIENTS_START = 3.0
+"""Seconds that the load's clients have to start, before all begin at once."""
 
 
 def postgres_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     """Everything about PostgreSQL."""
     is_quick = scale is QUICK
-    yield from beside_sqlite_rows(folder, 2 if is_quick else CHATS, 1 if is_quick else ROUNDS)
+    for chats, workers in LOADS:
+        yield from beside_sqlite_rows(folder, 2 if is_quick else chats, 1 if is_quick else ROUNDS, workers)
     yield from rate_rows(folder, (1,) if is_quick else NODES, 4 if is_quick else TURNS)
     yield from node_rows(1) if is_quick else node_rows()
     with_memory, without = (
@@ -41,7 +47,7 @@ def postgres_rows(folder: Path, scale: Scale) -> Iterator[Row]:
     yield from cost_rows(with_memory, without)
 
 
-def beside_sqlite_rows(folder: Path, chats: int, rounds: int) -> Iterator[Row]:
+def beside_sqlite_rows(folder: Path, chats: int, rounds: int, workers: int) -> Iterator[Row]:
     """The same load on both stores, in turns."""
     seen: dict[str, list[Seen]] = {"sqlite": [], "postgres": []}
     spent: dict[str, list[float]] = {"sqlite": [], "postgres": []}
@@ -49,12 +55,12 @@ def beside_sqlite_rows(folder: Path, chats: int, rounds: int) -> Iterator[Row]:
     with ExitStack() as stack:
         model = stack.enter_context(paced_model())
         url = stack.enter_context(own_server(*DURABLE)).url
-        homes = {
-            name: (folder / f"load-{name}", store) for name, store in (("sqlite", ""), ("postgres", url))
-        }
+        said = durability(url)
         servers = {
-            name: stack.enter_context(holdfast_web(home, model, "local", store))
-            for name, (home, store) in homes.items()
+            name: stack.enter_context(
+                holdfast_web(folder / f"load-{workers}-{name}", model, "local", store, count)
+            )
+            for name, store, count in (("sqlite", "", 1), ("postgres", url, workers))
         }
         for server in servers.values():
             load("api", server.port, max(1, chats // 10))  # imports, connections, prepared statements
@@ -68,7 +74,8 @@ def beside_sqlite_rows(folder: Path, chats: int, rounds: int) -> Iterator[Row]:
     direct = median(each.first for each in directs)
     firsts = {name: median(each.first for each in found) for name, found in seen.items()}
     cpu = {name: median(found) for name, found in spent.items()}
-    what = f"{chats} chats at once on PostgreSQL (control: on SQLite)"
+    served = "" if workers == 1 else f" with {workers} workers"
+    what = f"{chats} chats at once on PostgreSQL{served} (control: on SQLite)"
     yield Row(
         f"{what}: median time to the first token after the model's",
         f"+{firsts['sqlite'] - direct:.2f} s",
@@ -79,7 +86,7 @@ def beside_sqlite_rows(folder: Path, chats: int, rounds: int) -> Iterator[Row]:
     )
     ratio = cpu["postgres"] / cpu["sqlite"]
     yield Row(
-        f"{what}: CPU of the serving process for each chat",
+        f"{what}: CPU of the serving process{'' if workers == 1 else 'es'} for each chat",
         f"{number(cpu['sqlite'])} ms",
         f"{number(cpu['postgres'])} ms",
         f"{ratio:.2f}",
@@ -87,11 +94,22 @@ def beside_sqlite_rows(folder: Path, chats: int, rounds: int) -> Iterator[Row]:
         met=ratio <= MOST_CPU,
     )
     complete = {name: min(each.complete for each in found) for name, found in seen.items()}
-    yield Row(f"{what}: complete", f"{complete['sqlite']}", f"{complete['postgres']}", "")
+    yield Row(
+        f"{what}: complete",
+        f"{complete['sqlite']}",
+        f"{complete['postgres']}",
+        "",
+        goal="all",
+        met=complete["postgres"] == chats,
+    )
+    yield Row(f"{what}: the server", "", said, "")
 
 
 def rate_rows(folder: Path, nodes: tuple[int, ...], turns: int) -> Iterator[Row]:
-    """Turns a second by several servers on one PostgreSQL, which share the turns evenly."""
+    """Turns a second by several servers on one PostgreSQL, from the first chat's start to the last one's end.
+
+    Each server has a client of its own, which gets its share of the turns; all clients begin at once.
+    """
     for count in nodes:
         with ExitStack() as stack:
             model = stack.enter_context(paced_model(0.0))
@@ -102,9 +120,9 @@ def rate_rows(folder: Path, nodes: tuple[int, ...], turns: int) -> Iterator[Row]
             ]
             pool = stack.enter_context(ThreadPoolExecutor(count))
             list(pool.map(lambda port: load("api", port, 2), ports))  # what the first request imports
-            begun = time.perf_counter()
-            found = list(pool.map(load, ["api"] * count, ports, [turns // count] * count))
-            taken = time.perf_counter() - begun
+            at = time.perf_counter() + CLIENTS_START
+            found = list(pool.map(load, ["api"] * count, ports, [turns // count] * count, [at] * count))
+            taken = max(each.ended for each in found) - min(each.began for each in found)
         done = sum(each.complete for each in found)
         said = f"{number(done / taken)} /s"
         yield Row(f"turns a second on PostgreSQL by {count} nodes, {turns} at once", "", said, "")

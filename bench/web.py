@@ -51,6 +51,9 @@ class Seen:
     whole: float
     slowest: float
     complete: int
+    began: float = 0.0
+    """When the first of them began, by the clock of all processes of this machine."""
+    ended: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +65,33 @@ class Server:
     healthy: float = 0.0
     """Seconds from its start to its first sign of life."""
     other_children: tuple[int, ...] = ()
+    is_parent: bool = False
+    """Whether its children serve (`--workers`), and it only listens."""
 
     def cpu(self) -> float:
-        return cpu_seconds(self.pid)
+        """Of the serving process, or of all of them with their parent."""
+        return sum(map(cpu_seconds, {self.pid, *self._serving()}))
+
+    def _serving(self) -> list[int]:
+        return _children(self.pid) if self.is_parent else [self.pid]
 
     def memory(self) -> int:
         return memory_kib(self.pid, "Rss")
 
     def worker(self) -> int | None:
         """The process that recalls, while it runs."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        threads = children.parent.parent.iterdir()
-        found = " ".join((each / "children").read_text(encoding="ascii") for each in threads)
-        return next((child for child in map(int, found.split()) if child not in self.other_children), None)
+        return next(iter(self.workers()), None)
+
+    def workers(self) -> list[int]:
+        """Those processes, one for each that serves."""
+        found = [child for each in self._serving() for child in _children(each)]
+        return [child for child in found if child not in self.other_children]
+
+
+def _children(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    found = " ".join((each / "children").read_text(encoding="ascii") for each in threads)
+    return [int(each) for each in found.split()]
 
 
 def cpu_seconds(pid: int) -> float:
@@ -205,11 +222,10 @@ def sizes(server: Server) -> tuple[int, int, int]:
 
 
 def await_worker(server: Server) -> None:
-    """Give the worker of the first chat the time to load its model."""
+    """Give the workers of the first chats the time to load their models."""
     before, quiet = -1.0, 0
     while quiet < QUIET_LOOKS:
-        worker = server.worker()
-        now = cpu_seconds(worker) if worker is not None else 0.0
+        now = sum(map(cpu_seconds, server.workers()))
         quiet, before = (quiet + 1 if now == before else 0), now
         time.sleep(0.5)
 
@@ -238,9 +254,10 @@ def _page_rows(server: Server) -> Iterator[Row]:
     yield Row("the page's first view, files", "", f"{requests}", "", goal="≤ 15", met=requests <= 15)
 
 
-def load(way: str, port: int, chats: int) -> Seen:
+def load(way: str, port: int, chats: int, at: float = 0.0) -> Seen:
+    """So many chats at once; `at` is when they begin, if several clients are to begin together."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.web_load", way, str(port), str(chats)],
+        [sys.executable, "-m", "bench.web_load", way, str(port), str(chats), str(at)],
         check=False,
         capture_output=True,
         text=True,
@@ -255,6 +272,8 @@ def load(way: str, port: int, chats: int) -> Seen:
         median(wholes),
         max(wholes),
         sum(int(line[2]) >= TOKENS for line in lines),
+        min(float(line[3]) for line in lines),
+        max(float(line[3]) + float(line[1]) for line in lines),
     )
 
 
@@ -290,12 +309,14 @@ def environment_of(home: Path, model: int, providers: str) -> dict[str, str]:
 
 
 @contextmanager
-def holdfast_web(home: Path, model: int, providers: str = "", store: str = "") -> Iterator[Server]:
-    """`holdfast web` with the defaults, but for its memory providers and its store."""
+def holdfast_web(
+    home: Path, model: int, providers: str = "", store: str = "", workers: int = 1
+) -> Iterator[Server]:
+    """`holdfast web` with the defaults, but for its memory providers, its store and its workers."""
     environment = environment_of(home, model, providers) | ({"HOLDFAST_STORE_URL": store} if store else {})
     begun = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-c", MAIN, "web", "--port", "0"],
+        [sys.executable, "-c", MAIN, "web", "--port", "0", "--workers", str(workers)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -305,7 +326,7 @@ def holdfast_web(home: Path, model: int, providers: str = "", store: str = "") -
             assert process.stdout is not None  # noqa: S101 - asked for above
             port = int(process.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
             _get(port, "/healthz")
-            yield Server(process.pid, port, time.perf_counter() - begun)
+            yield Server(process.pid, port, time.perf_counter() - begun, is_parent=workers > 1)
         finally:
             process.send_signal(signal.SIGTERM)
             try:

@@ -1,7 +1,10 @@
-"""N chats at once, as lean as a client can be: `python -m bench.web_load WAY PORT N` prints what each saw.
+"""N chats at once, as lean as a client can be: it prints what each saw.
+
+python -m bench.web_load WAY PORT N [AT]
 
 `direct` asks the model server, `v1` asks Holdfast in the same words, `api` begins a session with a message
-and reads its events, as the page does. Each line: seconds to the first text, to the end, and the tokens.
+and reads its events, as the page does. Each line: seconds to the first text, to the end, the tokens, and when
+it began. `AT` is when all begin, by the clock that all processes of this machine share.
 """
 
 import asyncio
@@ -24,14 +27,14 @@ class Chat:
         self._port = port
         self._begun = time.perf_counter()
 
-    async def run(self) -> tuple[float, float, int]:
+    async def run(self) -> tuple[float, float, int, float]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         if self._way == "api":
             message = {"text": "Count to a hundred.", "key": token_hex(8)}
             writer.write(head("/api/sessions", {"message": message}, "text/event-stream"))
         else:
             writer.write(head("/v1/chat/completions", BODY, "*/*"))
-        return await self._stream(reader, writer)
+        return *await self._stream(reader, writer), self._begun
 
     async def _stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -65,10 +68,11 @@ def head(path: str, body: object, accept: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
 
 
-async def main(way: str, port: int, chats: int) -> None:
-    for first, whole, words in await asyncio.gather(*(Chat(way, port).run() for _ in range(chats))):
-        print(f"{first:.4f} {whole:.4f} {words}")
+async def main(way: str, port: int, chats: int, at: float = 0.0) -> None:
+    await asyncio.sleep(max(0.0, at - time.perf_counter()))
+    for first, whole, words, begun in await asyncio.gather(*(Chat(way, port).run() for _ in range(chats))):
+        print(f"{first:.4f} {whole:.4f} {words} {begun:.4f}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *map(float, sys.argv[4:])))
