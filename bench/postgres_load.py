@@ -125,7 +125,12 @@ def rate_rows(folder: Path, nodes: tuple[int, ...], turns: int) -> Iterator[Row]
             taken = max(each.ended for each in found) - min(each.began for each in found)
         done = sum(each.complete for each in found)
         said = f"{number(done / taken)} /s"
-        yield Row(f"turns a second on PostgreSQL by {count} nodes, {turns} at once", "", said, "")
+        yield Row(
+            f"turns a second on PostgreSQL by {count} {'node' if count == 1 else 'nodes'}, {turns} at once",
+            "",
+            said,
+            "",
+        )
 
 
 if __name__ == "__main__":

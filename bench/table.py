@@ -26,6 +26,9 @@ between which values the middle 80 % of the rounds lie. Compare ratios: times ar
 Holdfast indexes for search in batches, behind the appends. Unless a row says otherwise, its times and
 CPU include bringing the index up to date before the round ends.
 
+PostgreSQL is measured on a server of its own that waits for the disk at each commit and writes whole pages
+into its WAL after a checkpoint, as users have it; each group of rows says what that server tells of itself.
+
 Chat platforms under load have a page of their own, which `make bench-chats` writes.
 
 {facts}
