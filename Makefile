@@ -39,12 +39,13 @@ static: sync ## Lint, format, types, import order, file sizes
 fast-tests: sync
 	$(RUN) -m pytest -m "not slow and not backends" --fast -n 3 $(PYTEST_ARGS)
 
-soak: sync ## The long runs: random tests, 20,000 chats, servers, nodes and gateways that are killed and cut off
+soak: sync ## The long runs: random tests, 20,000 chats, a large store moved, servers, nodes and gateways killed
 	$(RUN) -m pytest -m soak -n 2 $(PYTEST_ARGS)
 	$(RUN) -m bench.growth 20000
 	$(RUN) -m bench.soak --kills 200 --pauses 50
 	$(RUN) -m bench.rolling_restart --rounds 20
 	$(RUN) -m bench.node_torture --faults 500
+	$(RUN) -m bench.store_move
 	$(RUN) -m bench.gateway_soak --kills 200
 	$(RUN) -m bench.gateway_soak --kills 40 --store postgres
 
