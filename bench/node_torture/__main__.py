@@ -4,10 +4,11 @@ python -m bench.node_torture [--faults 40] [--seed S]     needs root, iproute2 a
 
 Nodes (`holdfast web` three times, two of them with `--gateway`, `holdfast worker` once) are killed, paused
 for longer than a lease, and cut off from the database without a word; the database is restarted and
-crashed, and so is the PgBouncer through which two nodes reach it. Meanwhile clients send messages in every
-mode, compact, begin new conversations, and delete some, and people talk on Telegram. Then a checker reads
-the database by plain SQL (`checker.py`), and the chats are read as people see them. `--seed` repeats the
-choices.
+crashed, and so is the PgBouncer through which two nodes reach it. The database has fsync off, since no
+power is cut: what it wrote is in the system's memory when it crashes. Meanwhile clients send messages in
+every mode, compact, begin new conversations, and delete some, and people talk on Telegram. Then a checker
+reads the database by plain SQL (`checker.py`), and the chats are read as people see them. `--seed` repeats
+the choices.
 """
 
 import argparse
@@ -21,12 +22,15 @@ from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+from bench.durability import durability
 from bench.gateway_soak.people import FAULTS as CHAT_FAULTS
 from bench.gateway_soak.people import PEOPLE, Talk
 from bench.node_torture.checker import check, is_at_rest
 from bench.node_torture.clients import Client, Ledger
-from bench.node_torture.database import BOUNCER, LOG, Database, a_bouncer, a_database
+from bench.node_torture.database import BOUNCER, Database, a_bouncer, a_database
 from bench.node_torture.faults import Fault, Torturer, plan
+from bench.node_torture.hits import report
+from bench.node_torture.log import LOG
 from bench.node_torture.network import CLIENTS, DATABASE, network, why_not
 from bench.node_torture.nodes import Node, a_world
 from tests.gateway.chat_sites import ChatSite, telegram_site
@@ -58,12 +62,14 @@ async def torture(folder: Path, faults: list[Fault], seed: int) -> tuple[Counter
         talk = Talk(site, seed)
         await talk.open_rooms()
         await _start(stack, folder, nodes, database, site)
-        books, torturer = Ledger(), Torturer(nodes, database, bouncer)
+        books, torturer = Ledger(), Torturer(nodes, database, bouncer, THROUGH_BOUNCER)
         await _disturb_and_talk(nodes, books, torturer, faults, seed, talk)
         rested = await _rest(database, talk)
-        found, words = check(database.execute, books, world.delivered)
+        found, words = check(database.execute, books, world.delivered, torturer.hits)
         found |= await _chats(talk, len(faults))
-    result: Counter[str] = Counter({f"fault: {kind}": count for kind, count in torturer.done.items()})
+        numbers, more = report(database.execute, torturer.hits)
+        words += [*more, f"the database: {durability(database.local_url)}"]
+    result = Counter(f"fault: {hit.kind}" for hit in torturer.hits) | numbers
     result |= torturer.ended
     result |= Counter({f"asked: {what}": count for what, count in sorted(books.counts.items())})
     result["messages accepted"] = len(books.sent)

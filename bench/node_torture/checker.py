@@ -1,17 +1,44 @@
 """The checker of the torture. It knows nothing of Holdfast's code: it has plain SQL, and what others saw.
 
 Each entry of `QUESTIONS` finds rows that must not be there, and says what they would mean.
+
+Memory gets a turn at least once. A second time is judged by the claims of its delivery: a process that
+delivers has claimed the delivery before, for a while. A turn may arrive once for each claim, at the hands of
+the machine that made it; and a claim may be followed by another only when a fault hit that machine (or the
+database, or the way there) while the claim was in force or shortly before, so that nobody knew whether the
+turn had arrived. Everything else is a fault of the outbox.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.node_torture.clients import Ledger
+from bench.node_torture.hits import LEASE_SECONDS, Hit
 
 Rows = list[tuple[Any, ...]]
 Ask = Callable[..., Rows]
 SHOWN = 8
+RECORDER = "recorder"
+
+
+class Arrival(NamedTuple):
+    """A turn that reached memory, from which machine and when."""
+
+    session: str
+    turn: str
+    host: str
+    at: float
+
+
+class Claim(NamedTuple):
+    """A claim of a delivery, until the next one."""
+
+    host: str
+    at: float
+    until: float
+    is_last: bool
+
 
 QUESTIONS = {
     "turns still open": "select id, session_id from turns where state = 'running'",
@@ -49,6 +76,18 @@ QUESTIONS = {
         select node, what, turn, token, newest, written from
             (select *, max(token) over (partition by root order by id) as newest from torture_writes) w
          where token < newest""",
+    "chats changed without the account's lease": """
+        select node, account, what, thing, holder, in_force, written from torture_chats
+         where holder is null or left(holder, length(node) + 1) <> node || ':' or not in_force""",
+    "deliveries claimed while another claim was in force": """
+        select node, provider, turn, written from torture_deliveries
+         where old_state = 'claimed' and state = 'claimed' and was_in_force""",
+    "deliveries ended by a process that had not claimed them": """
+        select node, claimer, provider, turn, state, written from
+            (select *, lag(node) over (partition by delivery order by id) as claimer
+               from torture_deliveries) d
+         where old_state = 'claimed' and state <> 'claimed' and node <> claimer
+           and (state = 'delivered' or split_part(node, ':', 1) <> split_part(claimer, ':', 1))""",
     "fencing tokens that did not grow": """
         select node, name, old_holder, old_token, holder, token, written from torture_leases
          where token < old_token or (holder is not null and token = old_token and holder <> old_holder)""",
@@ -61,9 +100,13 @@ QUESTIONS = {
         select provider, session_id, turn_id, state, attempts, last_error from outbox
          where state in ('owed', 'claimed', 'set_aside')""",
     "completed turns that are owed to nobody": """
-        select t.id, p.name from turns t cross join (values ('local'), ('recorder')) p (name)
+        select t.id, p.name from torture_whose t join (values ('local', 'owner'), ('local', 'person'),
+               ('recorder', 'owner')) p (name, who) on p.who = t.who
          where t.state = 'completed'
            and not exists (select 1 from outbox o where o.turn_id = t.id and o.provider = p.name)""",
+    "turns that are owed to who may not have them": """
+        select t.id, o.provider, t.who from torture_whose t join outbox o on o.turn_id = t.id
+         where t.who = 'group' or t.who = 'person' and o.provider = 'recorder'""",
     "messages of chats that were refused, too old, or joined to another": """
         select account, chat, event_id, state, note from chat_events
          where state in ('refused', 'expired', 'joined')""",
@@ -78,6 +121,11 @@ QUESTIONS = {
          where before > generation""",
 }
 
+
+KEYS = """
+    select split_part(message::json ->> 'content', ' ', 2) from inbox
+     where message::json ->> 'content' ~ '^(say|look|write) c[0-9]+-[0-9]+ '"""
+"""How the clients of the torture name their messages; a chat's are compared as its people see them."""
 
 STANDSTILLS = """
     select extract(epoch from next - written)::float, turn, node, what, next_node, next_what, written from
@@ -98,12 +146,15 @@ def is_at_rest(ask: Ask) -> bool:
     )
 
 
-def check(ask: Ask, books: Ledger, delivered: Sequence[tuple[str, str]]) -> tuple[Counter[str], list[str]]:
+def check(
+    ask: Ask, books: Ledger, delivered: Sequence[Arrival], hits: Sequence[Hit]
+) -> tuple[Counter[str], list[str]]:
     """What there is, and what must not be there, with some words on each finding."""
     found: Counter[str] = Counter()
     findings: dict[str, Rows] = {what: ask(question) for what, question in QUESTIONS.items()}
     findings |= _messages(ask, books, found)
     findings |= _deliveries(ask, delivered, found)
+    findings |= _repeats(ask, delivered, hits)
     findings |= _what_clients_saw(ask, books, found)
     findings["requests refused"] = [(each,) for each in books.refusals]
     words = [f"{what}: {row}" for what, rows in findings.items() for row in rows[:SHOWN]]
@@ -127,7 +178,7 @@ def _messages(ask: Ask, books: Ledger, found: Counter[str]) -> dict[str, Rows]:
             )
         }
     )
-    keys = Counter(row[0] for row in ask("select split_part(message::json ->> 'content', ' ', 2) from inbox"))
+    keys = Counter(row[0] for row in ask(KEYS))
     lost: Rows = []
     elsewhere: Rows = []
     for inbox_id, text in books.sent.items():
@@ -159,13 +210,14 @@ def _fate(state: str, turn: str, reason: str | None) -> str:
     return f"{turn}: {short[:60]}"
 
 
-def _deliveries(ask: Ask, delivered: Sequence[tuple[str, str]], found: Counter[str]) -> dict[str, Rows]:
+def _deliveries(ask: Ask, delivered: Sequence[Arrival], found: Counter[str]) -> dict[str, Rows]:
     """Every completed turn reached memory, within its session in order; again only with the same turn."""
     arrived: dict[str, int] = {}
-    for _, turn in delivered:
-        arrived.setdefault(turn, len(arrived))
+    for each in delivered:
+        arrived.setdefault(each.turn, len(arrived))
     completed = ask(
-        "select session_id, id from turns where state = 'completed' order by session_id, generation"
+        "select session_id, id from torture_whose where state = 'completed' and who = 'owner'"
+        " order by session_id, generation"
     )
     by_session: dict[str, list[str]] = defaultdict(list)
     for session, turn in completed:
@@ -175,12 +227,57 @@ def _deliveries(ask: Ask, delivered: Sequence[tuple[str, str]], found: Counter[s
         places = [arrived[turn] for turn in turns if turn in arrived]
         if places != sorted(places):
             late.append((session, turns, places))
-    found["turns completed"] = len(completed)
+    found["turns completed"] = len(ask("select 1 from turns where state = 'completed'"))
     found["deliveries made more than once"] = len(delivered) - len(arrived)
     return {
         "completed turns that never reached memory": [row for row in completed if row[1] not in arrived],
         "sessions whose turns reached memory out of order": late,
     }
+
+
+def _repeats(ask: Ask, delivered: Sequence[Arrival], hits: Sequence[Hit]) -> dict[str, Rows]:
+    """Turns that memory got again, without a fault that explains it."""
+    claims = _claims(ask)
+    used: dict[tuple[str, Claim], int] = Counter()
+    unclaimed: Rows = []
+    for arrival in delivered:
+        made = [c for c in claims[arrival.turn] if c.host == arrival.host and c.at <= arrival.at]
+        if made:
+            used[arrival.turn, made[-1]] += 1
+        else:
+            unclaimed.append(arrival)
+    times = Counter(each.turn for each in delivered)
+    return {
+        "turns that reached memory without a claim": unclaimed,
+        "turns that reached memory twice under one claim": [
+            (turn, claim, count) for (turn, claim), count in used.items() if count > 1
+        ],
+        "turns that reached memory again though no fault hit the claim before": [
+            (turn, claim)
+            for turn, claim in used
+            if times[turn] > 1 and not claim.is_last and not any(_explains(hit, claim) for hit in hits)
+        ],
+    }
+
+
+def _claims(ask: Ask) -> dict[str, list[Claim]]:
+    """The claims of each turn's delivery to the recorder, in order."""
+    rows = ask(
+        "select turn, split_part(node, ':', 1), extract(epoch from written)::float,"
+        " extract(epoch from lead(written) over turns)::float, lead(written) over turns is null"
+        " from torture_deliveries where state = 'claimed' and provider = %s"
+        " window turns as (partition by turn order by id) order by id",
+        RECORDER,
+    )
+    claims: dict[str, list[Claim]] = defaultdict(list)
+    for turn, host, at, until, is_last in rows:
+        claims[turn].append(Claim(host, at, until or at, is_last))
+    return claims
+
+
+def _explains(hit: Hit, claim: Claim) -> bool:
+    """What a fault broke may be noticed only when a lease has run out."""
+    return claim.host in hit.hosts and hit.began <= claim.until and claim.at <= hit.ended + LEASE_SECONDS
 
 
 def _what_clients_saw(ask: Ask, books: Ledger, found: Counter[str]) -> dict[str, Rows]:

@@ -1,7 +1,6 @@
 """The PostgreSQL of the torture, and the PgBouncer through which some nodes reach it. Both can be restarted.
 
-The server writes down, by triggers that only the torture has, which node wrote to a conversation and who held
-its lease when that was committed (`LOG`). A node is known by its `application_name`.
+What the server writes down is in `log.py`.
 """
 
 import asyncio
@@ -25,58 +24,6 @@ START_WITHIN = 60.0
 FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
 """How PostgreSQL is told to stop: without waiting for its clients, or as after a crash."""
 
-LOG = """
-create table torture_writes (
-    id bigint generated always as identity primary key, node text, what text, root text, turn text,
-    holder text, token bigint, in_force boolean, written timestamptz default clock_timestamp()
-);
-create table torture_leases (
-    id bigint generated always as identity primary key, node text, name text,
-    old_holder text, old_token bigint, was_in_force boolean, holder text, token bigint,
-    written timestamptz default clock_timestamp()
-);
-create function torture_root(session text) returns text language sql as
-    $$ select root from sessions where id = session $$;
-create function torture_note(what text, session text, turn text) returns void language sql as $$
-    insert into torture_writes (node, what, root, turn, holder, token, in_force)
-    select current_setting('application_name'), what, r.root, turn, l.holder, l.token, l.expires > store_now()
-      from (select torture_root(session) as root) r left join leases l on l.name = 'session:' || r.root
-$$;
-create function torture_turn() returns trigger language plpgsql as $$
-begin
-    perform torture_note(lower(tg_op) || ' turn, now ' || new.state, new.session_id, new.id);
-    return null;
-end $$;
-create function torture_message() returns trigger language plpgsql as $$
-begin
-    perform torture_note('insert ' || new.role || ' message', new.session_id, new.turn_id);
-    return null;
-end $$;
-create function torture_rotation() returns trigger language plpgsql as $$
-begin
-    perform torture_note('rotate', new.id, null);
-    return null;
-end $$;
-create function torture_lease() returns trigger language plpgsql as $$
-begin
-    insert into torture_leases (node, name, old_holder, old_token, was_in_force, holder, token)
-    values (current_setting('application_name'), new.name, old.holder, old.token,
-            old.holder is not null and old.expires > store_now(), new.holder, new.token);
-    return null;
-end $$;
--- At the commit, so that they see the lease as it is when the change counts.
-create constraint trigger torture_turns after insert or update on turns
-    deferrable initially deferred for each row execute function torture_turn();
-create constraint trigger torture_messages after insert on messages
-    deferrable initially deferred for each row when (new.turn_id is not null and new.carried = 0)
-    execute function torture_message();
-create constraint trigger torture_rotations after insert on sessions
-    deferrable initially deferred for each row when (new.relation = 'continuation')
-    execute function torture_rotation();
-create trigger torture_taken after update on leases for each row
-    when (old.holder is distinct from new.holder or old.token <> new.token) execute function torture_lease();
-"""
-
 
 class Database:
     """PostgreSQL, for nodes in other namespaces."""
@@ -92,6 +39,11 @@ class Database:
     def url(self) -> str:
         """The store's address, for nodes."""
         return f"postgresql://postgres:{PASSWORD}@{self._address}:{self._server.port}/postgres"
+
+    @property
+    def local_url(self) -> str:
+        """The same for this process."""
+        return self._server.url
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """One statement in plain SQL."""

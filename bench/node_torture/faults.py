@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.node_torture.database import FAST, IMMEDIATE, Bouncer, Database
+from bench.node_torture.hits import Hit
 from bench.node_torture.nodes import Node
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -59,12 +60,16 @@ def plan(count: int, nodes: int, seed: int) -> list[Fault]:
 class Torturer:
     """Carries the faults out, at most two at a time, each on another target."""
 
-    def __init__(self, nodes: Sequence[Node], database: Database, bouncer: Bouncer) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], database: Database, bouncer: Bouncer, pooled: Sequence[int]
+    ) -> None:
         self._nodes = nodes
+        self._pooled = pooled  # the nodes that reach the database through PgBouncer
         self._database = database
         self._bouncer = bouncer
         self._busy = {number: asyncio.Lock() for number in (DATABASE, *range(len(nodes)))}
-        self.done: Counter[str] = Counter()
+        self.hits: list[Hit] = []
+        """What was carried out."""
         self.ended: Counter[str] = Counter()
         """Nodes that ended by themselves, and were started again."""
 
@@ -82,12 +87,27 @@ class Torturer:
                 group.create_task(self._carry_out(fault, slots))
 
     async def _carry_out(self, fault: Fault, slots: asyncio.Semaphore) -> None:
+        began = time.time()
         try:
             await self._work(fault)()
-            self.done[fault.kind] += 1
+            self.hits.append(
+                Hit(
+                    fault.kind,
+                    frozenset(each.host_name for each in self._nodes if self._is_hit(each, fault)),
+                    began,
+                    time.time(),
+                    kills=fault.kind == KILL,
+                    stops_nodes=fault.node != DATABASE,
+                )
+            )
         finally:
             self._busy[fault.node].release()
             slots.release()
+
+    def _is_hit(self, node: Node, fault: Fault) -> bool:
+        if fault.node != DATABASE:
+            return node.number == fault.node
+        return fault.kind != POOLER or node.number in self._pooled
 
     def _work(self, fault: Fault) -> Work:
         node = self._nodes[fault.node]

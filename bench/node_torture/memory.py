@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import urllib.request
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,7 @@ class Recorder(MemoryProvider):
         return []
 
     def sync_turns(self, turns: Sequence[CompletedTurn]) -> None:
-        body = json.dumps([[turn.session_id, turn.turn_id] for turn in turns]).encode()
+        named = [[turn.session_id, turn.turn_id] for turn in turns]
+        body = json.dumps({"host": socket.gethostname(), "turns": named}).encode()
         with urllib.request.urlopen(os.environ[ADDRESS], body, SECONDS) as answer:  # noqa: S310 - http
             answer.read()

@@ -6,6 +6,7 @@
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import httpx2
 
 from bench.gateway_soak.model import NumberedModel, numbered
+from bench.node_torture.checker import Arrival
 from bench.node_torture.memory import ADDRESS, Recorder
 from bench.node_torture.network import Network
 from bench.soak.servers import MAIN, READY_WITHIN, TOKEN, answer_as_model, environment, make_workspace
@@ -31,8 +33,8 @@ class World:
 
     def __init__(self) -> None:
         self._chats = NumberedModel()
-        self.delivered: list[tuple[str, str]] = []
-        """Session and turn of each delivery, in the order of their arrival."""
+        self.delivered: list[Arrival] = []
+        """Each turn that was delivered to memory, in the order of their arrival."""
         self.url = ""
 
     async def answer(self, request: HttpRequest, answer: HttpAnswer) -> None:
@@ -40,7 +42,8 @@ class World:
             return await self._chats.answer(request, answer)
         if request.path != "/memory":
             return await answer_as_model(WORDS, request, answer)
-        self.delivered += [(session, turn) for session, turn in request.json()]
+        said, now = request.json(), time.time()
+        self.delivered += [Arrival(session, turn, said["host"], now) for session, turn in said["turns"]]
         return await answer.reply(200, {})
 
 
@@ -70,7 +73,7 @@ class Node:
         self.log = Path()
 
     def live_in(self, folder: Path) -> None:
-        self._home = folder / self._network.host_name(self.number)
+        self._home = folder / self.host_name
         self._home.mkdir()
         self.log = self._home / "log"
 
@@ -102,6 +105,10 @@ class Node:
         said, _ = await process.communicate()
         if process.returncode:
             raise RuntimeError(f"holdfast {' '.join(words[:2])}: {said.decode()}")
+
+    @property
+    def host_name(self) -> str:
+        return self._network.host_name(self.number)
 
     @property
     def has_gateway(self) -> bool:
