@@ -58,7 +58,8 @@ async def answer_as_model(words: int, request: HttpRequest, answer: HttpAnswer) 
         return
     last = request.json()["messages"][-1]
     content = last["content"]
-    said = content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+    said = content if isinstance(content, str) else content[-1].get("text", "")
+    said = said.rpartition("\n\n")[2]  # behind what memory recalled
     word = said.split()[0] if said.split() else ""
     await answer.start({"content-type": "text/event-stream"})
     if last["role"] == "user" and word in TOOLS:
