@@ -1,12 +1,17 @@
 """A rolling restart under load: three servers on one PostgreSQL, and readers who follow streams through it.
 
-python -m bench.rolling_restart [--rounds 5] [--readers 6]     starts a PostgreSQL of its own
+python -m bench.rolling_restart [--rounds 5] [--readers 6]     starts a PostgreSQL of its own, with fsync on
 
 Each reader has a conversation, says the next thing when it has the answer, and reads the events at one
-server; when that server ends the stream, it goes on reading at another, as a client behind a proxy does. The
-servers are told to stop (SIGTERM) one after another, again and again. Then the readers' own notes are
-compared with the store: every message must have one answer, every answer must have reached its reader,
-word for word, and no end of a turn twice.
+server; when that server ends the stream, it goes on reading at another, as a client behind a proxy does.
+Every fourth message makes the model call a tool first. The servers are told to stop (SIGTERM) one after
+another, again and again. Then the readers' own notes are compared with all that the store has of their turns:
+every message must have one answer, the stream must have told the end of every turn and each of its tool calls
+to its reader, once, and every answer word for word. A reader whose server has gone looks into the transcript,
+to know whether it may speak: what it finds only there was missed by the stream.
+
+The hand-over is timed for each conversation that a server runs when it is told to stop: until another server
+holds it, and until that conversation's reader gets the first event after that at another server.
 """
 
 import argparse
@@ -26,9 +31,11 @@ from typing import Any
 
 import httpx2
 
+from bench.durability import durability
+from bench.hand_overs import HandOver, hand_over_times, running_at, watch_hand_overs
 from bench.soak.servers import Server, a_model
 from holdfast.sessions import SessionDB
-from tests.postgres_server import server_url
+from tests.postgres_server import DURABLE, server_url
 from tests.sessions.databases import PostgresPlace
 
 SERVERS = 3
@@ -37,6 +44,9 @@ WORDS = 40
 PATIENCE = 120.0
 CREATED, ACCEPTED = 201, 202
 ENDS = ("TurnCompleted", "TurnFailed", "TurnInterrupted")
+NO_NEWS = ("SessionSnapshot", "SessionMoved")
+"""Events about where the conversation stands, and not about what happens in it."""
+TOOL_EVERY = 4
 
 
 @dataclass(slots=True)
@@ -48,6 +58,9 @@ class Notes:
     """How often the end of each turn was told, by the turn's id."""
     read: set[str] = field(default_factory=set)
     """Turns whose end was found in the transcript, after a change to another server."""
+    called: Counter[str] = field(default_factory=Counter)
+    finished: Counter[str] = field(default_factory=Counter)
+    """How often the begin and the end of each tool call were told, by the call's id."""
     failed: list[str] = field(default_factory=list)
     differing: int = 0
     """Answers whose pieces, put together, were not the answer."""
@@ -64,6 +77,7 @@ class Reader:
     def __init__(self, name: str, servers: Sequence[Server], seed: int) -> None:
         self.notes = Notes()
         self.session = ""
+        self.news: list[tuple[float, Server]] = []
         self._name = name
         self._servers = servers
         self._random = random.Random(seed)  # noqa: S311 - it chooses a server
@@ -84,7 +98,8 @@ class Reader:
             self.notes.sent += 1
             key = f"{self._name}-{self.notes.sent}"
             self._last = time.monotonic()
-            text = " ".join(["say", key, *(f"word{number}" for number in range(WORDS - 2))])
+            verb = "look" if self.notes.sent % TOOL_EVERY == 0 else "say"
+            text = " ".join([verb, key, *(f"word{number}" for number in range(WORDS - 2))])
             await self._ask("POST", f"/api/sessions/{self.session}/send", {"text": text, "key": key})
             async with asyncio.timeout(PATIENCE):
                 await self._answered.wait()
@@ -95,6 +110,8 @@ class Reader:
         while True:
             try:
                 async for event in self._events(server):
+                    if event["kind"] not in NO_NEWS:
+                        self.news.append((time.monotonic(), server))
                     await self._take(event)
             except httpx2.HTTPError:
                 await asyncio.sleep(0.05)
@@ -131,6 +148,10 @@ class Reader:
                 self._text = ""
             case "TextDelta":
                 self._text += event["text"]
+            case "ToolStarted":
+                self.notes.called[event["call_id"]] += 1
+            case "ToolFinished":
+                self.notes.finished[event["call_id"]] += 1
             case kind if kind in ENDS:
                 self._ended(kind, event)
 
@@ -143,13 +164,13 @@ class Reader:
         self._note_answer()
 
     async def _read_on(self, running: str) -> None:
-        """The events between two servers are not told again: the transcript has what they said."""
+        """The answer that is awaited may have been told to nobody between two servers."""
         answer = await self._ask("GET", f"/api/sessions/{self.session}/messages", None)
         items = answer.json()["items"]
         if items and items[-1]["message"]["role"] == "assistant":
             turn = items[-1]["turn_id"]
             said = items[-1]["message"]
-            is_whole = turn != running and not said.get("holdfast")
+            is_whole = turn != running and not said.get("holdfast") and not said.get("tool_calls")
             if is_whole and turn not in self.notes.ends:
                 self.notes.read.add(turn)
                 self._note_answer()
@@ -192,19 +213,23 @@ async def restart_rolling(store_url: str, folder: Path, rounds: int, readers: in
             await each.begin()
         following = [asyncio.create_task(each.follow()) for each in people]
         talking = [asyncio.create_task(each.talk(enough)) for each in people]
-        endings = []
+        db = stack.enter_context(SessionDB.open(store_url))
+        endings: list[float] = []
+        moved: list[HandOver] = []
         for number in range(rounds):
             for server in servers:
                 await asyncio.sleep(1.0)
-                endings.append(await server.restart())
+                ran = await running_at(db, server, people)
+                watched, ended = await asyncio.gather(watch_hand_overs(db, server, ran), server.restart())
+                moved += watched
+                endings.append(ended)
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
         enough.set()
         await asyncio.gather(*talking)
         for task in following:
             task.cancel()
         await asyncio.wait(following)
-        with SessionDB.open(store_url) as db:
-            return compare(db, people, endings)
+        return compare(db, people, endings) | hand_over_times(moved)
 
 
 def compare(db: SessionDB, people: Sequence[Reader], endings: Sequence[float]) -> dict[str, Any]:
@@ -220,11 +245,17 @@ def compare(db: SessionDB, people: Sequence[Reader], endings: Sequence[float]) -
         found["lost"] += notes.sent - len(said)
         found["doubled messages"] += sum(count > 1 for count in said.values())
         found["turns not completed"] += len(turns) - len(completed)
-        found["ends missed"] += len(completed - notes.ends.keys() - notes.read)
+        found["ends missed by the stream"] += len(completed - notes.ends.keys())
+        found["ends found nowhere"] += len(completed - notes.ends.keys() - notes.read)
         found["ends doubled"] += sum(count > 1 for count in notes.ends.values())
         found["answers that differ from their pieces"] += notes.differing
         found["failures shown"] += len(notes.failed)
-        found["ends read in the transcript"] += len(notes.read - notes.ends.keys())
+        calls = {call["id"] for each in stored for call in each.message.get("tool_calls", ())}
+        found["tool calls"] += len(calls)
+        found["tool calls missed by the stream"] += len(calls - notes.called.keys())
+        found["tool results missed by the stream"] += len(calls - notes.finished.keys())
+        found["tool calls told twice"] += sum(count > 1 for count in notes.called.values())
+        found["tool results told twice"] += sum(count > 1 for count in notes.finished.values())
         found["changes of server"] += notes.reconnected
         found["turns seen to go on elsewhere"] += notes.resumed
         for line in notes.failed[:3]:
@@ -246,8 +277,16 @@ def _state(db: SessionDB, turn_id: str) -> str:
     return "" if turn is None else turn.state
 
 
+BETWEEN_STREAMS = (
+    "ends missed by the stream",
+    "tool calls missed by the stream",
+    "tool results missed by the stream",
+)
+"""What happens while a reader changes servers is told by neither of them; the transcript has it."""
 FAULTS = (
-    *("lost", "doubled messages", "turns not completed", "ends missed", "ends doubled"),
+    *BETWEEN_STREAMS,
+    *("lost", "doubled messages", "turns not completed", "ends found nowhere", "ends doubled"),
+    *("tool calls told twice", "tool results told twice"),
     *("answers that differ from their pieces", "failures shown", "faults of the store"),
 )
 
@@ -264,13 +303,14 @@ def main() -> int:
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-rolling-", ignore_cleanup_errors=True) as folder,
-        server_url() as server,
+        server_url(*DURABLE) as server,
     ):
         place = PostgresPlace(server)
         try:
             found = asyncio.run(restart_rolling(place.url, Path(folder), given.rounds, given.readers))
         finally:
             place.drop()
+        found["the database"] = durability(server)
     print(
         "\n".join(
             ["| what | found |", "|---|---|", *(f"| {what} | {each} |" for what, each in found.items())]

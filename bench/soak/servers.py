@@ -123,6 +123,12 @@ class Server:
             timeout=10.0,
         )
 
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("a server that was never started has no process")
+        return self._process.pid
+
     async def start(self) -> None:
         """Start it, and wait until it answers."""
         workspace = make_workspace(self._home)
