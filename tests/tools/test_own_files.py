@@ -229,6 +229,62 @@ def test_a_command_that_names_them_is_asked_about_whatever_the_rules(home: Path,
         "ps auxe",
         "ps -f e",
         "ps -eo pid,environ",
+        "ps --forest axe",
+        "ps --deselect e",
+        "ps -N e",
+        "ps -N axe",
+        "ps -axe",
+        "ps -ex",
+        "ps -auTe",
+        "ps -ostat axe",
+        "ps axe123",
+        "ps axe$MORE",
+        "ps 2>&1 axe",
+        "ps -u root e",
+        "bash -c 'ps eww'",
+        'sh -c "ps auxe"',
+        "sh -c \"bash -c 'ps auxe'\"",
+        '"ps" auxe',
+        "\\ps auxe",
+        "p''s auxe",
+        "/bin/ps auxe",
+        "/bin/p? auxe",
+        "command ps auxe",
+        "exec -a x ps auxe",
+        "env -i PATH=/bin ps auxe",
+        "{ps,auxe}",
+        "ps${IFS}auxe",
+        "alias list='ps auxe'\nlist",
+        "true; ps auxe",
+        "echo $(ps auxe)",
+        "cat <(ps auxe)",
+        "echo a\\\\\nps auxe",
+        "bash <<'END'\nit's\nps auxe\nEND",
+        'cat $"../.config/holdfast/settings.toml"',
+        'cat $"/proc/1/environ"',
+        "bash -c 'cat $\"/proc/1/environ\"'",
+        "cat /proc/$[1]/environ",
+        "cat /proc/$[a[0]]/environ",
+        "cat /proc/$( (echo 1) )/environ",
+        "cat /proc/$(echo ')' )/environ",
+        "cat /proc/$((1))/environ",
+        "cat /proc/${X:-$(echo })}/environ",
+        "cat ${X:-/proc/1/environ}",
+        'cat "${X:-/proc/1/environ}"',
+        "cat${IFS}/proc/1/environ",
+        "{cat,/proc/1/environ}",
+        "X=/proc/1; cat $X/environ",
+        "cat /pr$'o'c/1/environ",
+        "trap 'cat /proc/$PPID/environ' EXIT",
+        "perl -e 'open F, \"/proc/$$/environ\"'",
+        "awk 'BEGIN { system(\"cat /proc/$PPID/environ\") }'",
+        "env -C /proc cat 1/environ",
+        "command cd /proc; cat 1/environ",
+        "cd > log /proc; cat 1/environ",
+        "cat <<END\n/proc/$PPID/environ\nEND",
+        "bash -c \"cat '../.config/holdfast/my settings.toml'\"",
+        "echo " + " ".join(f"n{each}" for each in range(3000)) + "; cat ../.config/holdfast/settings.toml",
+        "echo " + "(" * 100,
         "cat ~+/../.config/holdfast/settings.toml",
         "cat $PWD/../.config/holdfast/settings.toml",
         "cat ${PWD}/../.config/holdfast/settings.toml",
@@ -285,6 +341,14 @@ def test_a_word_that_only_the_shell_resolves_counts_as_one_that_names_them(home:
         "HOME=/elsewhere; cat ~/notes.txt",
         "echo # don't\ncat $FILE 'x'",
         "cat @(a|b)",
+        "echo $[1]",
+        'cat "a$(pick)"',
+        "eval 'cat $FILE'",
+        "$SHELL -c 'cat $FILE'",
+        "trap 'cat $FILE' EXIT",
+        "cat \"it's $FILE\" 'x'",
+        "git -C $WHERE status",
+        "ps $WHO",
         "grep -r KEY /proc",
         "cd /proc && grep -r KEY .",
         "cat " + " ".join(f"n{each}" for each in range(3000)),
@@ -332,12 +396,34 @@ def test_a_command_that_runs_in_a_folder_above_them_is_covered_by_no_rule(home: 
         "cd src && ls *.py",
         "awk '{print $1}' notes.txt",
         "grep 'x$' notes.txt",
+        "awk '{print $1, $2}' notes.txt",
+        "awk '{ print $1 }' notes.txt",
+        "awk '$1 ~ /x/ { print $NF }' notes.txt",
+        'awk "{ print \\$1 }" notes.txt',
+        "git commit -m 'costs $5'",
+        'git commit -m "costs \\$5 (it\'s a lot)"',
+        "perl -ne 'print $_ if /x/' notes.txt",
+        "perl -pe 's/(\\w+)/$1$1/g' notes.txt",
+        "psql -c 'select $1'",
+        "echo '~1' '~' '`x`'",
+        "make CFLAGS='-O2 $X'",
+        "jq '.[] | select(.a == $b)' notes.json",
+        "sed -n '$p' notes.txt",
+        "grep -E '^(a|b)$' notes.txt",
+        "grep -r x */*/*/*.py",
+        "docker ps --format table",
+        "docker ps && echo done",
+        "ps -eLf",
+        "ps -elf",
+        "ps -eo pid,etime",
+        "ps --sort pcpu -e",
+        "pip install the-ps-tools",
         "git show HEAD~1",
         "git log -p -- notes.txt",
         "cat /proc/cpuinfo",
         "ps aux",
         "ps -ef",
-        "ps -u me",
+        "ps -u root",
         "find . -name '*.py'",
     ],
 )
@@ -346,3 +432,42 @@ def test_an_ordinary_command_in_a_project_is_as_before(home: Path, command: str)
     request = command_request(command, home / "project", known, own(home))
     assert not request.each_time
     assert ApprovalPolicy("ask", EVERYTHING).decide(request) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["touch part{1..9}", "ps aux > processes", "cat > notes.txt <<'END'\nit's $1\nEND", "(cd src; make)"],
+)
+def test_a_command_that_no_rule_can_cover_is_no_question_of_own_files(home: Path, command: str) -> None:
+    request = command_request(command, home / "project", {"HOME": str(home)}, own(home))
+    assert not request.own_files, request
+    assert ApprovalPolicy("never-ask").decide(request) == "allow"
+
+
+MANY = 5_000
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (" ".join(f"$A{each}" for each in range(MANY)), False),
+        (" ".join(f"w{each}" for each in range(MANY)), False),
+        (" ".join(f"w{each}" for each in range(MANY)) + " /proc/1/environ", True),
+        ("; cd / " * MANY, False),
+        ("{1..9}" * MANY, False),
+        ("`a` " * MANY, False),
+    ],
+    ids=["variables", "words", "words-and-a-process", "cd", "ranges", "substitutions"],
+)
+def test_a_long_command_is_checked_in_one_pass(home: Path, text: str, named: bool) -> None:
+    request = command_request(f"echo {text}", home / "project", {"HOME": "/home/nobody"}, own(home))
+    assert request.own_files is named
+    assert request.each_time
+
+
+def test_a_command_whose_patterns_match_too_many_names_is_covered_by_no_rule(home: Path) -> None:
+    for number in range(100):
+        (home / f"project/{number}").touch()
+    few, many = (" ".join(f"*x{each}" for each in range(count)) for count in (10, 300))
+    assert not command_request(f"ls {few}", home / "project", {}, own(home)).each_time
+    assert command_request(f"ls {many}", home / "project", {}, own(home)).near_own_files

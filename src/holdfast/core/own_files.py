@@ -46,6 +46,15 @@ class OwnFiles:
             return "one of Holdfast's own files"
         return "part of Holdfast's own program" if writing and _is_one(path, self.program) else ""
 
+    def any_private(self, paths: Iterable[Path]) -> bool:
+        """Whether tools must ask before they read one of these resolved paths; cheaper than one by one."""
+        names: set[Identity] = set()
+        for path in paths:
+            if PROCESS.match(str(path)) or _is_one(path, self.private):
+                return True
+            names |= _other_names(path)
+        return bool(names) and not names.isdisjoint(_files(self.private))
+
     def within(self, folder: Path) -> tuple[Path, ...]:
         """Holdfast's own folders that this resolved folder contains, or that contain it."""
         if _is_one(folder, self.folders):
@@ -91,13 +100,19 @@ def _identity(path: Path) -> Identity | None:
 
 def _is_hard_link(path: Path, protected: tuple[Path, ...]) -> bool:
     """Whether a file is a hard link to a protected file. Only files with several names are compared."""
+    names = _other_names(path)
+    return bool(names) and not names.isdisjoint(_files(protected))
+
+
+def _other_names(path: Path) -> frozenset[Identity]:
+    """The identity of a file that has several names; nothing for any other."""
     try:
         found = path.lstat()
     except (OSError, ValueError):
-        return False
+        return frozenset()
     if not stat.S_ISREG(found.st_mode) or found.st_nlink < 2:  # noqa: PLR2004 - it has another name
-        return False
-    return any(each == (found.st_dev, found.st_ino) for each in _files(protected))
+        return frozenset()
+    return frozenset({(found.st_dev, found.st_ino)})
 
 
 def _files(protected: tuple[Path, ...]) -> Iterator[Identity]:

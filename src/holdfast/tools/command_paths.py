@@ -5,7 +5,6 @@ another process in /proc, counts as one that does. This is no protection against
 hide a name. That is the task of the sandbox, and of the approval that every command needs.
 """
 
-import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -13,24 +12,26 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from holdfast.core.own_files import OwnFiles
+from holdfast.core.own_files import PROCESS, OwnFiles
 from holdfast.tools.contract import ApprovalRequest
-from holdfast.tools.shell_words import ANY, ShellWords
+from holdfast.tools.process_listing import shows_environments
+from holdfast.tools.shell_reader import ANY, MAYBE
+from holdfast.tools.shell_words import ShellWords
 
-MAX_WORDS = 2000
-MAX_FOUND = 1000
+MAX_RESOLVED = 2000
+"""Of so many different paths the links are followed; the others are compared as they are written."""
+MAX_PATTERNS = 2000
+MAX_LISTED = 20_000
+"""So many names in folders are compared with all patterns of a command."""
 MAX_PATH = 4096
 """A longer one can't be opened, and takes long to resolve."""
 MAX_WILD = 6
 """The most patterns in one path that are compared; with more, the rest of the path may be anything."""
-PATTERN = re.compile(rf"[*?\[{ANY}]")
-WILD = re.compile(rf"{ANY}+|\*\*|\*|\?|\[.*", re.DOTALL)
+PATTERN = re.compile(rf"[*?\[{ANY}{MAYBE}]")
+WILD = re.compile(rf"[{ANY}{MAYBE}]+|\*\*|\*|\?|\[.*", re.DOTALL)
+ANYTHING = re.compile(rf"[*?]*{ANY}[*?{ANY}]*|\*\*")
 PROC = "/proc"
 PROCESSES = ("/proc/1", "/proc/self", "/proc/thread-self")
-PS = re.compile(r"(?:^|[\s;&|(`/])ps((?:\s+[^\s;&|()<>`]+)+)")
-PS_VALUE = re.compile(r"-[A-Za-z]*[CDGNOUgknopqstu]|--\w+")
-Found = tuple[bool, bool]
-"""Whether own files are named, and whether a folder above them is."""
 
 
 def command_request(
@@ -39,17 +40,16 @@ def command_request(
     """The approval request for a command in `folder`, marked when it can reach own files. Reads the disk."""
     request = ApprovalRequest(subject=command, kind="command", reason=reason)
     words = ShellWords(command, folder, environment)
-    named, near = _shows_environments(command), bool(own.within(Path(os.path.realpath(folder))))
-    paths, complete = _first(words.paths())
-    for path in paths:
-        inside, above = _reached(path, own)
-        named, near = named or inside, near or above
-    if named:
+    check = _PathCheck(own)
+    check.near = bool(own.within(Path(os.path.realpath(folder))))
+    for path in dict.fromkeys(words.paths()):
+        check.add(path)
+    if check.names_own() or not words.readable or shows_environments(words.all_commands):
         return replace(request, own_files=True, reason=_join_reasons(reason, "names Holdfast's own files"))
-    if near:
+    if check.near:
         near_reason = "could reach Holdfast's own files, which are in a folder that it names or runs in"
         return replace(request, near_own_files=True, reason=_join_reasons(reason, near_reason))
-    if not complete or words.has_unknown():
+    if not check.complete or words.has_unknown():
         unknown = "holds a name that only the shell knows, which could be one of Holdfast's own files"
         return replace(request, near_own_files=True, reason=_join_reasons(reason, unknown))
     return request
@@ -57,35 +57,108 @@ def command_request(
 
 def named_paths(command: str, folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The words of a command that may be paths, as whole paths."""
-    paths, _ = _first(ShellWords(command, folder, environment).paths())
-    yield from dict.fromkeys(os.path.normpath(each) for each in paths if ANY not in each)
+    paths = dict.fromkeys(ShellWords(command, folder, environment).paths())
+    known = (each for each in paths if not re.search(f"[{ANY}{MAYBE}]", each) and len(each) <= MAX_PATH)
+    yield from dict.fromkeys(os.path.normpath(each) for each in islice(known, MAX_RESOLVED))
 
 
-def _first(paths: Iterator[str]) -> tuple[list[str], bool]:
-    """The first different paths, and whether these are all."""
-    seen: dict[str, None] = {}
-    complete = True
-    for each in paths:
-        if len(each) > MAX_PATH:
-            complete = False
+class _PathCheck:
+    """Whether paths lead to own files, and whether one may be a folder above them. The work has a limit."""
+
+    def __init__(self, own: OwnFiles) -> None:
+        self._own = own
+        self._private = tuple(each.as_posix().casefold() for each in own.private)
+        self._resolved: set[Path] = set()
+        self._named = False
+        self._left = MAX_RESOLVED
+        self._patterns_left = MAX_PATTERNS
+        self._names_left = MAX_LISTED
+        self.near = False
+        self.complete = True
+
+    def add(self, path: str) -> None:
+        if len(path) > MAX_PATH:
+            self.complete = False
+        elif PATTERN.search(path):
+            self._add_pattern(path)
+        elif self._left > 0:
+            self._left -= 1
+            # A program goes through links before `..`, the shell's `cd` does not.
+            for each in {path, os.path.normpath(path)}:
+                self._add_resolved(_resolved(each))
         else:
-            seen[each] = None
-        if len(seen) > MAX_WORDS:
-            return list(seen), False
-    return list(seen), complete
+            self.complete = False
+            self._named = self._named or self._is_written_as_own(os.path.normpath(path))
+
+    def names_own(self) -> bool:
+        """Whether one of the paths is an own file, under any name."""
+        return self._named or self._own.any_private(self._resolved)
+
+    def _is_written_as_own(self, path: str) -> bool:
+        folded = path.casefold()
+        return bool(PROCESS.match(path)) or any(f"{folded}/".startswith(f"{each}/") for each in self._private)
+
+    def _add_resolved(self, path: Path) -> None:
+        if path not in self._resolved:
+            self._resolved.add(path)
+            self.near = self.near or bool(self._own.within(path)) or str(path) in {PROC, "/"}
+
+    def _add_pattern(self, pattern: str) -> None:
+        """A pattern may match one of the own files, or a folder above one."""
+        # What only a program would expand counts when it fits an own file, and not when it may be anything.
+        certain = MAYBE not in pattern
+        steps, climbs = _steps(pattern.replace(MAYBE, ANY))
+        self.near = self.near or (certain and (climbs or steps[0] == ANY))
+        if steps[0] and ANY not in steps[0]:
+            self._resolved.add(Path(steps[0]))
+        for target, in_proc in (
+            *((each, False) for each in self._private),
+            *((each, True) for each in PROCESSES),
+        ):
+            if _could_match(steps, target):
+                self._patterns_left -= 1
+                self._compare(steps, target, in_proc=in_proc, certain=certain)
+        if certain and ANY not in pattern and not climbs:
+            self._add_matches(steps)
+
+    def _compare(self, steps: list[str], target: str, *, in_proc: bool, certain: bool) -> None:
+        # Nobody writes so many patterns that could be an own file: those that are left count as one.
+        inside, above = (
+            _compared(steps, target, in_proc=in_proc) if self._patterns_left >= 0 else (True, True)
+        )
+        self._named = self._named or inside
+        self.near = self.near or (above and certain)
+
+    def _add_matches(self, steps: list[str]) -> None:
+        """A match may be a link, or lie behind one."""
+        found = [steps[0]]
+        for step in steps[1:]:
+            found = list(self._matches(found, step))
+        self._resolved |= {_resolved(each) for each in found}
+
+    def _matches(self, folders: list[str], step: str) -> Iterator[str]:
+        expression = re.compile(_step_expression(step, in_proc=False), re.DOTALL)
+        for folder in folders:
+            self._names_left -= 1
+            if not PATTERN.search(step):
+                yield f"{folder}/{step}"
+                continue
+            for name in _names_in(folder or "/"):
+                self._names_left -= 1
+                if self._names_left < 0:
+                    self.complete = False
+                    return
+                if expression.fullmatch(name):
+                    yield f"{folder}/{name}"
 
 
-def _reached(path: str, own: OwnFiles) -> Found:
-    if PATTERN.search(path):
-        return _matched(path, own)
-    # A program goes through links before `..`, the shell's `cd` does not.
-    found = [_judged(each, own) for each in {path, os.path.normpath(path)}]
-    return any(inside for inside, _ in found), any(above for _, above in found)
-
-
-def _judged(path: str, own: OwnFiles) -> Found:
-    found = _resolved(path)
-    return bool(own.reason_to_ask(found)), bool(own.within(found)) or str(found) in {PROC, "/"}
+def _names_in(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            for each in entries:
+                yield each.name
+    except OSError:
+        return
 
 
 def _resolved(path: str) -> Path:
@@ -99,18 +172,12 @@ def _join_reasons(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
 
 
-def _matched(pattern: str, own: OwnFiles) -> Found:
-    """Whether a pattern may match one of the own files, and whether it may match a folder above one."""
-    steps, climbs = _steps(pattern)
-    inside, above = False, climbs
-    targets = [(each.as_posix().casefold(), False) for each in own.private]
-    for target, in_proc in (*targets, *((each, True) for each in PROCESSES)):
-        found = _compared(steps, target, in_proc=in_proc)
-        inside, above = inside or found[0], above or found[1]
-    if inside or ANY in pattern or climbs:
-        return inside, above
-    linked, complete = _linked(pattern, own)
-    return linked, above or not complete
+def _could_match(steps: list[str], target: str) -> bool:
+    """Whether the first step fits, roughly. It saves the exact comparison of almost all patterns."""
+    first = next((step for step in steps if step != ANY), "").casefold()
+    # One number of a process stands for all.
+    between = re.compile(f"{WILD.pattern}|[0-9]+", re.DOTALL) if target.startswith(PROC) else WILD
+    return all(text in target for text in between.split(first))
 
 
 def _steps(pattern: str) -> tuple[list[str], bool]:
@@ -135,14 +202,14 @@ def _steps(pattern: str) -> tuple[list[str], bool]:
     return steps, climbs
 
 
-def _compared(steps: list[str], target: str, *, in_proc: bool) -> Found:
+def _compared(steps: list[str], target: str, *, in_proc: bool) -> tuple[bool, bool]:
     inside = above = False
     above_target = [parent.as_posix() for parent in Path(target).parents]
     for at in range(1, len(steps) + 1):
         expression = re.compile(_expression("/".join(steps[:at]).casefold(), in_proc=in_proc), re.DOTALL)
         if expression.fullmatch(target):
             # Any path at all is no name of an own file, but may be one. Anything in /proc may be a process.
-            is_named = steps[at - 1] not in {ANY, "**"} or steps[: at - 1] == [PROC]
+            is_named = not ANYTHING.fullmatch(steps[at - 1]) or steps[: at - 1] == [PROC]
             inside, above = inside or is_named, True
         if at == len(steps):
             above = above or any(expression.fullmatch(each) for each in above_target)
@@ -169,23 +236,3 @@ def _step_expression(step: str, *, in_proc: bool) -> str:
 def _literal(text: str, *, in_proc: bool) -> str:
     # One number of a process stands for all.
     return re.sub(r"\d+", "[0-9]*", re.escape(text)) if in_proc else re.escape(text)
-
-
-def _linked(pattern: str, own: OwnFiles) -> Found:
-    """Whether a match leads to an own file by a link, and whether all matches were looked at."""
-    if len(WILD.findall(pattern)) > MAX_WILD // 2:
-        return False, False
-    found = list(islice(glob.iglob(pattern, include_hidden=True), MAX_FOUND + 1))  # noqa: PTH207
-    return any(own.reason_to_ask(_resolved(each)) for each in found), len(found) <= MAX_FOUND
-
-
-def _shows_environments(command: str) -> bool:
-    """Whether `ps` is to show the environments of processes: a word with `e` and without a dash."""
-    for found in PS.finditer(command):
-        words = found[1].split()
-        for before, word in zip(["", *words], words, strict=False):
-            if "environ" in word or (
-                word.isalpha() and "e" in word.lower() and not PS_VALUE.fullmatch(before)
-            ):
-                return True
-    return False

@@ -1,158 +1,180 @@
-"""`ShellWords`: the words of a command line, as bash would read them before it starts a program.
+"""`ShellWords`: the paths that a command line may name, as bash would see them before it starts a program.
 
-What only the shell will know is marked: `ANY` stands for any text. A pattern of file names stays one. Read
-`command_paths.py` first.
+`shell_reader.py` reads the line. What quotes protect is read once more, for a shell or a program may do that.
+A pattern of file names stays one. Read `command_paths.py` first.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-ANY = "\1"
-"""Any text, with or without slashes."""
+from holdfast.tools.shell_reader import (
+    ANY,
+    FOLDER,
+    MAYBE,
+    REDIRECTION,
+    TILDE,
+    Command,
+    TooDeep,
+    read_commands,
+    without_redirections,
+)
+
 MAX_CHOICES = 64
 MAX_FOLDERS = 16
-QUOTES = str.maketrans("", "", "\\'\"")
-BREAKS = re.compile(r"[\s;&|()<>`]+")
-INNER = re.compile(r"[=:@,]")
-BRACES = re.compile(r"\{([^{}]*)\}")
-QUOTED_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
-QUOTE = re.compile(r"\\(.)|['\"]", re.DOTALL)
-EXPANSION = re.compile(r"\$(?:\{(\w+)\}|([A-Za-z_]\w*)|([$?#!-])|(\{[^{}]*\}|[{(@*0-9]))|`")
-SUBSTITUTION = re.compile(r"`[^`]*`|\$\(\([^()]*\)\)|[$<>]\([^()]*\)|\$\{\w*\W[^{}]*\}|\$'(?:[^'\\]|\\.)*'")
-TOKEN = re.compile(r"""\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
-READS_AGAIN = re.compile(r"#|<<|\b(?:eval|source|\w*sh)\b")
+MAX_PATHS = 20_000
+MARKS = re.compile(f"[{ANY}{MAYBE}{TILDE}{FOLDER}]")
+QUOTES = re.compile(r"\\\n|\$?\"|['\\]")
+PROTECTED = re.compile(rf"[\s;&|()<>`'\"\\${TILDE}]")
+INNER = re.compile(rf"[=:@,{ANY}]")
+BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+RANGES = re.compile(r"\{[^{},]*\.\.[^{},]*\}")
+READS_AGAIN = re.compile(r"#|<<|\b(?:alias|eval|source|trap|\w*sh)\b")
 """With one of these, single quotes may not protect what is in them, or a quote may be none."""
 ODD_TILDE = re.compile(r"~[-+]?[0-9]|~-")
-EXTENDED = re.compile(r"[@+?!*]\(")
+# A name that is written without `$` before it: the command may set that variable.
+WRITTEN_NAME = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
 NUMBERS = frozenset({"PPID", "UID", "EUID", "RANDOM", "SRANDOM", "LINENO", "SECONDS", "BASHPID", "SHLVL"})
 SET_BY_SHELL = re.compile(r"BASH\w*|OLDPWD|_|DIRSTACK|FUNCNAME|GROUPS|HOST\w+|MACHTYPE|OPT\w+|OSTYPE|REPLY")
+CHANGES_FOLDER = frozenset({"cd", "pushd", "-C", "--chdir", "--directory"})
 
 
-@dataclass(frozen=True, slots=True)
 class ShellWords:
     """A command line that the shell gets in `folder` with `environment`."""
 
-    command: str
-    folder: Path
-    environment: Mapping[str, str]
+    def __init__(self, command: str, folder: Path, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        command = MARKS.sub(ANY, command)
+        bare = QUOTES.sub("", command)
+        self._written = {*WRITTEN_NAME.findall(command), *WRITTEN_NAME.findall(bare)}
+        self.readable = True
+        """Whether the line could be read at all: it may be nested too deeply."""
+        self.commands: list[Command] = []
+        """The commands with their words, those in quotes and substitutions too."""
+        self._soft: list[Command] = []
+        try:
+            self._read(command, bare)
+        except TooDeep:
+            self.readable = False
+        self._folders = self._all_folders(os.fspath(folder))
+
+    def _read(self, command: str, bare: str) -> None:
+        line = read_commands(command, self._value)
+        self.commands = line.commands
+        reads_again = not line.complete or bool(READS_AGAIN.search(bare))
+        read = partial(read_commands, value=self._value)
+        if not reads_again:
+            read = partial(read_commands, value=lambda _: MAYBE, unknown=MAYBE)
+        texts = [bare] if reads_again else []
+        for word in (word for each in line.commands for word in each):
+            if PROTECTED.search(word):
+                text = word.replace(TILDE, "~")
+                texts += dict.fromkeys((text, QUOTES.sub("", text)))
+        found = [each for text in texts for each in read(text).commands]
+        if reads_again:
+            self.commands = [*line.commands, *found]
+        else:
+            self._soft = found
+
+    @property
+    def all_commands(self) -> list[Command]:
+        """All commands; what quotes protect is read once more in any case."""
+        return [*self.commands, *self._soft]
 
     def has_unknown(self) -> bool:
         """Whether a word holds something that only the shell will know, which could be any path."""
-        command = self.command.replace("\\\n", "")
-        if not READS_AGAIN.search(command):
-            command = TOKEN.sub(_unquoted, command)
-        if ANY in self._filled(_collapsed(command), "") or EXTENDED.search(command):
-            return True
-        words = BREAKS.split(command.translate(QUOTES))
-        pieces = {piece for word in words for piece in (word, *INNER.split(word))}
-        changes_folder = not pieces.isdisjoint({"cd", "pushd", "popd"})
-        return any(ODD_TILDE.match(each) for each in pieces) or (
-            changes_folder and ("-" in pieces or bool(self.environment.get("CDPATH")))
-        )
+        unknown = any(ANY in each for words in self.commands for word in words for each in self._pieces(word))
+        return not self.readable or unknown or ANY in self._folders
 
     def paths(self) -> Iterator[str]:
-        """Each word and part of a word as a whole path, which may hold `..`, patterns and `ANY`."""
-        command = self.command.replace("\\\n", "")
-        words = [*_words(command), *_words(_collapsed(command))]
-        folders = self._folders(words)
-        for word in words:
-            for folder in folders:
-                yield from (_joined(folder, each) for each in self._pieces(word, folder))
+        """Each word and part of a word as a whole path, which may hold `..`, patterns, `ANY` and `MAYBE`."""
+        words = dict.fromkeys(word for each in self.commands for word in each)
+        pieces = {piece: None for word in words for piece in self._pieces(word)}
+        for word in dict.fromkeys(word for each in self._soft for word in each):
+            pieces |= dict.fromkeys(self._pieces(word, soft=True))
+        too_many = len(self._folders) > 2 and len(pieces) * len(self._folders) > MAX_PATHS  # noqa: PLR2004
+        for folder in [self._folders[0], ANY] if too_many else self._folders:
+            for piece in pieces:
+                yield _joined(folder, piece)
 
-    def _folders(self, words: list[str]) -> list[str]:
+    def _all_folders(self, start: str) -> list[str]:
         """The folders that the command may be in when a program starts."""
-        folders = [os.fspath(self.folder)]
-        for at, word in enumerate(words):
-            if word not in {"cd", "pushd"}:
-                continue
-            target = next((each for each in words[at + 1 :] if each not in {"", "-L", "-P", "-e", "--"}), "~")
-            targets = [target, "~"] if re.search(r"\b(cd|pushd)\s*([;&|)]|$)", self.command) else [target]
-            for folder in tuple(folders):
-                folders += [_joined(folder, each) for aim in targets for each in self._pieces(aim, folder)]
-            folders = list(dict.fromkeys(folders))
-            if len(folders) > MAX_FOLDERS:
-                return [os.fspath(self.folder), ANY]
-        return folders
+        folders = {start: None}
+        for words in map(without_redirections, self.all_commands):
+            for at, word in enumerate(words):
+                for target in _targets(word, words[at + 1 : at + 5]):
+                    if target == "-" or (word == "cd" and self._searches_folders()):
+                        folders |= {ANY: None}
+                    pieces = list(self._pieces(target))
+                    folders |= {_joined(folder, each): None for folder in tuple(folders) for each in pieces}
+                if len(folders) > MAX_FOLDERS:
+                    return [start, ANY]
+        return list(folders)
 
-    def _pieces(self, word: str, folder: str) -> Iterator[str]:
-        for choice in _choices(self._filled(word, folder)):
-            for piece in (choice, *INNER.split(choice), *_after_flag(choice)):
-                if piece and "\0" not in piece:
-                    yield self._without_tilde(piece, folder)
+    def _searches_folders(self) -> bool:
+        return bool(self._environment.get("CDPATH")) or "CDPATH" in self._written
 
-    def _filled(self, text: str, folder: str) -> str:
-        return EXPANSION.sub(lambda found: self._value(found[1] or found[2], found[3], folder), text)
+    def _pieces(self, word: str, *, soft: bool = False) -> Iterator[str]:
+        for choice in choices(word):
+            for piece in dict.fromkeys((choice, *INNER.split(choice), *_after_flag(choice))):
+                if piece not in {"", REDIRECTION} and "\0" not in piece:
+                    yield self._without_tilde(piece, soft=soft).replace(TILDE, "~")
 
-    def _value(self, name: str | None, number: str | None, folder: str) -> str:
-        if number or (name in NUMBERS and not self._is_set(name)):
+    def _value(self, name: str) -> str:
+        if name in NUMBERS and name not in self._written:
             return "*"  # no slash is in it
-        if name is None or self._is_set(name) or SET_BY_SHELL.fullmatch(name):
+        if not name.isidentifier() or name in self._written or SET_BY_SHELL.fullmatch(name):
             return ANY
         # The shell sets PWD itself, whatever it was given.
-        return folder if name == "PWD" else self.environment.get(name, ANY)
+        return FOLDER if name == "PWD" else self._environment.get(name, ANY)
 
-    def _is_set(self, name: str) -> bool:
-        """Whether the command itself may set a variable: it names it without reading it."""
-        return bool(re.search(rf"(?<![\w$])(?<!\$\{{){name}\b", self.command))
-
-    def _without_tilde(self, piece: str, folder: str) -> str:
+    def _without_tilde(self, piece: str, *, soft: bool) -> str:
         if not piece.startswith("~"):
             return piece
         name, slash, rest = piece.partition("/")
-        if name == "~":
-            home = self._value("HOME", None, folder)
+        if soft:
+            home = MAYBE
+        elif name == "~":
+            home = self._value("HOME")
         elif name == "~+":
-            home = self._value("PWD", None, folder)
+            home = self._value("PWD")
         else:
             home = ANY if ODD_TILDE.match(name) else os.path.expanduser(name)  # noqa: PTH111
         return f"{home}{slash}{rest}"
 
 
-def _unquoted(token: re.Match[str]) -> str:
-    """A quoted token without what the shell does not read in it."""
-    text = token[0]
-    if text.startswith("'"):
-        return "x"
-    return "x" if text.startswith("\\") else re.sub(r"\\.", "x", text)
-
-
-def _collapsed(text: str) -> str:
-    """The text with `ANY` for what the shell computes."""
-    before = ""
-    while before != text:
-        before, text = text, SUBSTITUTION.sub(ANY, text)
-    return text
+def _targets(word: str, after: list[str]) -> list[str]:
+    """Where a word of a command leads to, with those after it."""
+    if word in CHANGES_FOLDER:
+        named = [each for each in after if each not in {"", "-L", "-P", "-e", "-@", "--"}]
+        return named[:1] or ["~"]
+    for option in ("-C", "--chdir=", "--directory="):
+        if word.startswith(option):
+            return [word.removeprefix(option)]
+    return []
 
 
 def _joined(folder: str, piece: str) -> str:
-    return piece if piece.startswith(("/", ANY)) else f"{folder}/{piece}"
+    piece = piece.replace(FOLDER, folder)
+    return piece if piece.startswith(("/", ANY, MAYBE)) else f"{folder}/{piece}"
 
 
-def _words(command: str) -> Iterator[str]:
-    yield from BREAKS.split(command.translate(QUOTES))
-    # A path may contain blanks. shlex is not used: its time grows with the square of a word's length.
-    for word in QUOTED_WORD.finditer(command):
-        # What ends a command may follow without a blank.
-        yield QUOTE.sub(lambda found: found[1] or "", word[0].strip(";&|()<>`"))
-
-
-def _choices(word: str) -> list[str]:
-    """The words that braces make of one: `{a,b}`; a range as `{1..9}` is any text."""
+def choices(word: str) -> list[str]:
+    """The words that braces make of one: `{a,b}`; a range as `{1..9}` is any text without a slash."""
     done: list[str] = []
-    waiting = [word]
+    waiting = [RANGES.sub("*", word)]
     while waiting:
         if len(done) + len(waiting) > MAX_CHOICES:
             return [f"{word.partition('{')[0]}{ANY}"]
         each = waiting.pop()
-        found = next((one for one in BRACES.finditer(each) if "," in one[1] or ".." in one[1]), None)
+        found = BRACES.search(each)
         if found is None:
             done.append(each)
         else:
-            choices = found[1].split(",") if "," in found[1] else [ANY]
-            waiting += [f"{each[: found.start()]}{one}{each[found.end() :]}" for one in choices]
+            parts = reversed(found[1].split(","))
+            waiting += [f"{each[: found.start()]}{one}{each[found.end() :]}" for one in parts]
     return done
 
 
