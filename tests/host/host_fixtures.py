@@ -34,9 +34,10 @@ def host_parts(  # noqa: PLR0913 - what a host is made of
     options: HostOptions = QUICK,
     agent_options: AgentOptions | None = None,
     scope_policy: PolicyFor = default_policy,
+    pools: Pools | None = None,
 ) -> HostParts:
     """For a host whose agents share one scripted model, or have one each by session."""
-    pools = Pools()
+    pools = pools or Pools()
     one = None if callable(script) else ScriptedModel(script)
     kept = memory or MemoryManager(db, drain_seconds=1.0)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent import Pools
+from holdfast.agent.contract import TOOL_THREADS
 from holdfast.host import HostOptions, SessionHost
 from holdfast.host.agent_cache import AT_ONCE, MOST_BEYOND
 from holdfast.sessions import SessionDB
@@ -25,10 +27,11 @@ LONG_ANSWER = ["It takes ", Delay(600.0), "long."]
 SWEEPING = HostOptions(poll_seconds=0.02, shutdown_seconds=2.0, agents=1, sweep_seconds=0.02)
 
 
-def keeping_none(db: SessionDB, provider: HangingProvider) -> SessionHost:
+def keeping_none(db: SessionDB, provider: HangingProvider, tool_threads: int = TOOL_THREADS) -> SessionHost:
     """A host that keeps no agent warm once it is swept, which is when a test wants it."""
     memory, options = memory_with(db, provider), replace(QUICK, agents=0)
-    return a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options)
+    pools = Pools(tool_threads=tool_threads)
+    return a_host(db, lambda _: ScriptedModel(["yes"] * 2), memory=memory, options=options, pools=pools)
 
 
 def names(number: int) -> list[str]:
@@ -68,9 +71,9 @@ def test_a_victim_of_the_cache_is_committed_on_nobodys_turn(
     wait(scenario())
 
 
-async def swept(host: SessionHost) -> None:
+async def swept(host: SessionHost, crowd: int = CROWD) -> None:
     agents = host._conversations.agents  # noqa: SLF001 - what sweeps
-    await until(lambda: len(agents.victims()) == CROWD)
+    await until(lambda: len(agents.victims()) == crowd)
     await agents.sweep()
 
 
@@ -96,6 +99,26 @@ def test_a_crowd_that_leaves_a_wedged_provider_leaves_threads_for_turns(
             await spoken_in(host, "late")
             assert host._parts.pools.work.stats().busy <= AT_ONCE  # noqa: SLF001 - what is left for turns
             assert len(provider.committed()) < CROWD
+            provider.gate.set()
+            await leaving
+            await until(lambda: db.sessions.uncommitted() == ["late"])
+
+    wait(scenario())
+
+
+@pytest.mark.clause("M1", "L8")
+@pytest.mark.parametrize(("threads", "most"), [(8, 2), (4, 1), (2, 1)])
+def test_a_host_with_few_threads_keeps_some_for_turns_too(
+    db: SessionDB, wait: Wait, wedged: Callable[..., HangingProvider], threads: int, most: int
+) -> None:
+    async def scenario() -> None:
+        provider = wedged("on_session_end")
+        async with keeping_none(db, provider, threads) as host:
+            await spoken_in(host, *names(8))
+            leaving = asyncio.ensure_future(swept(host, 8))
+            await until(provider.reached.is_set)
+            await spoken_in(host, "late")
+            assert host._parts.pools.work.stats().busy <= most  # noqa: SLF001 - what is left for turns
             provider.gate.set()
             await leaving
             await until(lambda: db.sessions.uncommitted() == ["late"])

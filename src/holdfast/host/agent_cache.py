@@ -21,8 +21,8 @@ from holdfast.process import off_loop
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 8
-"""How many commits run side by side: so many that agents leave as fast as short chats come, and so few that
-a slow provider leaves turns most of the threads."""
+"""How many commits run side by side, at most: so many that agents leave as fast as short chats come. With few
+threads it is a quarter of them, so that a slow provider leaves turns the rest."""
 MOST_BEYOND = 64
 """With so many agents more than may stay warm, a sweep does not wait for its time."""
 SHORTEST_PAUSE = 1.0
@@ -50,10 +50,11 @@ class AgentCache:
         self._kept: dict[str, WarmAgent] = {}
         self._crowded = asyncio.Event()
         self._stuck = False
-        self.boundaries = asyncio.Semaphore(AT_ONCE)
+        at_once = max(1, min(AT_ONCE, pools.work.stats().workers // 4))
+        self.boundaries = asyncio.Semaphore(at_once)
         """Held by each commit to memory: few at a time, so that turns find threads meanwhile."""
-        # One of the places is kept free of sweeps, so that an eviction that somebody waits for is not queued.
-        self._sweeping = asyncio.Semaphore(AT_ONCE - 1)
+        # Of several places one is kept free of sweeps: an eviction that somebody waits for is not queued.
+        self._sweeping = asyncio.Semaphore(max(1, at_once - 1))
 
     def __len__(self) -> int:
         return len(self._kept)
