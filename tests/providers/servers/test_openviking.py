@@ -302,3 +302,20 @@ def test_the_check_says_which_server_it_found_and_why_one_does_not_work(
         provider.check(config(server))
     assert not [each for each in threading.enumerate() if each.name.startswith("memory-openviking")]
     assert not (tmp_path / "openviking.db").exists()
+
+
+@pytest.mark.clause("D5", "D12")
+def test_a_provider_whose_file_was_moved_away_closes_as_any_other(
+    server: FakeOpenViking, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    with life(server, home) as memory:
+        memory.sync_turns([turn(1)])
+        home.rename(away)
+        memory.shutdown()
+    assert [each.message for each in caplog.records] == []
+    assert not home.exists()
+    away.rename(home)
+    with life(server, home) as again:
+        assert again.describe().uncommitted == 1

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from holdfast.core.contract import Clock, Message
+from holdfast.core.errors import StoreGone
 from holdfast.memory.config import ProviderConfig
 from holdfast.memory.contract import CompletedTurn
 from holdfast.memory.forgetting import ForgetReport, ForgetRequest, turns_kept
@@ -34,9 +36,11 @@ class _Parts:
     writer: OpenVikingWriter
 
     async def aclose(self) -> None:
-        await self.api.aclose()
-        self.ledger.release_all()
-        self.ledger.close()
+        with closing(self.ledger):
+            await self.api.aclose()
+            # What was moved away can't be released: the next process sees that this one has ended.
+            with suppress(StoreGone):
+                self.ledger.release_all()
 
 
 class OpenVikingMemory(ServerProvider[OpenVikingSettings, _Parts]):
