@@ -8,7 +8,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.terminal.tool_cards import RunningTool
-from holdfast.cli.terminal.view import OUTPUT_OF
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ToolFinished, ToolOutput
 
@@ -120,6 +119,8 @@ class OwnCommand:
         fence = "```"
         while fence in shown:
             fence += "`"
-        self._outputs.append(f"{OUTPUT_OF}{command}` ({outcome}):\n{fence}\n{shown}\n{fence}")
+        output = f"I ran `{command}` ({outcome}):\n{fence}\n{shown}\n{fence}"
+        self._outputs.append(output)
+        self._chat.view.add_output(output)
         self._chat.info.attached = len(self._outputs)
         self._chat.view.note("  goes along with your next message")

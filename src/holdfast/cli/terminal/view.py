@@ -4,6 +4,7 @@ Finished lines go to the screen; the open line, running tools, waiting messages 
 that the prompt shows. Read `screen.py` first.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,8 +20,7 @@ from holdfast.core.clean_text import CleanStream, clean, one_line
 from holdfast.core.contract import Clock
 
 YOU = "> "
-OUTPUT_OF = "I ran `"
-"""How the output of a person's own command begins in a message."""
+MOST_OUTPUTS = 50
 MOST_REASONING = 400_000
 """Characters of one stretch of reasoning that are kept."""
 ALWAYS_MEANS = "  always: exactly this for the rest of this conversation; always PATTERN: all that matches"
@@ -56,6 +56,7 @@ class TerminalView:
         self.elsewhere = False
         self.turns = 0
         """Turns that have ended since this view began."""
+        self._outputs: deque[str] = deque(maxlen=MOST_OUTPUTS)
 
     @property
     def is_busy(self) -> bool:
@@ -125,19 +126,26 @@ class TerminalView:
 
     def print_user_message(self, text: str, *, joined: bool = False) -> None:
         """Print a user's message."""
-        shown, *outputs = clean(text).rstrip("\n").split(f"\n\n{OUTPUT_OF}")
-        # What a person's own commands printed stands above already; of each one line is enough.
-        lines = [*shown.split("\n"), *(OUTPUT_OF + each.split("\n", 1)[0].rstrip(":") for each in outputs)]
+        text = clean(text).rstrip("\n")
+        heads = set()
+        for output in self._outputs:
+            if output in text:
+                head = output.split("\n", 1)[0].rstrip(":")
+                text = text.replace(output, head)
+                heads.add(head)
+        lines = text.split("\n")
         if len(lines) > 12:  # noqa: PLR2004
             lines = [*lines[:6], f"… {len(lines) - 8} lines …", *lines[-2:]]
-        if joined:
-            lines[0] = f"(joins) {lines[0]}"
-        style = "said"
         for number, line in enumerate(lines):
-            if line.startswith(OUTPUT_OF):
-                style = "quiet"
-            short = line if len(line) <= 2_000 else f"{line[:1_000]} … {len(line) - 1_000} more characters"  # noqa: PLR2004
-            self._screen.print(Text.assemble((YOU if number == 0 else "  ", "you"), (short, style)))
+            shown = line if len(line) <= 2_000 else f"{line[:1_000]} … {len(line) - 1_000} more characters"  # noqa: PLR2004
+            mark = YOU if number == 0 else "  "
+            joins = "(joins) " if joined and number == 0 else ""
+            style = "quiet" if line in heads else "said"
+            self._screen.print(Text.assemble((mark, "you"), (joins + shown, style)))
+
+    def add_output(self, output: str) -> None:
+        """Note what a message takes along of a command that was run here: its output stands above already."""
+        self._outputs.append(clean(output))
 
     def print_command(self, text: str) -> None:
         """Print a command as it was typed."""
