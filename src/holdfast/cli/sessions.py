@@ -63,7 +63,8 @@ def list_sessions(
         )
         return
     for number, each in enumerate(listed, start=1):
-        show(listed_line(number, each, width(), chats[each.root_id]))
+        # Numbers name conversations of the list without them; these are named by their ids.
+        show(listed_line(None if api else number, each, width(), chats[each.root_id]))
     if not listed:
         show("No conversation is archived." if archived else "There are no conversations yet.")
 

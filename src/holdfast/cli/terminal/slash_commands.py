@@ -80,7 +80,8 @@ class SlashCommands:
         host = self._chat.host
         if not wanted:
             session_id = await self._picked()
-        elif self._listed:
+        elif self._listed and wanted.isdecimal() and int(wanted) <= len(self._listed):
+            # What was shown may have changed its place since.
             session_id = find_in_list(wanted, self._listed)
         else:
             session_id = await find_on_host(host, wanted)
