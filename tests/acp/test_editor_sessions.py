@@ -117,6 +117,8 @@ async def _until_saved(home: Home, words: str) -> None:
 
 
 async def _load_and_continue(home: Home, session_id: str) -> None:
+    with SessionDB(home.database) as db:
+        db.create_session("request-of-a-client", source="api")
     async with editor(home) as (client, agent, _):
         listed = (await agent.list_sessions(cwd=project(home))).sessions
         assert [each.session_id for each in listed] == [session_id]

@@ -72,6 +72,8 @@ def test_a_number_deletes_and_continues_what_the_list_shows(home: Home) -> None:
     [line] = run(home, "sessions", "--api").stdout.splitlines()
     assert line.split()[0] == f"…{API[-8:]}", "it has no number, because numbers count the other list"
     assert "a request of a client" in run(home, "sessions", "show", API[-8:]).stdout
+    assert "Nothing was found" in run(home, "sessions", "search", "request").stdout
+    assert "a request of" in run(home, "sessions", "search", "request", "--api").stdout
     home.script(["Gone on."])
     assert run(home, "ask", "--continue", "more").returncode == 0
     assert "more" in run(home, "sessions", "show", "1").stdout

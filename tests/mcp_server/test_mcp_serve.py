@@ -43,6 +43,8 @@ def home(tmp_path: Path) -> Path:
     with SessionDB(tmp_path / "holdfast.db") as db:
         db.create_session("harbour", source="test")
         db.sessions.append_message("harbour", {"role": "user", "content": "the harbour opens at six"})
+        db.create_session("request", source="api")
+        db.sessions.append_message("request", {"role": "user", "content": "the harbour of a client"})
         db.create_session("other", source="test", scope="somebody")
         db.sessions.append_message("other", {"role": "user", "content": "the harbour of somebody else"})
     return tmp_path
@@ -69,6 +71,9 @@ def test_another_agent_reads_remembers_and_asks_over_pipes(home: Path) -> None:
             found = said(await client.call_tool("search_sessions", {"query": "harbour"}))
             assert "opens at six" in found.replace("*", "")
             assert "somebody" not in found
+            assert "client" not in found
+            listed = said(await client.call_tool("list_sessions", {}))
+            assert ("opens at six" in listed, "client" in listed) == (True, False)
             assert "opens at six" in said(await client.call_tool("read_session", {"session": "harbour"}))
             refused = await client.call_tool("read_session", {"session": "other"})
             assert refused.is_error

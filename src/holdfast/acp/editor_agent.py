@@ -121,7 +121,7 @@ class EditorAgent:
             )
         folder, start = cwd or self._folder, int(cursor or 0)
         host = (self._hosts.any() or await self._hosts.open(folder, ())).host
-        found = await host.records.sessions(scope=OWNER, limit=PAGE, offset=start)
+        found = await host.records.sessions(api=False, scope=OWNER, limit=PAGE, offset=start)
         return schema.ListSessionsResponse(
             sessions=[
                 schema.SessionInfo(

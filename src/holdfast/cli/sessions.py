@@ -12,6 +12,8 @@ from holdfast.cli.session_files import changes, undo_files
 from holdfast.cli.session_lookup import day, find_in_store, listed_line, lives_in
 from holdfast.core.clean_text import clean, one_line
 from holdfast.core.errors import InvalidInput
+from holdfast.sessions import Filters
+from holdfast.sessions.contract import API_SOURCE
 from holdfast.sessions.markdown_export import is_markdown, markdown_lines
 from holdfast.wiring import existing_store, load_settings, open_store
 
@@ -98,19 +100,22 @@ def show_session(session: SessionName, /) -> None:
 
 
 @sessions.command
-def search(*words: str, limit: int = 20) -> None:
+def search(*words: str, api: Flag = False, limit: int = 20) -> None:
     """Search all conversations for messages with every word.
 
     Parameters
     ----------
     words
         What to look for.
+    api
+        Search what clients of the API began unnamed, and nothing else.
     limit
         How many messages at most.
 
     """
+    filters = Filters(sources=(API_SOURCE,)) if api else Filters(not_source=API_SOURCE)
     with existing_store(load_settings()) as db:
-        hits = db.search(" ".join(words), limit=limit)
+        hits = db.search(" ".join(words), filters=filters, limit=limit)
     for hit in hits:
         text = "".join(part.text for part in hit.snippet)
         show(one_line(f"…{hit.session_id[-8:]} {day(hit.created)} {hit.role}: {clean(text)}", width()))

@@ -22,7 +22,7 @@ from holdfast.core.mcp_settings import McpOffered
 from holdfast.host.turn_handle import AskOptions, TurnHandle
 from holdfast.memory.forget_selection import ForgetQuery
 from holdfast.sessions import Filters
-from holdfast.sessions.contract import OWNER, SECOND
+from holdfast.sessions.contract import API_SOURCE, OWNER, SECOND
 from holdfast.sessions.markdown_export import messages_as_markdown
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class PastConversations:
         self._host = host
 
     async def search(self, query: str, limit: int) -> list[dict[str, object]]:
-        hits = await self._host.records.search(query, filters=Filters(scope=OWNER), limit=limit)
+        filters = Filters(scope=OWNER, not_source=API_SOURCE)
+        hits = await self._host.records.search(query, filters=filters, limit=limit)
         return [
             {
                 "session": hit.session_id,
@@ -76,7 +77,7 @@ class PastConversations:
         ]
 
     async def recent(self, limit: int) -> list[dict[str, object]]:
-        listed = await self._host.records.sessions(scope=OWNER, limit=limit)
+        listed = await self._host.records.sessions(api=False, scope=OWNER, limit=limit)
         return [
             {"session": each.session.id, "title": each.session.title or "", "opening": each.opening[:200]}
             for each in listed

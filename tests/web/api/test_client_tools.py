@@ -393,7 +393,11 @@ def test_requests_without_a_session_are_listed_apart_not_remembered_and_deleted_
             assert [each["id"] for each in await _listed(server)] == ["desk"]
             apart = await _listed(server, api=True)
             assert len(apart) == 2
-            assert db.search("Oslo") != []
+            for api, found in (("false", {"desk"}), ("true", {each["id"] for each in apart})):
+                searched = await server.http.get("/api/search", params={"q": "Oslo", "api": api})
+                assert {each["root_id"] for each in searched.json()["items"]} == found
+            inside = await server.http.get("/api/search", params={"q": "Oslo", "session": apart[0]["id"]})
+            assert inside.json()["items"] != []
             kept = apart[0]["id"]
             await server.http.patch(f"/api/sessions/{kept}", json={"pinned": True})
             await asyncio.to_thread(memory.flush_pending, 10)

@@ -10,7 +10,7 @@ const MARGIN = 400;
 
 export function Sidebar({ list, current, act, connection, chatsWaiting, account, isOwner, isAdmin }) {
   const [words, setWords] = useState("");
-  const found = useSearch(words);
+  const found = useSearch(words, list.api);
   return html`<nav class="sidebar" aria-label="Conversations">
     <div class="side-head">
       <span class="brand"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 3v14M10 17c-4 0-6-3-6-6M10 17c4 0 6-3 6-6M6 7h8" /><circle cx="10" cy="3" r="1.6" /></svg>Holdfast</span>
@@ -79,7 +79,7 @@ function ConnectionState({ connection }) {
   return html`<span class=${`connection ${connection.state}`} title=${label}><span class="sr">${label}</span></span>`;
 }
 
-function useSearch(words) {
+function useSearch(words, onlyApi) {
   const [found, setFound] = useState({ items: [], problem: null, busy: false });
   useEffect(() => {
     if (!words.trim()) return undefined;
@@ -87,7 +87,7 @@ function useSearch(words) {
     setFound((before) => ({ ...before, busy: true }));
     const timer = setTimeout(async () => {
       try {
-        const { items } = await api("GET", `/search${query({ q: words.trim(), limit: 50 })}`);
+        const { items } = await api("GET", `/search${query({ q: words.trim(), limit: 50, api: onlyApi || undefined })}`);
         if (wanted) setFound({ items, problem: null, busy: false });
       } catch (problem) {
         if (wanted) setFound({ items: [], problem, busy: false });
@@ -97,7 +97,7 @@ function useSearch(words) {
       wanted = false;
       clearTimeout(timer);
     };
-  }, [words]);
+  }, [words, onlyApi]);
   return found;
 }
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from holdfast.host import API_SOURCE
 from holdfast.sessions import Filters, SearchHit
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.web.contract import HostDep
@@ -44,11 +45,16 @@ async def search(
     q: Annotated[str, Query(min_length=1, max_length=1000)],
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
     session: Annotated[str | None, Query(description="only in this conversation")] = None,
+    api: Annotated[bool, Query(description="true: only in those begun by /v1 without a name")] = False,
 ) -> HitsPage:
-    """The messages that contain every word of the query, best first."""
+    """The messages that contain every word of the query, best first; those of the API's clients apart."""
     if session is not None:
         await principal.require_own(host, session)
-    filters = Filters(session_id=session, scope=principal.sees)
+        filters = Filters(session_id=session, scope=principal.sees)
+    elif api:
+        filters = Filters(sources=(API_SOURCE,), scope=principal.sees)
+    else:
+        filters = Filters(not_source=API_SOURCE, scope=principal.sees)
     found = await host.records.search(q, filters=filters, limit=limit)
     listed = {each: await host.records.session(each) for each in {hit.session_id for hit in found}}
     return HitsPage(items=[_view(hit, listed[hit.session_id]) for hit in found])
