@@ -274,7 +274,7 @@ class Chat:
         self.session_id = session_id
         self._taken.clear()
         self.view.close()
-        self.view = TerminalView(self.screen, self._clock, self.view.folds, self.workspace)
+        self.view = self.new_view()
         for message in await self.host.records.waiting(session_id):
             content = message.message.get("content")
             self.view.waiting[message.id] = (message.mode, content if isinstance(content, str) else "…")
@@ -283,6 +283,10 @@ class Chat:
         self._reader.add_done_callback(lambda _: ready.set())
         await ready.wait()
         self.start(self.measure())
+
+    def new_view(self) -> TerminalView:
+        """A view that shows another conversation; what was folded before can still be opened."""
+        return TerminalView(self.screen, self._clock, self.view.folds, self.workspace)
 
     async def measure(self) -> None:
         """Show how full the model's window is before the next turn reports it."""
@@ -310,7 +314,7 @@ class Chat:
                         self._taken.add(event.inbox_id)
                     if isinstance(event, SessionRotated):
                         self.session_id = event.child_id
-                    self.view.show(event, await self._changed_by(event))
+                    self.view.show(event, await self.changed_by(event, self.view))
                     if isinstance(event, SessionSnapshot):
                         ready.set()
         except HoldfastError as refusal:
@@ -320,15 +324,12 @@ class Chat:
             problem = f"✗ the conversation can't be shown: {failure}; the log has the details"
             self.view.note(problem, "failure")
 
-    async def _changed_by(self, event: Event) -> Sequence[str]:
-        """What a call that wrote a whole file changed in it; the call itself does not say it."""
+    async def changed_by(self, event: Event, view: TerminalView) -> Sequence[str]:
+        """What a call in a view that wrote a whole file changed in it; the call itself does not say it."""
         if not isinstance(event, ToolFinished) or event.name != "write_file" or not event.ok:
             return ()
-        path = (
-            str(self.view.tools[event.call_id].arguments.get("path"))
-            if event.call_id in self.view.tools
-            else ""
-        )
+        call = view.tools.get(event.call_id)
+        path = str(call.arguments.get("path")) if call else ""
         try:
             found = await self.host.files.changes(event.session_id, event.turn_id)
         except HoldfastError:

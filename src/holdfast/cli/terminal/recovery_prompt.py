@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdfast.cli.terminal.chat import Chat
-from holdfast.cli.terminal.slash_commands import SlashCommands
+from holdfast.cli.terminal.last_turn import show_last_turn
 from holdfast.core.clean_text import one_line
 from holdfast.core.errors import HoldfastError
 from holdfast.core.messages import text_of
@@ -60,7 +60,7 @@ class RecoveryPrompt:
             return
         # Messages that wait behind the turn run after it, so the conversation is shown from here on.
         if session_id != chat.session_id:
-            SlashCommands(chat).show_end(await chat.host.records.messages(session_id))
+            await show_last_turn(chat, session_id)
         works: dict[str, Callable[[str], Coroutine[Any, Any, Any]]] = {
             "continue": chat.host.commands.resume,
             "retry": chat.host.commands.retry,

@@ -82,14 +82,14 @@ def _load() -> None:
 async def _converse(chat: Chat, prompt: "ShownPrompt", leaving: "GracefulStop", wanted: str) -> None:
     """Handle what is typed until it is time to leave."""
     from holdfast.cli.session_lookup import find_on_host
+    from holdfast.cli.terminal.last_turn import show_last_turn
     from holdfast.cli.terminal.recovery_prompt import RecoveryPrompt, needs_decision
-    from holdfast.cli.terminal.slash_commands import SlashCommands
 
     greet(chat, chat.host)
     session_id = None
     if wanted:
         session_id = await find_on_host(chat.host, wanted)
-        SlashCommands(chat).show_end(await chat.host.records.messages(session_id))
+        await show_last_turn(chat, session_id)
         if not await needs_decision(chat.host, session_id):
             await chat.attach(session_id)
     await chat.begin_serving()
@@ -152,7 +152,9 @@ class ShownPrompt:
         except OSError:
             history = None  # the prompt works without a history
         style = PromptLook(chat.screen.look, settings.terminal.keys == "vi")
-        self._prompt = make_prompt(actions, ChatCompleter(ABOUT), history, chat.screen.output, style)
+        self._prompt = make_prompt(
+            actions, ChatCompleter(ABOUT), history, chat.screen.output, style
+        )
         self._prompt.app.before_render += chat.screen.before_drawing
         self._prompt.app.after_render += chat.screen.drawn
         self._patch = patch_stdout(raw=True)

@@ -8,15 +8,15 @@ from holdfast.cli.output import write_lines
 from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line, lives_in
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.command_names import ABOUT
+from holdfast.cli.terminal.last_turn import show_last_turn
 from holdfast.cli.terminal.theme import look_of
 from holdfast.cli.terminal.work_commands import PROFILE, WorkCommands, last_said
-from holdfast.core.clean_text import clean, one_line
+from holdfast.core.clean_text import one_line
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ApprovalAsked
-from holdfast.core.messages import text_of
 from holdfast.core.terminal_settings import KeyStyle, ThemeName
 from holdfast.memory.contract import ONLY_HERE
-from holdfast.sessions.contract import MODES, StoredMessage
+from holdfast.sessions.contract import MODES
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.sessions.markdown_export import is_markdown
 from holdfast.tools.open_questions import parse_approval
@@ -89,7 +89,7 @@ class SlashCommands:
             self._chat.say("This conversation goes on.", style="quiet")
             return
         await self._chat.attach(session_id)
-        self.show_end(await host.records.messages(session_id))
+        await show_last_turn(self._chat, session_id)
 
     async def _picked(self) -> str | None:
         """The conversation that the person chooses from all."""
@@ -108,20 +108,6 @@ class SlashCommands:
             listed = await records.session(hit.session_id)
             found.setdefault(listed.root_id, "".join(part.text for part in hit.snippet))
         return found
-
-    def show_end(self, stored: list[StoredMessage]) -> None:
-        """Print the last turn of a conversation."""
-        said = [each.message for each in stored if each.message["role"] in ("user", "assistant")]
-        start = max((n for n, message in enumerate(said) if message["role"] == "user"), default=0)
-        if start:
-            self._chat.say(f"… {start} earlier messages", style="quiet")
-        for message in said[start:]:
-            text = text_of(message)
-            if message["role"] == "user":
-                self._chat.view.print_user_message(text)
-            elif text:
-                self._chat.say(clean(text))
-        self._chat.say("")
 
     async def _sessions(self, _: str) -> None:
         self._listed = await self._chat.host.records.sessions(api=False, limit=SHOWN)
