@@ -1,7 +1,10 @@
 """The slash commands of a chat, on a real terminal."""
 
+import re
+
 import pytest
 
+from holdfast import SessionDB
 from tests.cli.real_terminal import Home
 
 pytestmark = pytest.mark.slow
@@ -37,6 +40,9 @@ def test_slash_commands_work_on_the_conversation(home: Home) -> None:
 
 def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     home.script(["Of ships.", "Of trains.", "More of ships."])
+    with SessionDB(home.database) as db:
+        db.create_session("request", source="api")
+        db.sessions.append_message("request", {"role": "user", "content": "ships of a client"})
     terminal = home.terminal("chat", columns=160, rows=60)
     terminal.see("ready")
     terminal.type("tell me of ships")
@@ -46,7 +52,9 @@ def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     terminal.type("tell me of trains")
     terminal.see("Of trains.", "ready")
     terminal.type("/search ships")
-    terminal.see("assistant: Of ships.")
+    terminal.see("tell me of ships", "assistant: Of ships.", "you: tell me of ships", "2 found")
+    row = next(row for row in terminal.screen.screen() if row.startswith("  1  "))
+    assert re.fullmatch(r"  1  \d{4}-\d\d-\d\d \d\d:\d\d  tell me of ships", row.rstrip())
     terminal.type("/resume")
     terminal.see("search >", "tell me of trains", "tell me of ships", "2 conversations fit")
     terminal.key("of ships")
@@ -64,6 +72,14 @@ def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     terminal.see("ships.md", "written to")
     terminal.type("/branch")
     terminal.see("This goes on in a copy")
+    terminal.type("/resume")
+    terminal.see("All about ships (branch)", "3 conversations fit")
+    terminal.key("\x1b")
+    terminal.see("This conversation goes on.")
+    terminal.type("/search trains")
+    terminal.see("tell me of trains", "2 found")
+    terminal.type("/resume 1")
+    terminal.see("> /resume 1", "> tell me of trains", "Of trains.")
     terminal.type("/clear")
     terminal.see("The conversation is ended")
     assert terminal.leave() == 0

@@ -78,13 +78,19 @@ def lives_in(places: Iterable[ChatPlace]) -> str:
     return ",".join(dict.fromkeys(each.account for each in places))
 
 
+def named(each: ListedConversation) -> str:
+    """What a conversation is called and, of a branch, what it left."""
+    about = each.label or "(nothing was said)"
+    if each.branch_of is None:
+        return about
+    return f"{about} (branch of: {each.branch_of})" if each.branch_of != about else f"{about} (branch)"
+
+
 def listed_line(number: int | None, each: ListedConversation, width: int, where: str = "") -> str:
     """The line of one conversation in a list; `where` is the chat account that it lives in."""
     count = "" if number is None else str(number)
     head = f"{count:>3}  …{each.session.id[-SHORT:]}  {day(each.last_active)}  {each.messages:>4} msg  "
-    about = each.label or "(nothing was said)"
-    if each.branch_of is not None:
-        about = f"{about} (branch of: {each.branch_of})" if each.branch_of != about else f"{about} (branch)"
+    about = named(each)
     if each.session.scope:
         about = f"[{each.session.scope}] {about}"
     # The scope of a person or a group on a chat platform begins with the account.

@@ -8,7 +8,7 @@ from prompt_toolkit.formatted_text import AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import BufferControl, FormattedTextControl, VSplit, Window
 
-from holdfast.cli.session_lookup import day
+from holdfast.cli.session_lookup import day, named
 from holdfast.cli.terminal.screen import Screen
 from holdfast.core.clean_text import one_line
 from holdfast.sessions.conversation_list import ListedConversation
@@ -86,7 +86,7 @@ class SessionPicker:
 
 
 def _name(each: ListedConversation) -> str:
-    return " ".join((each.label or "(nothing was said)").split())
+    return " ".join(named(each).split())
 
 
 async def pick_session(screen: Screen, listed: Sequence[ListedConversation], search: Search) -> str | None:

@@ -5,7 +5,7 @@ from typing import get_args
 
 from holdfast.cli.logs import log_file
 from holdfast.cli.output import write_lines
-from holdfast.cli.session_lookup import find_in_list, find_on_host, listed_line, lives_in
+from holdfast.cli.session_lookup import day, find_in_list, find_on_host, listed_line, lives_in, named
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.command_names import ABOUT
 from holdfast.cli.terminal.last_turn import show_last_turn
@@ -16,7 +16,8 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import ApprovalAsked
 from holdfast.core.terminal_settings import KeyStyle, ThemeName
 from holdfast.memory.contract import ONLY_HERE
-from holdfast.sessions.contract import MODES
+from holdfast.sessions import Filters
+from holdfast.sessions.contract import API_SOURCE, MODES
 from holdfast.sessions.conversation_list import ListedConversation
 from holdfast.sessions.markdown_export import is_markdown
 from holdfast.tools.open_questions import parse_approval
@@ -24,6 +25,9 @@ from holdfast.wiring import environment, log_folder
 
 SHOWN = 15
 PICKED_FROM = 500
+SPEAKERS = {"user": "you"}
+BY_PEOPLE = Filters(not_source=API_SOURCE)
+"""Not in what clients of the API asked without naming a conversation."""
 APPROVAL: dict[str, str] = {
     "ask": "ask (you are asked about what no rule allows)",
     "never-ask": "never-ask (all but Holdfast's own files is used and run unasked)",
@@ -95,7 +99,7 @@ class SlashCommands:
         """The conversation that the person chooses from all."""
         from holdfast.cli.terminal.session_picker import pick_session
 
-        listed = await self._chat.host.records.sessions(limit=PICKED_FROM)
+        listed = await self._chat.host.records.sessions(api=False, limit=PICKED_FROM)
         if not listed:
             raise InvalidInput("there are no conversations yet")
         return await pick_session(self._chat.screen, listed, self._said_in)
@@ -104,7 +108,7 @@ class SlashCommands:
         """The conversations in which words were said, with a piece of what was said."""
         records = self._chat.host.records
         found: dict[str, str] = {}
-        for hit in await records.search(words, limit=SHOWN):
+        for hit in await records.search(words, filters=BY_PEOPLE, limit=SHOWN):
             listed = await records.session(hit.session_id)
             found.setdefault(listed.root_id, "".join(part.text for part in hit.snippet))
         return found
@@ -121,12 +125,26 @@ class SlashCommands:
     async def _search(self, words: str) -> None:
         if not words:
             raise InvalidInput("/search needs words to look for")
-        hits = await self._chat.host.records.search(words, limit=SHOWN)
-        width = self._chat.screen.width - 1
+        records = self._chat.host.records
+        found: dict[str, list[str]] = {}
+        listed: dict[str, ListedConversation] = {}
+        hits = await records.search(words, filters=BY_PEOPLE, limit=SHOWN)
         for hit in hits:
-            found = "".join(part.text for part in hit.snippet)
-            self._chat.say(one_line(f"…{hit.session_id[-8:]} {hit.role}: {found}", width))
-        self._chat.say(f"{len(hits)} found" if hits else "Nothing was found.", style="quiet")
+            each = await records.session(hit.session_id)
+            listed.setdefault(each.root_id, each)
+            said = "".join(part.text for part in hit.snippet)
+            found.setdefault(each.root_id, []).append(f"{SPEAKERS.get(hit.role, hit.role)}: {said}")
+        if not hits:
+            self._chat.say("Nothing was found.", style="quiet")
+            return
+        self._listed = list(listed.values())
+        width = self._chat.screen.width - 1
+        for number, each in enumerate(self._listed, start=1):
+            head = one_line(f"{number:>3}  {day(each.last_active)}  {named(each)}", width, squeeze=False)
+            self._chat.say(head, style="strong")
+            for line in found[each.root_id]:
+                self._chat.say(one_line(f"     {line}", width, squeeze=False))
+        self._chat.say(f"{len(hits)} found; /resume NUMBER goes on with a conversation", style="quiet")
 
     async def _retry(self, _: str) -> None:
         session_id = self._chat.idle()
