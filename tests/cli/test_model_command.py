@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.models.known_prices import PRICES_AS_OF
 from tests.cli.real_terminal import Home, run
 
 pytestmark = pytest.mark.slow  # each starts commands of its own
@@ -83,3 +84,20 @@ def test_a_chat_changes_its_model(home: Home) -> None:
     terminal.type("and now?")
     terminal.see("From the other.", "ready")
     assert terminal.leave() == 0
+
+
+def test_a_price_from_the_table_of_well_known_models_says_how_old_it_is(home: Home) -> None:
+    home.settings |= {
+        "HOLDFAST_MODEL_PROVIDER": "openai",
+        "HOLDFAST_MODEL_NAME": "gpt-5-mini",
+        "HOLDFAST_MODEL_API_KEY": "k",
+    }
+    said = f"$0.25 in, $2 out for a million tokens (Holdfast's own table, of {PRICES_AS_OF})"
+    assert said in run(home, "model").stdout
+    terminal = home.terminal("chat", columns=120)
+    terminal.see("ready")
+    terminal.type("/cost")
+    terminal.see("today: ", f"the prices of gpt-5-mini are those of Holdfast's own table, of {PRICES_AS_OF}")
+    assert terminal.leave() == 0
+    home.settings |= {"HOLDFAST_MODEL_PRICE_INPUT": "1", "HOLDFAST_MODEL_PRICE_OUTPUT": "3"}
+    assert "$1 in, $3 out for a million tokens\n" in run(home, "model").stdout

@@ -44,11 +44,6 @@ def test_the_last_turn_is_shown_with_its_cards_and_as_markdown(home: Home, way: 
     again.see("✓ write_file total.py → +1 -1", "-two", "+2", "Done:", "─", "return 1")
     assert "**" not in "\n".join(shown)
     assert "|---" not in "\n".join(shown)
-    again.key("\x0f")
-    again.see("of 3 · write_file total.py")
-    again.key("q")
-    again.type("/mode")
-    again.see("> /mode", "mode queue")
     assert again.leave() == 0
 
 

@@ -15,7 +15,7 @@ from holdfast.core.settings import MemorySettings, ToolSettings
 from holdfast.host.usage_reports import usage_report
 from holdfast.memory.contract import TextCompletion
 from holdfast.models.contract import ModelRequest, ModelTraits, Prices
-from holdfast.models.known_prices import known_prices
+from holdfast.models.known_prices import PRICES_AS_OF, known_prices
 from holdfast.sessions import SessionDB
 from holdfast.sessions.usage import UsageEntry
 from holdfast.testing import ScriptedModel
@@ -158,5 +158,6 @@ def test_many_small_costs_add_up_without_drift_and_days_are_told_apart(db: Sessi
 
 
 def test_only_a_models_exact_name_has_a_published_price() -> None:
-    assert known_prices("gpt-5-mini") == known_prices("gpt-5-mini-2025-08-07") == Prices(0.25, 2, 0.025)
+    published = Prices(0.25, 2, 0.025, as_of=PRICES_AS_OF)
+    assert known_prices("gpt-5-mini") == known_prices("gpt-5-mini-2025-08-07") == published
     assert known_prices("gpt-5-mini-turbo") == known_prices("gpt-55") == Prices()

@@ -172,6 +172,8 @@ def test_the_window_that_is_set_goes_first_and_known_names_go_before_a_guess() -
 def test_prices_are_as_set_or_as_listed_or_unknown() -> None:
     listed = [{"id": "m", "pricing": {"prompt": "0.000003", "completion": "0.000015", "image": "0"}}]
     assert prices(NOTHING, at(), listed) == Prices(3.0, 15.0, None)
+    cached = [{"id": "m", "pricing": {"prompt": "1e-6", "completion": "2e-6", "input_cache_read": "1e-7"}}]
+    assert prices(NOTHING, at(), cached) == Prices(1.0, 2.0, 0.1)
     assert prices(ModelSettings(price_input=1, price_output=2), at(), listed) == Prices(1, 2, None)
     assert prices(NOTHING, at(), [{"id": "m", "pricing": {"prompt": "-1", "completion": None}}]) == Prices()
     assert prices(NOTHING, at(), []) == Prices()

@@ -1,6 +1,7 @@
 """`holdfast model`: which model answers, which there are, and whether it does."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 
@@ -8,6 +9,9 @@ from holdfast.cli.output import show
 from holdfast.core.errors import ModelFailure
 from holdfast.process import run
 from holdfast.wiring import list_models, load_settings, open_model
+
+if TYPE_CHECKING:
+    from holdfast.models.contract import Prices
 
 model = App(name="model", help="Show, list, choose and test the language model.")
 
@@ -25,9 +29,19 @@ async def _show() -> None:
     opened = await open_model(load_settings())
     traits = opened.model.traits
     show(f"{traits.name}: {opened.choice.reason}; {traits.context_window:,} tokens")
+    if price := _price(traits.prices):
+        show(price)
     if traits.notice:
         show(traits.notice)
     await opened.model.close()
+
+
+def _price(prices: "Prices") -> str:
+    """What the model costs; empty where that is not known, or nothing."""
+    if not prices.input and not prices.output:
+        return ""
+    source = f" (Holdfast's own table, of {prices.as_of})" if prices.as_of else ""
+    return f"${prices.input:g} in, ${prices.output:g} out for a million tokens{source}"
 
 
 @model.command(name="list")

@@ -116,6 +116,8 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached: float | None = None
+    as_of: str = ""
+    """The month in which they were looked up, of prices from the table of well-known models."""
 
     def cost(self, usage: Usage) -> Decimal | None:
         """The cost of a request, exact; None when the prices aren't known."""

@@ -37,7 +37,7 @@ DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
 def known_prices(name: str) -> Prices:
     """The published prices of a model; unknown for any other."""
     found = KNOWN_PRICES.get(name) or KNOWN_PRICES.get(DATE.sub("", name))
-    return Prices(*found) if found else Prices()
+    return Prices(*found, as_of=PRICES_AS_OF) if found else Prices()
 
 
 def is_known(name: str) -> bool:

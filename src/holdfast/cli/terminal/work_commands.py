@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import islice
 
 from rich.text import Text
 
@@ -88,8 +89,25 @@ class WorkCommands:
         usage = self._chat.host.usage
         today = (await usage.report(days=1)).total
         if self._chat.session_id is not None:
+            last = await self._last_turn(self._chat.session_id)
+            if last is not None:
+                self._chat.say(f"the last turn: {_used(last)}")
             self._chat.say(f"this conversation: {_used(await usage.conversation(self._chat.session_id))}")
         self._chat.say(f"today: {_used(today)}", "`holdfast usage` shows other days and models")
+        model = self._chat.host.model
+        if model is not None and model.prices.as_of:
+            prices = f"the prices of {model.name} are those of Holdfast's own table, of {model.prices.as_of}"
+            self._chat.say(prices, style="quiet")
+
+    async def _last_turn(self, session_id: str) -> UsageTotal | None:
+        """What the last turn that has ended used; the newest may still run."""
+        stored = await self._chat.host.records.messages(session_id)
+        turns = dict.fromkeys(each.turn_id for each in reversed(stored) if each.turn_id)
+        for turn_id in islice(turns, 2):
+            used = await self._chat.host.usage.turn(turn_id)
+            if used.requests:
+                return used
+        return None
 
     async def tools(self, argument: str) -> None:
         host = self._chat.host
