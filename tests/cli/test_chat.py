@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.real_terminal import Home
+from tests.cli.real_terminal import Home, run
 
 pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
 
@@ -157,3 +157,25 @@ def test_escape_sequences_of_a_model_never_reach_the_terminal(home: Home) -> Non
     assert "\x9b" not in terminal.raw
     assert "\b\b" not in terminal.raw
     assert terminal.screen.strange == []
+
+
+def test_a_file_in_a_message_is_one_of_the_workspace_and_a_slip_is_told(home: Home) -> None:
+    chosen = home.folder / "chosen"
+    chosen.mkdir()
+    (chosen / "tides.md").write_text("high at noon", encoding="utf-8")
+    home.script(["I have read it.", "I have not."])
+    terminal = home.terminal("chat", "--workspace", str(chosen), columns=160)
+    terminal.see("ready")
+    terminal.key("read @ti\t")
+    terminal.see("read @tides.md")
+    terminal.type("")
+    terminal.see("I have read it.", "ready")
+    terminal.type("read @tide.md, @someone")
+    terminal.see("There is no file tide.md in", "@tide.md is sent as a word", "I have not.", "ready")
+    assert "no file someone" not in terminal.screen.shown()
+    assert terminal.leave() == 0
+    home.script(["Read again."])
+    asked = run(home, "ask", "--workspace", str(chosen), "@tides.md and @tides/all")
+    assert "There is no file tides/all in" in asked.stderr
+    said = home.said()
+    assert ["high at noon" in each for each in said] == [True, False, True]

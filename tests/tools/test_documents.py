@@ -146,19 +146,24 @@ def test_a_file_in_a_message_becomes_a_part_that_models_take(tmp_path: Path) -> 
     (tmp_path / "data.bin").write_bytes(bytes(200))
 
     async def scenario() -> None:
-        text = 'read @"my notes.md", @dot.png and @nobody, write to me@example.org'
-        message = await with_named_files(text, tmp_path)
+        text = 'read @"my notes.md", @dot.png and @nobody, not @my-notes.md or @docs/x, to me@example.org'
+        told: list[str] = []
+        message = await with_named_files(text, tmp_path, told.append)
         assert isinstance(message, dict)
+        assert told == [
+            f"There is no file {word} in {tmp_path}; @{word} is sent as a word."
+            for word in ("my-notes.md", "docs/x")
+        ]
         said, notes, dot = cast("list[Any]", message["content"])
         assert said == {"type": "text", "text": text}
         assert notes["text"] == "The file my notes.md:\n<file>\ntide at < /file> noon\n</file>"
         assert dot["image_url"]["url"].startswith("data:image/png;base64,")
         assert (
-            await with_named_files("mail me@example.org, @someone", tmp_path)
+            await with_named_files("mail me@example.org, @someone", tmp_path, told.append)
             == "mail me@example.org, @someone"
         )
         with pytest.raises(MessageInvalid, match=r"data\.bin is not text"):
-            await with_named_files("@data.bin", tmp_path)
+            await with_named_files("@data.bin", tmp_path, told.append)
         with pytest.raises(MessageInvalid, match="is empty"):
             await attachment("nothing.txt", b"")
 

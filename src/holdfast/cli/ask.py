@@ -3,7 +3,6 @@
 import json
 import sys
 from contextlib import aclosing
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -54,10 +53,11 @@ async def _ask(text: str, wanted: str, as_json: bool, workspace: str) -> None:
     from holdfast.host import turn_error
     from holdfast.wiring import load_settings
     from holdfast.wiring.graceful_stop import open_host
-    from holdfast.wiring.workspace import with_workspace
+    from holdfast.wiring.workspace import with_workspace, workspace_of
 
-    message = await with_named_files(text, Path.cwd())  # before a conversation begins
     settings = with_workspace(load_settings(), workspace)
+    # Before a conversation begins.
+    message = await with_named_files(text, workspace_of(settings).folder, say)
     async with open_host(settings, source=SOURCE, say=say, attended=False) as (host, leaving):
         notices(host)
         session_id = await find_on_host(host, wanted) if wanted else await host.new_session()

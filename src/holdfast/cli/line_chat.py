@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 
 from holdfast.cli.attached_files import with_named_files
 from holdfast.cli.plain_view import PlainView
@@ -16,6 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.host import AskOptions, SessionHost
 from holdfast.process import DaemonPool, off_loop
 from holdfast.wiring.graceful_stop import GracefulStop, open_host
+from holdfast.wiring.workspace import workspace_of
 
 SOURCE = "cli"
 
@@ -29,6 +29,7 @@ def say(line: str) -> None:
 async def answer_lines(settings: Settings, wanted: str) -> None:
     """Answer each line until the input ends."""
     # On a daemon thread, so that a read that never returns can't hold up the exit.
+    folder = workspace_of(settings).folder
     reading = DaemonPool("stdin", workers=1, backlog=1)
     async with open_host(settings, source=SOURCE, say=say, attended=False) as (host, leaving):
         notices(host)
@@ -38,7 +39,7 @@ async def answer_lines(settings: Settings, wanted: str) -> None:
             if not line:
                 break
             if line.strip():
-                message = await with_named_files(line.strip(), Path.cwd())
+                message = await with_named_files(line.strip(), folder, say)
                 await answer(host, session_id, message, leaving)
     leaving.raise_signal()
 

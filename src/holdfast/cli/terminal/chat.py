@@ -252,7 +252,7 @@ class Chat:
         """Send a message; it is stored when this returns."""
         from holdfast.cli.attached_files import with_named_files
 
-        message = self.own_command.with_outputs(await with_named_files(text, Path.cwd()))
+        message = self.own_command.with_outputs(await with_named_files(text, self.workspace, self._warn))
         session_id = self.session_id or await self.begin()
         accepted = await self.host.send(session_id, message, self.mode)
         self.own_command.outputs_sent()
@@ -335,6 +335,9 @@ class Chat:
         except HoldfastError:
             return ()
         return next((body_lines(each.diff) for each in found if Path(path).match(each.path)), ())
+
+    def _warn(self, text: str) -> None:
+        self.view.note(text, "warning")
 
     # what the commands use
 

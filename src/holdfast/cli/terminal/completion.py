@@ -10,10 +10,11 @@ from prompt_toolkit.document import Document
 class ChatCompleter(Completer):
     """Commands at the beginning of the line, paths anywhere else."""
 
-    def __init__(self, commands: Mapping[str, str]) -> None:
+    def __init__(self, commands: Mapping[str, str], folder: Path) -> None:
+        """Relative paths are those of `folder`."""
         shown = {name: f"/{name}" for name in commands}
         self._names = WordCompleter(list(commands), meta_dict=commands, display_dict=shown)
-        self._paths = PathCompleter(expanduser=True)
+        self._paths = PathCompleter(get_paths=lambda: [str(folder)], expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor

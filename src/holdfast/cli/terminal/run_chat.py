@@ -153,7 +153,7 @@ class ShownPrompt:
             history = None  # the prompt works without a history
         style = PromptLook(chat.screen.look, settings.terminal.keys == "vi")
         self._prompt = make_prompt(
-            actions, ChatCompleter(ABOUT), history, chat.screen.output, style
+            actions, ChatCompleter(ABOUT, chat.workspace), history, chat.screen.output, style
         )
         self._prompt.app.before_render += chat.screen.before_drawing
         self._prompt.app.after_render += chat.screen.drawn
