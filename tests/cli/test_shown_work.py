@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from holdfast.cli.terminal.status_line import SPINNER
 from tests.cli.real_terminal import Home, Terminal
 
 pytestmark = pytest.mark.slow  # each starts a chat on a terminal of its own
@@ -67,10 +68,12 @@ def test_the_work_of_a_turn_is_seen(home: Home) -> None:
     terminal.see("Mended.", "ready")
     terminal.type("/diff")
     terminal.see("> /diff", "changed total.py +1 -1", "-    return sum(xs) + 1", "+    return sum(xs)")
+    terminal.type("/changes")
+    terminal.see("> /changes", "changed total.py +1 -1", "/diff all shows them")
     terminal.type("/tools profile small")
     terminal.see("tools: profile small", "standard", "auto for what fits the model")
     terminal.type("/cost")
-    terminal.see("> /cost", "this conversation: ", "today: ")
+    terminal.see("> /cost", "the last turn: ", "this conversation: ", "today: ")
     terminal.type("/undo")
     terminal.see("changed files:", "changed total.py +1 -1", "it and the [f]iles, or [l]eave it >")
     terminal.type("f")
@@ -115,6 +118,13 @@ def test_a_person_runs_commands_stops_turns_and_searches_what_was_typed(home: Ho
     terminal.see("✗ ! sleep 100 → stopped")
     terminal.type("/keys vi")
     terminal.see("keys of vi")
+    terminal.key("/modeX steer")
+    terminal.see("> /modeX steer")
+    terminal.key(ESCAPE)
+    terminal.key("0fXx\r")  # to the beginning of the line, to the X, away with it
+    terminal.see("> /mode steer", "mode steer: a message sent while a turn runs joins it")
+    terminal.type("/keys emacs")  # the next line begins in insert mode
+    terminal.see("keys of emacs")
     assert terminal.leave() == 0
     assert home.said()[0] == "tell me a story"
     assert re.fullmatch(
@@ -137,3 +147,31 @@ def test_a_change_is_shown_before_it_is_allowed(home: Home) -> None:
     terminal.see("✓ write_file", "Written.", "ready")
     assert terminal.leave() == 0
     assert outside.read_text(encoding="utf-8") == "one\n2\nthree\n"
+
+
+def test_the_settings_bring_the_keys_of_vi_and_a_spinner_that_is_quiet(home: Home) -> None:
+    home.settings |= {"HOLDFAST_TERMINAL_KEYS": "vi", "HOLDFAST_TERMINAL_SPINNER": "false"}
+    home.script([["Thinking of it ", 120.0, "never said"]])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.key("tell nothing of ships")
+    terminal.see("> tell nothing of ships")
+    terminal.key(ESCAPE)
+    terminal.key("bbdwA\r")  # two words back, away with that word, on at the end
+    terminal.see("> tell nothing ships", "Thinking of it", "answering 1 s")
+    assert not any(sign in terminal.raw for sign in SPINNER)
+    terminal.key(INTERRUPT)
+    terminal.see("interrupted", "ready")
+    assert terminal.leave() == 0
+    assert home.said() == ["tell nothing ships"]
+
+
+def test_a_sign_turns_while_a_turn_runs(home: Home) -> None:
+    home.script([["Thinking of it ", 120.0, "never said"]])
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("tell")
+    terminal.until(lambda: sum(sign in terminal.raw for sign in SPINNER) > 1)
+    terminal.key(INTERRUPT)
+    terminal.see("interrupted", "ready")
+    assert terminal.leave() == 0

@@ -16,6 +16,7 @@ from prompt_toolkit.filters import Condition, has_completions, is_searching, vi_
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import Output
 from prompt_toolkit.search import stop_search
@@ -88,6 +89,7 @@ def bindings(actions: PromptActions, pasted: PastedTexts) -> KeyBindings:
             return
         text = buffer.text
         buffer.reset(append_to_history=bool(text.strip()))
+        event.app.vi_state.input_mode = InputMode.INSERT  # as in a shell
         if text.strip():
             actions.submit(pasted.put_back(text))
 
