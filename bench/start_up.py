@@ -66,7 +66,9 @@ def start_chat(home: Path) -> Start:
     script = home / "script.json"
     script.write_text(json.dumps(["hello"]), encoding="utf-8")
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        # As after a person's first start, what is compiled stays so, whatever the machine of the bench says.
+        "PYTHONPYCACHEPREFIX": str(home.parent / "compiled"),
         **{name: str(home) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")},
         "HOLDFAST_MODEL_PROVIDER": "scripted",
         "HOLDFAST_MODEL_NAME": str(script),
