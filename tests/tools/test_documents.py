@@ -130,7 +130,7 @@ def test_a_document_of_more_than_20_mb_is_refused_before_it_is_read(calls: Calls
         with pytest.raises(MessageInvalid, match=r"big\.pdf has 20,000,001 bytes; 20,000,000 is the most"):
             await attachment("big.pdf", data)
         with pytest.raises(MessageInvalid, match=r"big\.pdf has 20,000,001 bytes"):
-            await with_named_files("what is in @big.pdf", calls.workspace)
+            await with_named_files("what is in @big.pdf", calls.workspace, print)
         with pytest.raises(ToolFailed, match="20000000 is the most"):
             await calls.call(read_file, path="big.pdf")
 

@@ -105,8 +105,11 @@ def prices(settings: ModelSettings, choice: ModelChoice, listed: Listed) -> Pric
     listed_prices = _entry(choice, listed).get("pricing")
     stated = listed_prices if isinstance(listed_prices, Mapping) else {}
     if stated:
-        names = ("prompt", "completion", "input_cache_read")
-        return Prices(*(_per_million(stated.get(name)) for name in names))
+        return Prices(
+            input=_per_million(stated.get("prompt")),
+            output=_per_million(stated.get("completion")),
+            cached=_per_million(stated.get("input_cache_read")),
+        )
     if choice.provider in ("ollama", "llamacpp") and urlsplit(choice.base_url).hostname in LOOPBACK:
         return FREE
     return known_prices(choice.name) if _is_of_its_maker(choice) else Prices()
