@@ -62,6 +62,21 @@ def test_the_folders_of_a_killed_process_are_removed_by_the_next_one(temporary: 
     assert list(temporary.glob(f"{PREFIX}*")) == []
 
 
+def test_the_folders_of_a_deleted_conversation_are_removed_and_no_others(temporary: Path) -> None:
+    folders = PrivateFolders()
+    folders.forget("never begun")
+    assert list(temporary.iterdir()) == []
+    gone, stays = folders.of("deleted"), folders.of("another")
+    (gone[0] / "deep").mkdir()
+    (gone[0] / "deep" / "file").write_text("left")
+    (gone[0] / "deep").chmod(0)
+    folders.forget("deleted")
+    folders.forget("deleted")
+    assert not any(each.parent.exists() for each in gone)
+    assert all(each.is_dir() for each in stays)
+    folders.close()
+
+
 def test_those_of_a_living_process_and_of_links_are_left(temporary: Path) -> None:
     kept = temporary / "kept"
     kept.mkdir()

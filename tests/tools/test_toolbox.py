@@ -62,6 +62,25 @@ def test_all_tools_are_there_each_with_a_schema_that_a_model_can_read(calls: Cal
     finish(main())
 
 
+@pytest.mark.usefixtures("bubblewrap")
+def test_what_commands_left_in_their_sandbox_goes_with_the_conversation(calls: Calls) -> None:
+    async def main() -> None:
+        with SessionDB(calls.workspace.parent / "db") as db:
+            db.create_session("s1", source="test")
+            box = await toolbox(ToolSettings(sandbox="bubblewrap"), around(calls, db))
+            box.forget("s1")
+            run_command = next(each for each in box.tools if each.name == "run_command")
+            await calls.call(run_command, command="echo private >/tmp/note; echo private >~/note")
+            look = "cat /tmp/note ~/note"
+            box.forget("another")
+            assert "private\nprivate" in (await calls.call(run_command, command=look)).text
+            box.forget("s1")
+            assert "private" not in (await calls.call(run_command, command=look)).text
+            await box.close()
+
+    finish(main())
+
+
 def test_without_a_store_past_conversations_are_not_offered(calls: Calls) -> None:
     async def main() -> None:
         box = await toolbox(ToolSettings(), around(calls))

@@ -120,6 +120,10 @@ class Sandbox(Protocol):
         """How to start the command; raises `ToolFailed` when it can't run in this sandbox."""
         ...
 
+    def forget(self, conversation: str) -> None:
+        """Remove what is kept for a deleted conversation. May block."""
+        ...
+
     def close(self) -> None:
         """Remove the files of the sandbox. It may be called again."""
         ...
@@ -133,6 +137,9 @@ class NoSandbox:
 
     def launch(self, request: CommandRequest) -> Launch:
         return Launch((*shell_words(), request.command), request.environment, os.fspath(request.folder))
+
+    def forget(self, conversation: str) -> None:
+        """There is nothing to remove."""
 
     def close(self) -> None:
         """There is nothing to remove."""

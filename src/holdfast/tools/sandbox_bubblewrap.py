@@ -113,6 +113,9 @@ class Bubblewrap:
         """A workspace for the probe."""
         return self._private.of("probe")[1]
 
+    def forget(self, conversation: str) -> None:
+        self._private.forget(conversation)
+
     def close(self) -> None:
         self._private.close()
 

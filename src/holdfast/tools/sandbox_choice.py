@@ -150,6 +150,12 @@ class CommandSandbox:
             pending.add_done_callback(_close_abandoned)
             raise
 
+    def forget(self, conversation: str) -> None:
+        """Remove the private folders of a deleted conversation, on any thread. May block."""
+        finding = self._finding
+        if finding is not None and finding.done() and not finding.cancelled() and finding.exception() is None:
+            finding.result()[0].forget(conversation)
+
     async def close(self) -> None:
         """Remove the private folders of commands. It may be called again."""
         if self._finding is None:

@@ -69,6 +69,9 @@ class Container:
         kill = (self._program, "rm", "--force", name)
         return Launch(argv, request.environment, "/", wrapped=True, kill=kill)
 
+    def forget(self, conversation: str) -> None:
+        self._private.forget(conversation)
+
     def close(self) -> None:
         self._private.close()
 

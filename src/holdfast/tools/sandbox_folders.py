@@ -1,7 +1,7 @@
 """The folders that a sandbox shows, hides, or owns.
 
 The system and the toolchains in PATH are visible and read-only; the rest of the home folder is hidden. Each
-conversation has its own `/tmp` and home folder until the program ends.
+conversation has its own `/tmp` and home folder until it is deleted or the program ends.
 """
 
 import fcntl
@@ -70,11 +70,23 @@ class PrivateFolders:
 
     def of(self, conversation: str) -> tuple[Path, Path]:
         """The folders for `/tmp` and for the home of a conversation."""
-        own = self.base / hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:24]
+        own = _own_folder(self.base, conversation)
         pair = own / "tmp", own / "home"
         for each in pair:
             each.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
         return pair
+
+    def forget(self, conversation: str) -> None:
+        """Remove the folders of a deleted conversation and everything in them."""
+        with self._lock:
+            base = self._base
+        if base is None:
+            return
+        own = _own_folder(base, conversation)
+        held = _lock(own)
+        if held is not None:
+            _remove(own, held)
+            os.close(held)
 
     def close(self) -> None:
         """Remove the folders and everything in them."""
@@ -84,6 +96,10 @@ class PrivateFolders:
         if base is not None:
             _remove(base, held)
             os.close(held)
+
+
+def _own_folder(base: Path, conversation: str) -> Path:
+    return base / hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def _locked_folder() -> tuple[Path, int]:

@@ -104,8 +104,12 @@ class Toolbox:
         return self.of_skills | {each.name for each in self.servers.tools}
 
     def forget(self, session_id: str) -> None:
-        """Remove what is kept of a deleted session: outputs, and contents of changed files. May block."""
+        """Remove what is kept of a deleted session: outputs, contents of changed files, sandbox folders.
+
+        May block.
+        """
         self.budget.forget(session_id)
+        self.sandbox.forget(session_id)
         if self.history is not None:
             self.history.forget(session_id)
 
