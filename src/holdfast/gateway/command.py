@@ -47,7 +47,7 @@ async def _serve(settings: Settings) -> None:
     from holdfast.wiring.graceful_stop import open_host
     from holdfast.wiring.service_manager import READY, tell_service_manager
 
-    service = GatewayService(settings)
+    service = await GatewayService.open(settings)
     opened = open_host(
         settings,
         source=SOURCE,

@@ -52,21 +52,31 @@ def require_accounts(settings: GatewaySettings) -> None:
 
 
 def find_platform(name: str) -> Platform:
-    """The platform of this name; `InvalidInput` says which there are."""
+    """The platform of this name; `InvalidInput` says which there are. Runs the code of its package."""
+    found = _entry_point(name)
+    platform = found.load()
+    if not isinstance(platform, Platform):
+        raise InvalidInput(f"{found.value} is not a Platform, so {name!r} can't be used")
+    return platform
+
+
+def is_built_in(name: str) -> bool:
+    """Whether the platform comes with Holdfast; its code is not run."""
+    return _entry_point(name).module.startswith("holdfast.")
+
+
+def _entry_point(name: str) -> EntryPoint:
     found: Sequence[EntryPoint] = list(entry_points(group=GROUP, name=name))
     if not found:
         known = ", ".join(platform_names()) or "none"
         raise InvalidInput(f"there is no chat platform {name!r}; installed: {known}")
-    platform = found[0].load()
-    if not isinstance(platform, Platform):
-        raise InvalidInput(f"{found[0].value} is not a Platform, so {name!r} can't be used")
-    return platform
+    return found[0]
 
 
 def make_adapter(
     account: str, stored: Mapping[str, str], environment: Mapping[str, str], folder: Path
 ) -> Adapter:
-    """The adapter of an account; `InvalidInput` says what is missing."""
+    """The adapter of an account; `InvalidInput` says what is missing. Runs the code of its package."""
     name, platform_name = account_parts(account)
     platform = find_platform(platform_name)
     config = resolve_config(platform.fields, stored, environment)

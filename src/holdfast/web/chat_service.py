@@ -28,9 +28,9 @@ class ChatService(Protocol):
         ...
 
 
-def chat_service(settings: Settings) -> ChatService:
+async def chat_service(settings: Settings) -> ChatService:
     """The gateway of the settings; `InvalidInput` when no account is set up, or one lacks something."""
-    service: ChatService = resolve_name(GATEWAY)(settings)
+    service: ChatService = await resolve_name(GATEWAY).open(settings)
     return service
 
 

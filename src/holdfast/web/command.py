@@ -119,7 +119,7 @@ async def _serve(settings: Settings, options: ServeOptions) -> None:
     from holdfast.wiring.service_manager import READY, tell_service_manager
 
     token = token_for(settings.web)
-    chats = chat_service(settings) if options.gateway else None
+    chats = await chat_service(settings) if options.gateway else None
     is_worker = options.inherited is not None
     if options.inherited is not None:
         listening = inherit(options.inherited)
