@@ -13,35 +13,18 @@ import pytest
 
 from holdfast.core.clock import SystemClock
 from tests.cli.real_terminal import COMMAND, PATIENCE, Home
+from tests.hanging_lookup import ADDRESS, hanging_lookup
 
 pytestmark = [pytest.mark.slow, pytest.mark.clause("X5")]  # each starts a program
-
-HANGING = """
-import os, pathlib, socket, threading
-
-found = socket.getaddrinfo
-
-def getaddrinfo(host, *arguments, **named):
-    if host in ("hang.example", b"hang.example"):
-        pathlib.Path(os.environ["LOOKED_UP"]).touch()
-        threading.Event().wait()
-    return found(host, *arguments, **named)
-
-socket.getaddrinfo = getaddrinfo
-"""
 
 
 @pytest.fixture(params=["openai", "anthropic"])
 def hung(home: Home, request: pytest.FixtureRequest) -> Home:
     """A person whose model's address is never found."""
-    patch = home.folder / "patch"
-    patch.mkdir()
-    (patch / "sitecustomize.py").write_text(HANGING, encoding="utf-8")
-    home.settings |= {
-        "PYTHONPATH": str(patch),
-        "LOOKED_UP": str(home.folder / "looked-up"),
+    environment, _ = hanging_lookup(home.folder)
+    home.settings |= environment | {
         "HOLDFAST_MODEL_PROVIDER": request.param,
-        "HOLDFAST_MODEL_BASE_URL": "http://hang.example/v1",
+        "HOLDFAST_MODEL_BASE_URL": ADDRESS,
         "HOLDFAST_MODEL_NAME": "gpt-5-mini",
         "OPENAI_API_KEY": "sk-none",
         "ANTHROPIC_API_KEY": "sk-none",
