@@ -117,10 +117,19 @@ def test_a_project_is_a_workspace_without_a_word(home: Home) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "data", "/"])
-def test_a_server_refuses_such_a_folder_and_says_the_way_out(home: Home, folder: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("web", "--port", "0"), ("gateway",), ("worker",), ("mcp", "serve", "--allow", "ask")],
+    ids=" ".join,
+)
+def test_a_server_refuses_such_a_folder_and_says_the_way_out(
+    home: Home, command: tuple[str, ...], folder: str
+) -> None:
     where = home.folder / folder
     where.mkdir(exist_ok=True)
-    ran = at(home, where, "web", "--port", "0")
+    # A worker needs a shared store; nobody connects to it before the folder is refused.
+    shared = {"HOLDFAST_STORE_URL": "postgresql://127.0.0.1:1/none"} if "worker" in command else {}
+    ran = at(home, where, *command, **shared)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "Nothing was started" in ran.stderr
     assert f"--workspace {where}" in ran.stderr
