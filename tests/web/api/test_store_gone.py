@@ -5,11 +5,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
+from openai import AsyncOpenAI
 
 from holdfast.sessions import SessionDB
 from tests.agent.agent_fixtures import Hold, until
-from tests.web.api.api_server import served
+from tests.web.api.api_server import TOKEN, served
 
 Wait = Callable[[Awaitable[Any]], Any]
 
@@ -67,5 +69,34 @@ def test_a_turn_whose_database_goes_says_so_waits_and_is_whole_when_it_is_back(
                 await server.until(session, "TurnCompleted", after=0)
                 assert "cut off" not in json.dumps(db.get_messages(session))
                 assert db.turns.unfinished() == []
+
+    wait(scenario())
+
+
+@pytest.mark.clause("D12")
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_of_openais_protocol_is_refused_by_name_until_the_database_is_back(
+    tmp_path: Path, wait: Wait, api: str, stream: bool
+) -> None:
+    place, away = tmp_path / "store", tmp_path / "away"
+
+    async def scenario() -> None:
+        with SessionDB(place / "holdfast.db") as db:
+            async with (
+                served(db, ["one", "two"]) as server,
+                AsyncOpenAI(base_url=f"{server.url}/v1", api_key=TOKEN, max_retries=0, timeout=20) as sdk,
+            ):
+                create: Any = sdk.chat.completions.create if api == "chat" else sdk.responses.create
+                said: Any = [{"role": "user", "content": "hi"}]
+                given = {"messages": said} if api == "chat" else {"input": said}
+                place.rename(away)
+                with pytest.raises(openai.InternalServerError, match="stored nothing") as refused:
+                    await create(model="x", stream=stream, **given)
+                assert (refused.value.status_code, refused.value.code) == (503, "StoreGone")
+                away.rename(place)
+                answer = await create(model="x", **given)
+                text = answer.choices[0].message.content if api == "chat" else answer.output_text
+                assert text == "one"
 
     wait(scenario())
