@@ -220,7 +220,11 @@ async def list_tokens(host: HostDep, user_id: str) -> TokensView:
 async def issue_token(
     host: HostDep, principal: PrincipalDep, response: Response, user_id: str, body: TokenBody
 ) -> IssuedView:
-    """Another token of one's own account; with the installation's token, of any."""
+    """Another token of one's own account; with the installation's token, of any.
+
+    Its secret is shown once, so a repeated request makes one more: after a lost answer, revoke the one that
+    nobody has.
+    """
     await _user(host, user_id)
     _require_own(principal, user_id)
     seconds = None if body.days is None else body.days * DAY
@@ -244,7 +248,10 @@ async def revoke_token(host: HostDep, principal: PrincipalDep, user_id: str, tok
 async def invite(
     host: HostDep, principal: PrincipalDep, response: Response, body: InviteBody
 ) -> InvitationView:
-    """A code with which one person makes an account."""
+    """A code with which one person makes an account.
+
+    It is shown once, so a repeated request makes one more; a code that nobody has runs out by itself.
+    """
     code = await host.accounts.users(Users.invite, body.role, body.days * DAY, by=principal.actor)
     response.headers.update(UNCACHED)
     return InvitationView(code=code, role=body.role)
