@@ -194,6 +194,29 @@ async def _refused_then_gone(home: Home) -> str:
         return str(sid)
 
 
+@pytest.mark.clause("S1")
+def test_a_home_folder_as_workspace_is_said_before_anything_is_asked(home: Home) -> None:
+    home.script(["Hello."])
+
+    async def talk() -> None:
+        async with editor(home) as (client, agent, _):
+            said = f"{home.folder} is a home folder, so the agent asks about every file in it."
+            sid = (await agent.new_session(cwd=str(home.folder), mcp_servers=[])).session_id
+            await client.until(lambda: said in client.text())
+            await agent.prompt(session_id=sid, prompt=[text_block("hello")])
+            assert client.text().count(said) == 1
+            assert client.text().endswith("Hello.")
+            before = len(client.text())
+            await agent.load_session(cwd=str(home.folder), session_id=sid, mcp_servers=[])
+            await client.until(lambda: said in client.text()[before:])
+            client.updates.clear()
+            await agent.new_session(cwd=project(home), mcp_servers=[])
+            await client.until(lambda: client.of(schema.AvailableCommandsUpdate))
+            assert client.text() == ""
+
+    run_async(talk())
+
+
 def test_the_settings_of_an_editor_start_this_command(home: Home) -> None:
     printed = run(home, "acp", "--print-config", "zed")
     assert json.loads(printed.stdout)["agent_servers"]["Holdfast"]["args"] == ["acp"]

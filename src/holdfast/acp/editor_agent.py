@@ -106,7 +106,7 @@ class EditorAgent:
         models = await model_options(project.host)
         # Nothing is awaited from here to the answer, so it goes out first: before it, the editor does not
         # know the session.
-        asyncio.get_running_loop().call_soon(feed.later, available_commands())
+        asyncio.get_running_loop().call_soon(feed.later, available_commands(), *feed.problems())
         modes = mode_state(project.settings.tools.approval, project.mode)
         return {"modes": modes, "config_options": models or None}
 

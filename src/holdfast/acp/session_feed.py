@@ -6,6 +6,7 @@ It is the only one that shows the events of a session, so nothing comes twice: a
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from acp import schema, update_user_message_text
@@ -158,13 +159,18 @@ class SessionFeed:
     async def show(self, update: Update) -> None:
         await self._client.session_update(session_id=self.id, update=update)
 
-    def later(self, update: Update) -> None:
-        """Show something soon, in the background."""
-        self._tasks.spawn(self._show_or_log(update))
+    def problems(self) -> list[Update]:
+        """What the host left out or warns of, such as a home folder as workspace."""
+        return [note(each) for each in self.project.host.overview.problems]
 
-    async def _show_or_log(self, update: Update) -> None:
+    def later(self, *updates: Update) -> None:
+        """Show something soon, in the background."""
+        self._tasks.spawn(self._show_or_log(updates))
+
+    async def _show_or_log(self, updates: Sequence[Update]) -> None:
         try:
-            await self.show(update)
+            for update in updates:
+                await self.show(update)
         except ConnectionError:
             logger.info("acp.editor_gone", extra={"session": self.id})
 
