@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from holdfast.acp.editor_config import WHERE, Editor, editor_config
+from holdfast.core.distribution import install_command
 from holdfast.core.errors import InvalidInput
 from holdfast.process import run
 
@@ -29,7 +30,7 @@ def acp(*, print_config: Annotated[Editor | None, Parameter(name="--print-config
         sys.stdout.write(editor_config(print_config))
         return
     if find_spec(SDK) is None:
-        raise InvalidInput('editors need the extra: pip install "holdfast-agent[acp]"')
+        raise InvalidInput(f"editors need the extra: {install_command('acp')}")
     if sys.stdin.isatty():
         raise InvalidInput(
             "an editor starts `holdfast acp` and speaks a protocol with it; "

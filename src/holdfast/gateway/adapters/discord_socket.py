@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.distribution import install_command
 from holdfast.core.secret import Secret
 from holdfast.gateway.adapters.discord_api import DiscordApi, Payload
 from holdfast.gateway.contract import ChatPlatformError, SignInRefused, Unreachable
@@ -130,7 +131,7 @@ class DiscordSocket:
             import hikari
             from hikari.impl import CacheSettings
         except ImportError as cause:
-            raise SignInRefused('Discord needs the extra: pip install "holdfast-agent[discord]"') from cause
+            raise SignInRefused(f"Discord needs the extra: {install_command('discord')}") from cause
         intents = hikari.Intents
         try:
             bot = hikari.GatewayBot(

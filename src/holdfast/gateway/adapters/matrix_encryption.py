@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.distribution import install_command
 from holdfast.gateway.adapters.matrix_api import MatrixApi, MatrixCredentials, path_of
 from holdfast.gateway.adapters.matrix_events import Event, events_in, part, text
 from holdfast.gateway.contract import ChatPlatformError, NotTaken, SendRefused, Unreachable
@@ -42,7 +43,7 @@ class MatrixEncryption:
                 from nio.store import SqliteStore
             except ImportError as cause:
                 raise ChatPlatformError(
-                    "encrypted rooms need the extra matrix-e2e: pip install 'holdfast-agent[matrix-e2e]'"
+                    f"encrypted rooms need the extra matrix-e2e: {install_command('matrix-e2e')}"
                 ) from cause
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._machine = Olm(*self._me, SqliteStore(*self._me, str(self._folder), database_name="keys.db"))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast.core.contract import Message
+from holdfast.core.distribution import install_command
 from holdfast.core.errors import InvalidInput
 from holdfast.core.messages import HOLDFAST_KEY, storable
 from holdfast.sessions.foreign.chat_content import chat_content
@@ -62,7 +63,7 @@ def read_langgraph(path: Path) -> ForeignStore:
         import ormsgpack  # noqa: F401 - an extra
     except ImportError as cause:
         raise InvalidInput(
-            "LangGraph packs its checkpoints, and unpacking needs: pip install 'holdfast-agent[langgraph]'; "
+            f"LangGraph packs its checkpoints, and unpacking needs: {install_command('langgraph')}; "
             "nothing was imported"
         ) from cause
     store = ForeignStore()
