@@ -104,13 +104,16 @@ async def detail_of(host: SessionHost, session_id: str) -> SessionDetail:
     unfinished = await host.commands.unfinished(session_id)
     failed = await host.records.failed(session_id)
     profile = await host.overview.tool_profile(session_id)
+    lineage = await host.records.lineage(session_id)
+    first = lineage[0]
     return SessionDetail(
         **view.model_dump(),
         tool_profile=ToolProfileView.of(profile),
+        branch_from=first.parent if first.relation == "branch" else None,
         turn_id=status.turn_id,
         context_tokens=context.tokens,
         context_window=context.window,
-        lineage=[await _lineage(host, each) for each in await host.records.lineage(session_id)],
+        lineage=[await _lineage(host, each) for each in lineage],
         unfinished=UnfinishedView.of(unfinished) if unfinished else None,
         failed=FailedView.of(failed) if failed else None,
         waiting_messages=[WaitingView.of(each) for each in await host.records.waiting(session_id)],

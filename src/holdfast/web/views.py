@@ -160,6 +160,9 @@ class SessionDetail(SessionView):
     """A conversation with all that a page needs to show it."""
 
     tool_profile: ToolProfileView
+    branch_from: str | None = Field(
+        description="of a branch: a session of the conversation that it left; null once that is deleted"
+    )
 
     turn_id: str | None
     context_tokens: int

@@ -101,7 +101,12 @@ def test_a_branch_begins_at_any_message(page: Page, model: GatedModel) -> None:
     expect(said(page)).to_have_count(1)
     assert page.url != original
     talk(page, model, ("another way", "Third."))
-    page.goto(original)
+    current = page.locator("li.entry.current")
+    expect(current).to_contain_text("a branch of “one”")
+    page.locator(".head").get_by_role("link", name="Branch of “one”").click()
+    expect(page).to_have_url(original)
+    expect(current).not_to_contain_text("a branch of")
+    expect(page.locator(".head").get_by_role("link")).to_have_count(0)
     expect(answers(page)).to_have_count(2)
 
 

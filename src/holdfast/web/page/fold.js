@@ -30,6 +30,8 @@ export const blank = (sessionId = null) => ({
   title: "",
   opening: "",
   chats: [], // where it lives on chat platforms
+  branchOf: null, // of a branch: the title of the conversation that it left
+  branchFrom: null, // and a session of it
   number: null,
   state: "idle",
   items: [], // stored messages, oldest first: {session_id, seq, turn_id, at, carried, message}
@@ -304,6 +306,8 @@ const statusOf = (state, detail, at, begun) => ({
   title: detail.title ?? "",
   opening: detail.opening ?? "",
   chats: detail.chats ?? [],
+  branchOf: detail.branch_of ?? null,
+  branchFrom: detail.branch_from ?? null,
   model: detail.model ?? "",
   workspace: detail.workspace ?? "",
   toolProfile: detail.tool_profile ?? null,

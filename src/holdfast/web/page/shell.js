@@ -66,6 +66,7 @@ function Head({ page }) {
     <div class="title">
       <h1 class="clip">${page.name || "New chat"}</h1>
       ${where && html`<button type="button" class="where clip" title=${where} onClick=${() => page.show("chats")}>${where}</button>`}
+      ${state?.branchFrom && html`<a class="where clip" href=${`#/s/${state.branchFrom}`} title="Open the original">Branch of “${state.branchOf || "a conversation"}”</a>`}
       <${InUse} page=${page} />
     </div>
     ${

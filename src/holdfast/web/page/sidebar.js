@@ -214,12 +214,14 @@ function Entry({ session, style, isCurrent, list, act }) {
   }
   const menu = (event) => act.menu(event.currentTarget, session, () => setRenaming(nameOf(session)));
   return html`<li class=${`entry${isCurrent ? " current" : ""}`} style=${style}>
-    <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${nameWithScope(session)} onClick=${act.closeSide}>
-      <${Badge} session=${session} /><span class="clip">${nameWithScope(session)}</span><${Where} session=${session} />
+    <a href=${`#/s/${session.id}`} data-root=${session.root_id} aria-current=${isCurrent ? "page" : null} title=${`${nameWithScope(session)}${branchOf(session)}`} onClick=${act.closeSide}>
+      <${Badge} session=${session} />${typeof session.branch_of === "string" && html`<svg class="fork" viewBox="0 0 20 20" aria-hidden="true"><path d="M6 4v12M6 12c6 0 8-2 8-7" /></svg>`}<span class="clip">${nameWithScope(session)}</span><span class="sr">${branchOf(session)}</span><${Where} session=${session} />
     </a>
     <button type="button" class="dots" aria-label=${`More for ${nameOf(session)}`} aria-haspopup="menu" onClick=${menu}>⋯</button>
   </li>`;
 }
+
+const branchOf = ({ branch_of: left }) => (typeof left === "string" ? `, a branch of “${left || "a conversation"}”` : "");
 
 /** The chat platform that a conversation lives on. */
 function Where({ session }) {
