@@ -37,6 +37,17 @@ def test_a_folder_lists_its_conversations_and_goes_without_them(db: SessionDB) -
     assert (folder.name, folder.conversations) == ("garden", 2)
     db.delete_session("c")
     assert [each.conversations for each in db.choices.folders()] == [1]
+    db.choices.put_folder("garden", "/work/garden")
+    db.choices.put_folder("house")
+    with pytest.raises(InvalidInput, match="already"):
+        db.choices.rename_folder("garden", "house")
+    assert not db.choices.rename_folder("nothing", "something")
+    assert db.choices.rename_folder("garden", " Garten & Haus ")
+    assert db.choices.get("a").folder == "Garten & Haus"
+    moved = db.choices.folder("Garten & Haus")
+    assert moved is not None
+    assert (moved.workspace, moved.conversations) == ("/work/garden", 1)
+    assert db.choices.rename_folder("Garten & Haus", "garden")
     assert db.choices.remove_folder("garden")
     assert not db.choices.remove_folder("garden")
     assert db.choices.get("a") == ConversationChoice()

@@ -212,6 +212,7 @@ EACH: Mapping[str, Callable[[Prepared], Ask]] = {
     "settle_run_delivery": settle_run_delivery,
     "choose_for_conversation": lambda p: chosen(p, lambda db: db.choices.choose("s", workspace="/w")),
     "put_folder": lambda _: lambda db: db.choices.put_folder("garden", "/work"),
+    "rename_folder": lambda p: chosen(p, lambda db: db.choices.rename_folder("garden", "park")),
     "remove_folder": lambda p: chosen(p, lambda db: db.choices.remove_folder("garden")),
     "put_own_prompt": lambda _: lambda db: db.choices.put_prompt("review", "look at it"),
     "remove_own_prompt": lambda p: chosen(p, lambda db: db.choices.remove_prompt("review")),

@@ -42,7 +42,8 @@ EXCEPTIONS = {
     """,
     "asks about one person, folder or room, which has many conversations": """
         chat_conversations conversations_of_scope count_stored empty_folder get_folder list_folders
-        roots_of_scope scopes_to_measure stored_size tokens_used turns_begun turns_running
+        refile_conversations roots_of_scope scopes_to_measure stored_size tokens_used turns_begun
+        turns_running
     """,
 }
 """Why statements name no conversation, and which."""

@@ -105,6 +105,9 @@ class ChoiceAdmin:
         await self.checked(ConversationChoice(workspace=workspace))
         await self._call(self._choices.put_folder, name, workspace)
 
+    async def rename_folder(self, name: str, new_name: str) -> bool:
+        return await self._call(self._choices.rename_folder, name, new_name)
+
     async def remove_folder(self, name: str) -> bool:
         return await self._call(self._choices.remove_folder, name)
 

@@ -72,6 +72,10 @@ class Choices:
         """Make a folder, or change where its new conversations work."""
         self._engine.write(put_folder(name, workspace))
 
+    def rename_folder(self, name: str, new_name: str) -> bool:
+        """Rename a folder; its conversations stay in it. False: there is none of that name."""
+        return self._engine.write(rename_folder(name, new_name))
+
     def remove_folder(self, name: str) -> bool:
         """Remove a folder; its conversations stay, in no folder."""
         return self._engine.write(remove_folder(name))
@@ -126,6 +130,23 @@ def put_folder(name: str, workspace: str) -> Callable[[Transaction], None]:
     named = _named("the name of a folder", name, MAX_NAME)
     place = _checked("a workspace", workspace, MAX_PATH)
     return lambda tx: tx.queries.put_folder(name=named, workspace=place)
+
+
+@operation
+def rename_folder(name: str, new_name: str) -> Callable[[Transaction], bool]:
+    """Rename a folder of the list; its conversations stay in it."""
+    named = _named("the name of a folder", new_name, MAX_NAME)
+
+    def work(tx: Transaction) -> bool:
+        if tx.queries.get_folder(name=name) is None:
+            return False
+        if named != name and tx.queries.get_folder(name=named) is not None:
+            raise InvalidInput(f"there is a folder {named!r} already; nothing was changed")
+        tx.queries.rename_folder(name=name, new_name=named)
+        tx.queries.refile_conversations(name=name, new_name=named)
+        return True
+
+    return work
 
 
 @operation

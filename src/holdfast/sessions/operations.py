@@ -85,6 +85,7 @@ OPERATIONS = (
     # what a person chose
     "choose_for_conversation",
     "put_folder",
+    "rename_folder",
     "remove_folder",
     "put_own_prompt",
     "remove_own_prompt",

@@ -142,6 +142,7 @@ ACCESS: Mapping[str, Access] = {
         "DELETE /api/chats/{account}/people/{person:path}",
         "GET /api/folders",
         "PUT /api/folders/{name:path}",
+        "PATCH /api/folders/{name:path}",
         "DELETE /api/folders/{name:path}",
         "GET /api/prompts",
         "PUT /api/prompts/{name:path}",

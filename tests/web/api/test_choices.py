@@ -25,6 +25,12 @@ def test_folders_and_prompts_are_kept_and_bad_ones_refused(db: SessionDB, wait: 
             assert [each["name"] for each in (await http.get("/api/folders")).json()["items"]] == [
                 "Garten & Haus"
             ]
+            path = "/api/folders/Garten%20%26%20Haus"
+            assert (await http.patch(path, json={"name": "a/b"})).status_code == 204
+            assert (await http.get(f"/api/sessions/{begun}")).json()["folder"] == "a/b"
+            assert (await http.patch(path, json={"name": "c"})).status_code == 404
+            assert (await http.patch("/api/folders/a%2Fb", json={"name": " "})).status_code == 422
+            assert (await http.patch("/api/folders/a%2Fb", json={"name": "Garten & Haus"})).status_code == 204
             assert (await http.patch(f"/api/sessions/{begun}", json={"folder": ""})).json()["folder"] == ""
             assert (await http.delete("/api/folders/Garten%20%26%20Haus")).status_code == 204
             assert (await http.delete("/api/folders/nothing")).status_code == 404

@@ -36,5 +36,12 @@ def entries(page: Page) -> Locator:
     return page.get_by_role("navigation").locator("li.entry")
 
 
+def menu(page: Page, title: str, item: str) -> None:
+    """Choose an item of the menu of a conversation in the list."""
+    entries(page).filter(has_text=title).first.hover()
+    page.get_by_role("button", name=f"More for {title}").first.click()
+    page.get_by_role("menuitem", name=item).click()
+
+
 def session_id(page: Page) -> str:
     return page.url.rsplit("/s/", 1)[1].split("/")[0]

@@ -14,6 +14,7 @@ from tests.web.page.browser_page import (
     answers,
     composer,
     entries,
+    menu,
     said,
     say,
     see_answer,
@@ -24,12 +25,6 @@ from tests.web.page.gated_model import Gate, GatedModel
 from tests.web.page.web_server import WebServer
 
 pytestmark = pytest.mark.slow
-
-
-def menu(page: Page, title: str, item: str) -> None:
-    entries(page).filter(has_text=title).first.hover()
-    page.get_by_role("button", name=f"More for {title}").first.click()
-    page.get_by_role("menuitem", name=item).click()
 
 
 def talk(page: Page, model: GatedModel, *pairs: tuple[str, str]) -> None:

@@ -22,6 +22,7 @@ export const KEYS = [
   { keys: ["o"], label: "Tools: which ones the model is told of", run: (page) => page.open("tools") },
   { keys: ["p"], label: "Prompts of your own", owner: true, run: (page) => page.open("prompts") },
   { keys: ["f"], label: "Workspace and folder of this conversation", owner: true, run: (page) => page.open("place") },
+  { keys: ["b"], label: "Folders of the list: rename, change, remove", owner: true, run: (page) => page.open("folders") },
   { keys: ["s"], label: "Settings", owner: true, run: (page) => page.show("settings") },
   { keys: ["u"], label: "Usage: tokens and cost", run: (page) => page.show("usage") },
   { keys: ["d"], label: "Files that this conversation changed", run: (page) => page.session && page.show("changes") },

@@ -280,10 +280,22 @@ class Page {
       this.go(made.id);
     });
 
+  /** A folder has another name now, or, with an empty one, is gone. */
+  folderMoved(was, name) {
+    if (this.fresh.folder === was) this.fresh = { ...this.fresh, folder: name };
+    this.list.showFolder(this.list.folder === was ? name : this.list.folder);
+    this.session?.reload();
+  }
+
   // What is chosen for the open conversation, or for the next one
 
   get chosen() {
-    const known = this.session ? (this.listed ?? this.session.state) : this.fresh;
+    return this.chosenFor(null);
+  }
+
+  /** The same for a conversation of the list; null: for the open one, or for the next one. */
+  chosenFor(listed) {
+    const known = listed ?? (this.session ? (this.listed ?? this.session.state) : this.fresh);
     return { model: known.model ?? "", workspace: known.workspace ?? "", folder: known.folder ?? "" };
   }
 
@@ -369,19 +381,19 @@ class Page {
     this.draw();
   };
 
-  /** Open a dialog: `help`, `models`, `password`, `place`, `prompts`, `tools` or `undo`. */
-  open = async (name) => {
+  /** Open a dialog: `folders`, `help`, `models`, `password`, `place`, `prompts`, `tools` or `undo`. */
+  open = async (name, props = {}) => {
     const opener = document.activeElement;
     const { default: view } = await import(`./${name}.js`);
-    this._openDialog(view, opener);
+    this._openDialog(view, opener, props);
   };
 
   /** Open the palette. Letters may follow at once, so nothing is waited for. */
   find = () => this._openDialog(Finder, document.activeElement);
 
-  _openDialog(view, opener) {
+  _openDialog(view, opener, props = {}) {
     this.sideOpen = false;
-    this.dialog = this.dialog ? null : { view, opener };
+    this.dialog = this.dialog ? null : { view, opener, props };
     this.draw();
   }
 

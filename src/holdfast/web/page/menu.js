@@ -71,7 +71,7 @@ export function Menu({ page, session, rename, top, left }) {
         "Export to import elsewhere",
         run(() => page.share("exportLines", session)),
       )}
-      ${own && item("Workspace and folder…", () => (page.closeMenu(), page.open("place")))}
+      ${page.isOwner && item("Workspace and folder…", () => (page.closeMenu(), page.open("place", own ? {} : { listed: session })))}
       ${own && item("Tools…", () => (page.closeMenu(), page.open("tools")))}
       ${
         sure

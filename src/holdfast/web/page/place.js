@@ -1,35 +1,40 @@
 // Owns the dialog that says where a conversation works and in which folder of the list it lies.
 import { html, useEffect, useState } from "./lib/base.js";
 import { Dialog } from "./dialog.js";
+import { nameOf } from "./list.js";
 import { Trouble, useLoaded } from "./panel.js";
 import { api } from "./wire.js";
 
-export default function Place({ page, close }) {
+/** `listed`: a conversation of the list that is not the open one. */
+export default function Place({ page, listed = null, close }) {
   const found = useLoaded(() => api("GET", "/folders"), []);
   const status = useLoaded(() => api("GET", "/status"), []);
-  const [workspace, setWorkspace] = useState(page.chosen.workspace);
-  const [folder, setFolder] = useState(page.chosen.folder);
+  const [workspace, setWorkspace] = useState(page.chosenFor(listed).workspace);
+  const [folder, setFolder] = useState(page.chosenFor(listed).folder);
   const [ofFolder, setOfFolder] = useState(false);
   const [refused, setRefused] = useState(null);
   const folders = found.value?.items ?? [];
   const known = folders.find((each) => each.name === folder.trim());
   useEffect(() => {
     // A new conversation works where its folder does, unless something else is written here.
-    if (known?.workspace && !page.session && !workspace) setWorkspace(known.workspace);
+    if (known?.workspace && !page.session && !listed && !workspace) setWorkspace(known.workspace);
   }, [known?.name]);
   const save = async (event) => {
     event.preventDefault();
     try {
       if (ofFolder && folder.trim())
         await api("PUT", `/folders/${encodeURIComponent(folder.trim())}`, { workspace: workspace.trim() });
-      await page.choose({ workspace: workspace.trim(), folder: folder.trim() });
+      const change = { workspace: workspace.trim(), folder: folder.trim() };
+      if (listed) await page.list.patch(listed, change);
+      else await page.choose(change);
       page.list.loadFolders();
       close();
     } catch (cause) {
       setRefused(cause);
     }
   };
-  return html`<${Dialog} title=${page.session ? "Where this conversation works" : "Where the next conversation works"} close=${close}>
+  const title = listed ? `Where “${nameOf(listed)}” works` : page.session ? "Where this conversation works" : "Where the next conversation works";
+  return html`<${Dialog} title=${title} close=${close}>
     <form class="fields" onSubmit=${save}>
       <${Trouble} problem=${found.problem} />
       <label>Workspace: the folder that tools work in, by its whole path

@@ -19,6 +19,8 @@ export function Shell({ page }) {
     accounts: () => page.show("accounts"),
     settings: () => page.show("settings"),
     usage: () => page.show("usage"),
+    folders: () => page.open("folders"),
+    find: page.find,
     help: () => page.open("help"),
     menu: page.openMenu,
     password: () => page.open("password"),
@@ -44,7 +46,7 @@ export function Shell({ page }) {
     </main>
     ${page.panel && html`<${page.panel.view} page=${page} session=${session} ...${page.panel.props} close=${page.closePanel} />`}
     ${page.menu && html`<${page.menu.view} page=${page} ...${page.menu} />`}
-    ${page.dialog && html`<${page.dialog.view} page=${page} close=${page.closeDialog} />`}
+    ${page.dialog && html`<${page.dialog.view} page=${page} ...${page.dialog.props} close=${page.closeDialog} />`}
     <div class="toasts" role="status" aria-live="polite">${page.toast && html`<div class=${`toast${page.toast.bad ? " bad" : ""}`}>${page.toast.text}</div>`}</div>
   </div>`;
 }

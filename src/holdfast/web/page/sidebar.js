@@ -22,7 +22,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account,
         onKeyDown=${(event) => event.key === "Escape" && (setWords(""), event.target.blur())} />
       <kbd aria-hidden="true">/</kbd>
     </div>
-    ${list.folders.length > 0 && !words.trim() && html`<${Folders} list=${list} />`}
+    ${list.folders.length > 0 && !words.trim() && html`<${Folders} list=${list} act=${act} isOwner=${isOwner} />`}
     ${words.trim() ? html`<${Hits} found=${found} words=${words} list=${list} />` : html`<${Rows} list=${list} current=${current} act=${act} />`}
     <div class="side-views">
       <button type="button" class="quiet" onClick=${act.memory} title="Memory (m)">Memory</button>
@@ -38,6 +38,7 @@ export function Sidebar({ list, current, act, connection, chatsWaiting, account,
       <button type="button" class="quiet" aria-pressed=${list.api} title="Requests of the API's clients that name no conversation" onClick=${() => list.showApi(!list.api)}>${list.api ? "Not API" : "API"}</button>
       ${isOwner && html`<${Import} act=${act} />`}
       <span class="space"></span>
+      <button type="button" class="quiet" onClick=${act.find} title="Do something (Ctrl+K)" aria-label="Do something"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M4 5l5 5-5 5M11 15h5" /></svg></button>
       <button type="button" class="quiet" onClick=${act.help} title="Keyboard (?)" aria-label="Keyboard shortcuts">?</button>
     </div>
   </nav>`;
@@ -51,11 +52,11 @@ function Account({ account, act }) {
   </div>`;
 }
 
-function Folders({ list }) {
+function Folders({ list, act, isOwner }) {
   return html`<div class="folders"><select aria-label="Folder" value=${list.folder} onChange=${(event) => list.showFolder(event.target.value)}>
     <option value="">All conversations</option>
     ${list.folders.map((each) => html`<option value=${each} selected=${each === list.folder}>${each}</option>`)}
-  </select></div>`;
+  </select>${isOwner && html`<button type="button" class="icon" aria-label="Change the folders" title="Change the folders (b)" onClick=${act.folders}>⋯</button>`}</div>`;
 }
 
 function Import({ act }) {

@@ -30,6 +30,10 @@ class FolderBody(StrictBody):
     workspace: FolderPath = ""
 
 
+class FolderNameBody(StrictBody):
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+
+
 class PromptView(View):
     name: str
     text: str
@@ -56,13 +60,24 @@ async def put_folder(host: HostDep, name: Name, body: FolderBody) -> None:
     await host.choices.put_folder(name, body.workspace)
 
 
+@router.patch("/folders/{name:path}", status_code=204, responses=error_responses(404))
+async def rename_folder(host: HostDep, name: Name, body: FolderNameBody) -> None:
+    """Rename a folder; its conversations stay in it. The name of another folder is refused."""
+    if not await host.choices.rename_folder(name, body.name):
+        raise _no_folder(name)
+
+
 @router.delete("/folders/{name:path}", status_code=204, responses=error_responses(404))
 async def remove_folder(host: HostDep, name: Name) -> None:
     """Remove a folder; its conversations stay, in no folder."""
     if not await host.choices.remove_folder(name):
-        raise ProblemRaised(
-            404, "FolderNotFound", f"there is no folder {name!r}", "GET /api/folders lists them."
-        )
+        raise _no_folder(name)
+
+
+def _no_folder(name: str) -> ProblemRaised:
+    return ProblemRaised(
+        404, "FolderNotFound", f"there is no folder {name!r}", "GET /api/folders lists them."
+    )
 
 
 @router.get("/prompts")

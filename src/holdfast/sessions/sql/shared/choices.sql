@@ -31,6 +31,12 @@ on conflict (name) do update set workspace = excluded.workspace
 -- name: ensure_folder(name)!
 insert into folders (name, workspace, created) values (:name, '', store_now()) on conflict do nothing
 
+-- name: rename_folder(name, new_name)!
+update folders set name = :new_name where name = :name
+
+-- name: refile_conversations(name, new_name)!
+update conversation_choices set folder = :new_name where folder = :name
+
 -- name: empty_folder(name)!
 update conversation_choices set folder = '' where folder = :name
 
