@@ -1,12 +1,16 @@
 """`ChangedFiles`: what the turns of a conversation did to files, for people to see and to take back."""
 
+from pathlib import Path
+
 from holdfast.core.errors import TurnNotFound
 from holdfast.host.contract import HostParts
+from holdfast.host.conversation_status import open_asks
 from holdfast.host.conversations import Conversations
 from holdfast.host.store_calls import StoreCalls
 from holdfast.process import off_loop
 from holdfast.tools.file_diff import FileDiff
 from holdfast.tools.file_history import UndoneFile
+from holdfast.tools.text_files import text_at
 
 
 class ChangedFiles:
@@ -49,6 +53,18 @@ class ChangedFiles:
         if history is None:
             return []
         return await off_loop(self._parts.pools.work, history.undo, session_id, turn_id, start)
+
+    async def text_before(self, session_id: str, ask_id: str) -> str | None:
+        """The text that is now in the file which an open approval is about to write; None: there is none.
+
+        Holdfast's own files, which can be allowed only once, are not read for this.
+        """
+        live = await self._call(self._parts.db.sessions.live_end, session_id)
+        asks = open_asks(await self._call(self._parts.db.asks.open, live), self._parts.clock.now())
+        for each in asks:
+            if each.ask_id == ask_id and each.subject_kind == "write" and "always" in each.decisions:
+                return await off_loop(self._parts.pools.work, text_at, Path(each.subject))
+        return None
 
     async def _require(self, session_id: str, turn_id: str | None) -> None:
         """Raises `SessionNotFound`, and `TurnNotFound` for a turn that the conversation does not have."""

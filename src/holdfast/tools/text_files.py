@@ -8,13 +8,15 @@ import contextlib
 import os
 import stat
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from holdfast.core.errors import ToolFailed
 from holdfast.core.ids import new_id
-from holdfast.tools.resolved_path import ResolvedPath, folder_of, translate_os_errors
+from holdfast.tools.resolved_path import ResolvedPath, folder_of, read_bytes, translate_os_errors
 
 MAX_TEXT_BYTES = 20_000_000
+MAX_COMPARED_BYTES = 400_000
 SNIFFED_BYTES = 8192
 MAX_CONTROL_SHARE = 0.3
 # The mark of UTF-32 begins with that of UTF-16, so it comes first.
@@ -133,3 +135,13 @@ def _keep_rights(file: int, before: os.stat_result) -> None:
     with contextlib.suppress(PermissionError):  # only root can change the owner of a file
         os.fchown(file, before.st_uid, before.st_gid)
     os.fchmod(file, stat.S_IMODE(before.st_mode))
+
+
+def text_at(path: Path) -> str | None:
+    """The text of a file, for a person to compare; None where there is none, it is no text, or too long."""
+    target = ResolvedPath(path, inside=False, shown=str(path))
+    try:
+        data, _ = read_bytes(target, MAX_COMPARED_BYTES)
+        return TextFile.decode(data, target.shown).text
+    except ToolFailed:
+        return None

@@ -88,6 +88,7 @@ ACCESS: Mapping[str, Access] = {
         f"GET {ONE}/turns/{{turn_id}}",
         f"POST {ONE}/interrupt",
         f"POST {ONE}/approvals/{{ask_id}}",
+        f"GET {ONE}/approvals/{{ask_id}}/before",
         f"POST {ONE}/answers/{{ask_id}}",
         f"DELETE {ONE}/waiting/{{inbox_id}}",
         f"POST {ONE}/resume",

@@ -209,6 +209,10 @@ class CountedView(BaseModel):
     counted: bool = Field(description="false: it was closed already; an answer became the next message")
 
 
+class BeforeView(BaseModel):
+    text: str | None = Field(description="null: there is no such file, or none that can be compared")
+
+
 class CommandView(BaseModel):
     """The command was accepted; the session's events show its progress."""
 

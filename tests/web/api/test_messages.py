@@ -1,6 +1,7 @@
 """Speaking over HTTP: a message is kept, its turn is shown, and what was said can be read."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -245,3 +246,40 @@ def test_messages_are_read_in_pages_in_both_directions(db: SessionDB, wait: Wait
             assert await page(limit=2, after=-1) == ([0, 1], True)
 
     wait(scenario())
+
+
+def test_the_file_that_an_approval_would_overwrite_is_shown_while_it_is_asked(
+    db: SessionDB, wait: Wait, tmp_path: Path
+) -> None:
+    there, own = tmp_path / "plan.md", tmp_path / "own.md"
+    there.write_text("first\nthen\n")
+    own.write_text("secret")
+    seen: list[object] = []
+
+    async def run(context: ToolContext, _: dict[str, Any]) -> str:
+        for request in (
+            ApprovalRequest(kind="write", subject=str(there)),
+            ApprovalRequest(kind="write", subject=str(tmp_path / "new.md")),
+            ApprovalRequest(kind="write", subject=str(own), own_files=True),
+            ApprovalRequest(kind="read", subject=str(there)),
+        ):
+            await context.person.approve(request)
+        return "done"
+
+    async def scenario() -> None:
+        async with served(db, [Call("risky"), "finished"], tools=[a_tool("risky", run)]) as server:
+            session = await server.begin()
+            async with server.events(session) as events:
+                await anext(events)
+                await server.send(session, "write")
+                async for event in events:
+                    if event["kind"] == "ApprovalAsked":
+                        place = f"/api/sessions/{session}/approvals/{event['ask_id']}"
+                        seen.append((await server.http.get(f"{place}/before")).json()["text"])
+                        await server.http.post(place, json={"decision": "no"})
+                        assert (await server.http.get(f"{place}/before")).json()["text"] is None
+                    if event["kind"] == "TurnCompleted":
+                        break
+
+    wait(scenario())
+    assert seen == ["first\nthen\n", None, None, None]

@@ -12,6 +12,35 @@ from tests.web.page.web_server import WebServer
 pytestmark = pytest.mark.slow
 
 
+def test_a_file_that_would_be_written_anew_is_shown_as_changes_of_what_is_there(
+    page: Page, model: GatedModel, server: WebServer
+) -> None:
+    there, new = server.folder / "plan.md", server.folder / "new.md"
+    there.write_text("first\nthen\n")
+    model.will_answer(
+        [Call("write_file", {"path": str(there), "text": "first\nlast\n"})],
+        [Call("write_file", {"path": str(new), "text": "all new\n"})],
+        "Both asked.",
+    )
+    say(page, "write outside")
+    card = page.get_by_role("region", name="The agent asks for your approval")
+    diff = card.get_by_role("region", name=f"Changes to {there}")
+    expect(diff.locator(".removed")).to_have_text("- then\n")
+    expect(diff.locator(".added")).to_have_text("+ last\n")
+    colours = [
+        diff.locator(kind).evaluate("each => getComputedStyle(each).backgroundColor")
+        for kind in (".removed", ".added")
+    ]
+    assert len(set(colours)) == 2
+    card.get_by_role("button", name="Allow").click()
+    expect(card.locator(".subject")).to_have_text(str(new))
+    expect(card.locator(".code")).to_contain_text("all new")
+    card.get_by_role("button", name="Refuse").click()
+    see_answer(page, "Both asked.")
+    assert there.read_text() == "first\nlast\n"
+    assert not new.exists()
+
+
 def test_an_approval_is_shown_everywhere_and_allows(page: Page, model: GatedModel, server: WebServer) -> None:
     model.will_answer([Call("run_command", {"command": "echo ok > allowed.txt"})], "It is made.")
     say(page, "make it")

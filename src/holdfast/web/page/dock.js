@@ -88,7 +88,7 @@ function Ask({ ask, session, act }) {
   return html`<section class=${`card ask${ask.destructive ? " bad" : ""}`} ref=${card} tabindex="-1" onKeyDown=${onKeyDown} aria-label="The agent asks for your approval">
     <h2>${ask.destructive ? "This can't be undone. Allow" : "Allow"} this ${ask.subject_kind}?</h2>
     <pre class="subject" tabindex="0">${ask.subject}</pre>
-    ${call && html`<${ChangeOf} call=${call} />`}
+    ${call && html`<${ChangeOf} call=${call} ask=${`${session.path}/approvals/${encodeURIComponent(ask.ask_id)}`} />`}
     ${ask.reason && html`<p class="muted">${ask.reason}</p>`}
     ${possible.includes("always") && html`<p class="muted">“Always” allows exactly this for the rest of this conversation.</p>`}
     <div class="buttons">

@@ -96,13 +96,31 @@ function Plain({ given, output, result, failed }) {
 
 const edits = (given) => typeof given.old === "string" && typeof given.new === "string";
 
-/** What a call would change, for a person who is asked about it; null where there is nothing to see. */
-export function ChangeOf({ call }) {
+/** What a person is asked to allow: the whole file as changes of what is there now, or as it is where nothing is. */
+function Rewrite({ given, ask }) {
+  const [before, setBefore] = useState(null);
+  useEffect(() => {
+    let wanted = true;
+    api("GET", `${ask}/before`).then(
+      ({ text }) => wanted && setBefore(text),
+      () => {},
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [ask]);
+  return before === null || before === given.text ? html`<${Whole} given=${given} />` : html`<${Diff} before=${before} after=${given.text} path=${given.path} />`;
+}
+
+const Whole = ({ given }) => html`<${Code} text=${given.text} language=${languageOf(given.path)} title=${given.path} fold=${true} />`;
+
+/** What a call would change, or null where there is nothing to see; `ask`: the address of what asks about it. */
+export function ChangeOf({ call, ask = "" }) {
   const given = argumentsOf(call);
   if (call.function.name === "edit_file" && edits(given))
     return html`<${Diff} before=${given.old} after=${given.new} path=${given.path} />`;
   if (call.function.name === "write_file" && typeof given.text === "string")
-    return html`<${Code} text=${given.text} language=${languageOf(given.path)} title=${given.path} fold=${true} />`;
+    return ask ? html`<${Rewrite} given=${given} ask=${ask} />` : html`<${Whole} given=${given} />`;
   return null;
 }
 

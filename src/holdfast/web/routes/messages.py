@@ -14,6 +14,7 @@ from holdfast.web.problems import error_responses
 from holdfast.web.repeated_messages import refuse_another_message
 from holdfast.web.views import (
     AcceptedView,
+    BeforeView,
     CountedView,
     InterruptedView,
     MessagePage,
@@ -96,6 +97,12 @@ async def decide(host: HostDep, session_id: str, ask_id: str, body: DecisionBody
     """Decide an approval that a turn asks for."""
     decision = f"{body.decision} {body.text}".strip() if body.decision == "always" else body.decision
     return CountedView(counted=await host.approve(session_id, ask_id, decision))
+
+
+@router.get("/approvals/{ask_id}/before")
+async def before_write(host: HostDep, session_id: str, ask_id: str) -> BeforeView:
+    """The text in the file that an open approval is about to write, to compare with what it writes."""
+    return BeforeView(text=await host.files.text_before(session_id, ask_id))
 
 
 @router.post("/answers/{ask_id}")
