@@ -144,6 +144,47 @@ def test_what_a_model_draws_is_previewed_in_a_frame_that_reaches_nothing(
     assert "pwned" not in page.title()
 
 
+def test_a_preview_has_the_colours_that_the_person_chose(page: Page, model: GatedModel) -> None:
+    model.will_answer(
+        "```html\n<style>p { color: rgb(1, 2, 3) } @media (prefers-color-scheme: dark) "
+        "{ p { color: rgb(9, 9, 9) } }</style><p>Hello</p>\n```\n"
+        "```csv\nname,age\nAda,36\n```\n"
+        "```svg\n<svg viewBox='0 0 10 10'><circle cx='5' cy='5' r='4'/></svg>\n```\n"
+        "```mermaid\nflowchart LR\n  A[Start] --> B[End]\n```\n"
+    )
+    say(page, "draw")
+    see_idle(page)
+    frame = page.frame_locator("dialog iframe")
+    seen = {
+        "html": (frame.locator("p"), "each => getComputedStyle(each).color"),
+        "csv": (
+            frame.locator("th").first,
+            "each => getComputedStyle(each.ownerDocument.body).backgroundColor",
+        ),
+        "svg": (frame.locator("svg"), "each => getComputedStyle(each).backgroundColor"),
+        "mermaid": (
+            frame.locator("svg").first,
+            "each => getComputedStyle(each.ownerDocument.body).backgroundColor",
+        ),
+    }
+    looks: dict[str, list[str]] = {}
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if theme == "light" else "light")
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        for kind, (found, colour) in seen.items():
+            block = answers(page).last.locator(".code", has=page.locator(".code-head", has_text=kind))
+            block.get_by_role("button", name="Preview").click()
+            expect(found).to_be_visible()
+            looks.setdefault(kind, []).append(found.evaluate(colour))
+            page.get_by_role("button", name="Close", exact=True).click()
+    assert looks == {
+        "html": ["rgb(1, 2, 3)", "rgb(9, 9, 9)"],
+        "csv": ["rgb(255, 255, 255)", "rgb(22, 24, 28)"],
+        "svg": ["rgba(0, 0, 0, 0)", "rgb(246, 245, 242)"],
+        "mermaid": ["rgb(255, 255, 255)", "rgb(22, 24, 28)"],
+    }
+
+
 def test_a_formula_has_parentheses_that_stretch(page: Page, model: GatedModel) -> None:
     model.will_answer(r"$$\left( \frac{\frac{a}{b}}{\frac{c}{d}} \right)$$")
     say(page, "a formula")

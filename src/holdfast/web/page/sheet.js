@@ -52,7 +52,8 @@ function PreviewSheet({ text, kind, close }) {
   const loaded = async () => {
     // The frame has no address of its own that it could load the library from.
     const library = kind === "mermaid" ? await (await fetch(`${ROOT}lib/mermaid.js`)).text() : "";
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const chosen = document.documentElement.dataset.theme;
+    const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
     frame.current?.contentWindow.postMessage({ kind, text, library, dark }, "*");
   };
   const label = `Preview, ${kind}`;
